@@ -7,6 +7,7 @@ from program_parts import call
 from tapegrad._core.ops.table import BY_CODE, TABLE
 from tapegrad._program.ir.scalars_step import Scalars
 from tapegrad._program.ir.steps import GUARD
+from tapegrad._program.native.loop_operands import Slots
 from tapegrad._program.native.scalar_code import native, pieces_of
 from tapegrad._program.replay.parts import Run
 from tapegrad._program.replay.run_layout import FINISHED, RUN_FAILED
@@ -144,9 +145,9 @@ class Compiled:
 
     def __init__(self, program):
         self.program, self.slots = program, len(program.initial)
-        p = program
+        p, given = program, Slots(program.known, program.initial, program.wanted)
         pieces = pieces_of(p.step, p.known)
-        self.parts = native(p.step, pieces, p.known, p.initial, p.wanted, p.outside, self.new_slots)
+        self.parts = native(p.step, pieces, given, p.outside, self.new_slots)
         self.run = Run(self.slots)
 
     def new_slots(self, count):

@@ -34,7 +34,15 @@ SAME = {
 }
 #: The folders in which Numba and llvmlite may be imported.
 COMPILING = {"_core/codegen", "_core/recorder", "_core/sweep", "_program/replay", "_flow/reading"}
-LINES, FUNCTION_LINES = 400, 40
+LINES, FUNCTION_LINES, ARGUMENTS = 400, 40, 7
+#: Functions with more positional arguments: those of NumPy, SciPy and PyTorch.
+WIDE = {
+    *("_core/operations/complex_operations.py prod", "_core/operations/ufunc_methods.py reduce"),
+    *("autograd/_engine.py grad", "nn/_convolution.py __init__"),
+    *("nn/functional/_layer_functions.py batch_norm", "nn/functional/_windows.py __init__"),
+    *("scipy/_analytic.py savgol_filter", "scipy/_filters.py filtfilt"),
+    *("scipy/_matrix_equations.py solve", "scipy/_spectral.py eig"),
+}
 names = [str(path.relative_to(PACKAGE)) for path in FILES]
 every_file = pytest.mark.parametrize("path", FILES, ids=names)
 
@@ -201,6 +209,16 @@ def test_functions_are_short(path):
             if is_docstring(node.body[0]):
                 length -= node.body[0].end_lineno - node.body[0].lineno + 1
             assert length <= FUNCTION_LINES, f"{path}:{node.lineno} {node.name} has {length} lines"
+
+
+def test_functions_take_few_arguments_by_position():
+    found = set()
+    for name, path in zip(names, FILES, strict=True):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                if len(node.args.posonlyargs + node.args.args) > ARGUMENTS:
+                    found.add(f"{name} {node.name}")
+    assert found == WIDE
 
 
 @every_file

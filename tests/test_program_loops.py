@@ -14,7 +14,7 @@ from scalar_programs import Trace, check, numbers, summary
 from tapegrad._program.native import checkpoints, scalar_code
 from tapegrad._program.native.loop_checks import Claims
 from tapegrad._program.native.loop_finding import find_loops
-from tapegrad._program.native.loop_operands import CARRIED, FIXED, LOCAL, Operands, Region
+from tapegrad._program.native.loop_operands import CARRIED, FIXED, LOCAL, Operands, Region, Slots
 from tapegrad._program.native.loop_values import Stores
 from tapegrad._program.replay.run_layout import GUARD_FAILED
 
@@ -313,7 +313,7 @@ def test_what_loops_claim_of_operands_is_checked(make):
     """Each operand in turn is said to be something else."""
     p = make()
     region = Region(p.step, 0, len(p.step.op), find_loops(p.step, p.known), p.outside)
-    claims = Claims(Operands(region, p.known, p.initial, p.wanted))
+    claims = Claims(Operands(region, Slots(p.known, p.initial, p.wanted)))
     claims.check()
     for found in claims.operands.of.values():
         for k, operand in enumerate(found):
@@ -326,7 +326,7 @@ def test_what_loops_claim_of_operands_is_checked(make):
 def test_what_loops_store_is_checked():
     p = results_read_later()
     region = Region(p.step, 0, len(p.step.op), find_loops(p.step, p.known), p.outside)
-    claims = Claims(Operands(region, p.known, p.initial, p.wanted))
+    claims = Claims(Operands(region, Slots(p.known, p.initial, p.wanted)))
     claims.check()
     stores = Stores(claims.operands)
     claims.check_stores(stores)

@@ -8,6 +8,7 @@ from loop_nests import INPUTS, Nest
 from written_code import WrittenCode
 
 from tapegrad._program.native import checkpoints, scalar_code, simd_loops, simd_planning
+from tapegrad._program.native.loop_operands import Slots
 from tapegrad._program.replay.parts import Run
 from tapegrad._program.replay.run_layout import FINISHED
 from tapegrad._program.replay.scalar_interpreter import interpreted
@@ -60,7 +61,7 @@ def check(p, code, cut, seed):
 
     plain = [interpreted(p.step)]
     pieces = scalar_code.pieces_of(p.step, p.known)
-    given = p.known, p.initial, p.wanted, p.outside, new_slots, cut
+    given = Slots(p.known, p.initial, p.wanted), p.outside, new_slots, cut
     parts = scalar_code.native(p.step, pieces, *given)
     other = np.random.default_rng([seed, 1]).uniform(-1.0, 1.0, INPUTS)
     for inputs in (p.trace.values, other):

@@ -127,28 +127,26 @@ def solve_discrete_lyapunov(a, q, method=None):
     return equations.solve_discrete_lyapunov(a, q, bilinear=method == "bilinear")
 
 
-def _riccati(name, solve, a, b, q, r, e, s, balanced):
+def _riccati(solve, balanced, *matrices):
     """The equation with its optional matrices; SciPy checks the others."""
-    a, b, q, r, e, s = (unlisted(x) for x in (a, b, q, r, e, s))
+    a, b, q, r, e, s = map(unlisted, matrices)
     generalized = e is not None or s is not None
     n, shape = (shape_of(a) or (1,))[-1], (shape_of(b) or (1, 1))[-2:]
     e = np.eye(n, dtype=np.float32) if e is None else e
     s = np.zeros(shape, np.float32) if s is None else s
     operands = [x if len(shape_of(x)) > 1 else np.atleast_2d(x) for x in (a, b, q, r, e, s)]
-    operands = [finite(f"linalg.{name}", x) for x in operands]
+    operands = [finite(f"linalg.{solve.__name__}", x) for x in operands]
     return solve(*operands, generalized=generalized, balanced=bool(balanced))
 
 
 @differentiable("linalg.solve_continuous_are")
 def solve_continuous_are(a, b, q, r, e=None, s=None, balanced=True):
-    solve = riccati.solve_continuous_are
-    return _riccati("solve_continuous_are", solve, a, b, q, r, e, s, balanced)
+    return _riccati(riccati.solve_continuous_are, balanced, a, b, q, r, e, s)
 
 
 @differentiable("linalg.solve_discrete_are")
 def solve_discrete_are(a, b, q, r, e=None, s=None, balanced=True):
-    solve = riccati.solve_discrete_are
-    return _riccati("solve_discrete_are", solve, a, b, q, r, e, s, balanced)
+    return _riccati(riccati.solve_discrete_are, balanced, a, b, q, r, e, s)
 
 
 # --- orthogonal factors ---------------------------------------------------------------------------

@@ -226,19 +226,28 @@ def unaliased(typingctx):
     return types.none(), codegen
 
 
+def words(builder, values):
+    """Arguments as C takes them: the words of a tuple one by one."""
+    for value in values:
+        if isinstance(value.type, ir.ArrayType):
+            yield from (builder.extract_value(value, k) for k in range(value.type.count))
+        else:
+            yield value
+
+
 def c_function(name, signature):
     """A function of the process, found by its symbol; `signature` is a Numba signature."""
     result, arity = signature.return_type, len(signature.args)
 
     def build(typingctx):
         def codegen(context, builder, sig, args):
-            llvm_types = [context.get_value_type(t) for t in sig.args]
+            taken = [*words(builder, args)]
             returns = ir.VoidType() if result == types.none else context.get_value_type(result)
-            function_type = ir.FunctionType(returns, llvm_types)
+            function_type = ir.FunctionType(returns, [word.type for word in taken])
             function = builder.module.globals.get(name)
             if function is None:
                 function = ir.Function(builder.module, function_type, name)
-            value = builder.call(function, args)
+            value = builder.call(function, taken)
             return context.get_dummy_value() if result == types.none else value
 
         return signature, codegen
@@ -259,10 +268,10 @@ def call_address(signature):
 
     def build(typingctx):
         def codegen(context, builder, sig, args):
-            llvm_types = [context.get_value_type(t) for t in sig.args[1:]]
+            taken = [*words(builder, args[1:])]
             returns = ir.VoidType() if result == types.none else context.get_value_type(result)
-            pointer_type = ir.FunctionType(returns, llvm_types).as_pointer()
-            value = builder.call(builder.inttoptr(args[0], pointer_type), args[1:])
+            pointer_type = ir.FunctionType(returns, [word.type for word in taken]).as_pointer()
+            value = builder.call(builder.inttoptr(args[0], pointer_type), taken)
             return context.get_dummy_value() if result == types.none else value
 
         return result(types.int64, *signature.args), codegen

@@ -4,6 +4,8 @@ Matrices of a batch are copied before LAPACK overwrites them. It takes Fortran o
 order is its transpose there.
 """
 
+from typing import NamedTuple
+
 from numba import types
 
 from .external_symbols import fortran_function
@@ -56,6 +58,14 @@ CALL_BYTES = 48
 LINES = 16
 #: Kinds of a matrix: with elements on both sides of the diagonal, or letters for LAPACK.
 FULL, LOWER, UPPER = 0, ord("L"), ord("U")
+
+
+class Workspace(NamedTuple):
+    """Working memory of a routine: numbers and how many, −1 to ask for that; integers."""
+
+    work: int
+    words: int
+    counts: int
 
 
 @helper

@@ -4,12 +4,15 @@ A tile has 4 … 12 rows, as one to three vectors of four, and one to four colum
 multiple of four need no masks: the last two vectors overlap, and the common part is computed twice.
 """
 
+from typing import NamedTuple
+
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from . import simd as doubles
-from .intrinsics import f64s, helper, load_f64
+from .descriptors import Matrix, part_of, words_of
+from .intrinsics import f64s, helper, load_f64, words
 from .simd import LANES, VECTOR
 
 _VECTORS = 3
@@ -18,6 +21,16 @@ TILE_ROWS, LEAST_ROWS, TILE_DEPTH = LANES * _VECTORS, LANES, 256
 #: Bytes of a copy of rows that are not contiguous, for a tile.
 PANEL_BYTES = 8 * TILE_ROWS * TILE_DEPTH
 _WORD = ir.IntType(64)
+
+
+class Rows(NamedTuple):
+    """Rows of a tile: the address of the first vector of four, the byte offsets of the others from
+    it, and the distance in bytes of the columns."""
+
+    data: int
+    second: int
+    third: int
+    step: int
 
 
 def _add_products(builder, sums, rows, b, b_across):
@@ -58,11 +71,12 @@ def _write(builder, sums, offsets, c, c_across, fresh):
 
 def _tile(vectors, columns):
     @intrinsic
-    def tile(typingctx, a, second, third, a_step, b, b_step, b_across, k, c, c_across, fresh):
-        """c += a·b, or c = a·b; the second and third vector of rows are at byte offsets; k ≥ 1."""
+    def tile(typingctx, rows, b, c, fresh):
+        """c += a·b, or c = a·b if it is fresh, for rows of a; b has at least one row."""
 
         def codegen(context, builder, signature, args):
-            a, second, third, a_step, b, b_step, b_across, k, c, c_across, fresh = args
+            a, second, third, a_step, *others = words(builder, args)
+            b, k, _, b_step, b_across, c, _, _, _, c_across, fresh = others
             zero, offsets = ir.Constant(_WORD, 0), [ir.Constant(_WORD, 0), second, third][:vectors]
             before = builder.block
             loop, after = (builder.append_basic_block(name) for name in ("loop", "after"))
@@ -87,7 +101,8 @@ def _tile(vectors, columns):
             _write(builder, made, offsets, c, c_across, fresh)
             return context.get_dummy_value()
 
-        return types.none(*[types.int64] * 10, types.boolean), codegen
+        kinds = (Rows, Matrix, Matrix)
+        return types.none(*map(words_of, kinds), types.boolean), codegen
 
     return tile
 
@@ -96,19 +111,20 @@ def _row_of_tiles(vectors):
     tile1, tile2, tile3, tile4 = (_tile(vectors, columns) for columns in (1, 2, 3, 4))
 
     @helper
-    def row_of_tiles(a, second, third, step, b, br, bc, k, c, cc, n, fresh):
+    def row_of_tiles(rows, b, c, fresh):
         """The tiles of some rows of c: as few as can be, of about as many columns each."""
-        tiles, j = (n + 3) // 4, 0
+        tiles, j = (c.columns + 3) // 4, 0
         for tile in range(tiles):
-            columns, at, to = (n - j - 1) // (tiles - tile) + 1, b + j * bc, c + j * cc
+            columns = (c.columns - j - 1) // (tiles - tile) + 1
+            right, to = part_of(b, 0, j, b.rows, columns), part_of(c, 0, j, c.rows, columns)
             if columns == 4:
-                tile4(a, second, third, step, at, br, bc, k, to, cc, fresh)
+                tile4(rows, right, to, fresh)
             elif columns == 3:
-                tile3(a, second, third, step, at, br, bc, k, to, cc, fresh)
+                tile3(rows, right, to, fresh)
             elif columns == 2:
-                tile2(a, second, third, step, at, br, bc, k, to, cc, fresh)
+                tile2(rows, right, to, fresh)
             else:
-                tile1(a, second, third, step, at, br, bc, k, to, cc, fresh)
+                tile1(rows, right, to, fresh)
             j += columns
 
     return row_of_tiles
@@ -145,27 +161,29 @@ def _turn(typingctx, target, of, across):
 
 
 @helper
-def panel_of(a, ar, ac, rows, k, panel):
-    """Copy columns of a to where their rows are contiguous."""
-    if ac == 8 and k >= LANES:
-        for i in range(0, rows, LANES):
-            row = min(i, rows - LANES)
-            for p in range(0, k, LANES):
-                column = min(p, k - LANES)
-                _turn(panel + column * 8 * TILE_ROWS + row * 8, a + row * ar + column * 8, ar)
+def panel_of(a, panel):
+    """Copy a to where the elements of its columns are contiguous."""
+    if a.column_stride == 8 and a.columns >= LANES:
+        for i in range(0, a.rows, LANES):
+            row = min(i, a.rows - LANES)
+            for p in range(0, a.columns, LANES):
+                column = min(p, a.columns - LANES)
+                of = a.data + row * a.row_stride + column * 8
+                _turn(panel + column * 8 * TILE_ROWS + row * 8, of, a.row_stride)
         return
-    for p in range(k):
-        to, of = f64s(panel + p * 8 * TILE_ROWS), a + p * ac
-        for i in range(rows):
-            to[i] = load_f64(of, i * ar)
+    for p in range(a.columns):
+        to, of = f64s(panel + p * 8 * TILE_ROWS), a.data + p * a.column_stride
+        for i in range(a.rows):
+            to[i] = load_f64(of, i * a.row_stride)
 
 
 @helper
-def product_by_tiles(a, ar, ac, b, br, bc, c, cc, m, n, k, fresh, panel):
-    """c += a·b, or c = a·b, where c has contiguous rows, at least LEAST_ROWS.
+def product_by_tiles(a, b, c, fresh, panel):
+    """c += a·b, or c = a·b, where columns of c are contiguous, of at least LEAST_ROWS elements.
 
     `panel` is for copies.
     """
+    m, n, k = c.rows, c.columns, a.columns
     vectors, start = (m + 3) // 4, 0
     tiles = (vectors + 2) // 3
     for tile in range(tiles):
@@ -175,16 +193,17 @@ def product_by_tiles(a, ar, ac, b, br, bc, c, cc, m, n, k, fresh, panel):
         second = min(8 * LEAST_ROWS, third)
         for first in range(0, k, TILE_DEPTH):
             depth, new = min(TILE_DEPTH, k - first), fresh != 0 and first == 0
-            at, step = a + start * ar + first * ac, ac
-            if ar != 8:
-                panel_of(at, ar, ac, rows, depth, panel)
-                at, step = panel, 8 * TILE_ROWS
-            right, to = b + first * br, c + start * 8
+            left = part_of(a, start, first, rows, depth)
+            right, to = part_of(b, first, 0, depth, n), part_of(c, start, 0, rows, n)
+            lines = Rows(left.data, second, third, left.column_stride)
+            if left.row_stride != 8:
+                panel_of(left, panel)
+                lines = Rows(panel, second, third, 8 * TILE_ROWS)
             if taken == 3:
-                _rows3(at, second, third, step, right, br, bc, depth, to, cc, n, new)
+                _rows3(lines, right, to, new)
             elif taken == 2:
-                _rows2(at, second, third, step, right, br, bc, depth, to, cc, n, new)
+                _rows2(lines, right, to, new)
             else:
-                _rows1(at, second, third, step, right, br, bc, depth, to, cc, n, new)
+                _rows1(lines, right, to, new)
         start += rows
         vectors -= taken

@@ -363,8 +363,12 @@ def _variables(instruction, value) -> list:
     return found
 
 
+#: The types whose calls are remembered: all that generated code passes, but functions.
+_REMEMBERED = (types.Number, types.Boolean, types.BaseTuple)
+
+
 def _remembered(usual, known=types.unliteral):
-    """Types of calls on plain numbers: found once per function and types, not once per call.
+    """Types of calls on numbers and tuples: found once per function and types, not once per call.
 
     A number in the text counts with its value, unless `known` forgets it.
     """
@@ -372,7 +376,7 @@ def _remembered(usual, known=types.unliteral):
 
     def types_of_call(first, second, args, kwargs):
         plain = tuple(map(known, args))
-        if kwargs or not all(isinstance(a, (types.Number, types.Boolean)) for a in plain):
+        if kwargs or not all(isinstance(a, _REMEMBERED) for a in plain):
             return usual(first, second, args, kwargs)
         key = (first, second, plain)
         if key not in found:

@@ -1,27 +1,43 @@
 """Functions that all generated code shares: compiled once, and called by their symbols.
 
-A group is compiled with the first text that calls one of its functions.
+A group is compiled with the first text that calls one of its functions. Their arguments are words
+and descriptors, whose words C takes one by one.
 """
 
 import ctypes
 import functools
+import itertools
 import string
 from collections.abc import Callable
+from typing import Any
 
 import llvmlite.binding as llvm
 from numba import types
 
+from .descriptors import Matrix, Strided, Triangle, word_count, words_of
 from .external_symbols import LOADERS
 from .factory import compile_source
 from .intrinsics import c_function
 
-#: By the module that defines them: their results and numbers of arguments, all words.
-GROUPS = {
-    "adjoint_memory": {"cell": ("int64", 2), "mirror_memory": ("int64", 3), "forget": ("void", 2)},
-    "strided_sums": {"strided_add": ("void", 8), "block_of": ("void", 9), "add_block": ("void", 9)},
-    "matmul_tiles": {"product_by_tiles": ("void", 13)},
-    "triangular_blocks": {"solve_triangle": ("int64", 9), "cholesky_reverse": ("void", 3)},
-    "inverse_blocks": {"invert_factors": ("void", 3)},
+_PART = (int, Strided, int, int, int, int)
+#: By the module that defines them: their results, and what their arguments are, words or others.
+GROUPS: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
+    "adjoint_memory": {
+        "cell": ("int64", (int, int)),
+        "mirror_memory": ("int64", (int, int, int)),
+        "forget": ("void", (int, int)),
+    },
+    "strided_sums": {
+        "strided_add": ("void", (int, Strided, int, int, int)),
+        "block_of": ("void", _PART),
+        "add_block": ("void", _PART),
+    },
+    "matmul_tiles": {"product_by_tiles": ("void", (Matrix, Matrix, Matrix, int, int))},
+    "triangular_blocks": {
+        "solve_triangle": ("int64", (Matrix, Triangle, int, int)),
+        "cholesky_reverse": ("void", (int, int, int)),
+    },
+    "inverse_blocks": {"invert_factors": ("void", (int, int, int))},
 }
 #: The calls of a group to others: the words in its text that have loaders.
 _CALLED = {
@@ -32,8 +48,8 @@ _CALLED = {
 
 def _symbols(module: str) -> list[Callable]:
     return [
-        c_function(f"tapegrad_{name}", getattr(types, result)(*[types.int64] * arity))
-        for name, (result, arity) in GROUPS[module].items()
+        c_function(f"tapegrad_{name}", getattr(types, result)(*map(words_of, kinds)))
+        for name, (result, kinds) in GROUPS[module].items()
     ]
 
 
@@ -47,20 +63,31 @@ solve_triangle, cholesky_reverse = _symbols("triangular_blocks")
 def _source(module: str) -> str:
     """The text of a module with one C function for each of a group."""
     lines = [f"from tapegrad._core.codegen import {module}"]
+    lines.append("from tapegrad._core.codegen.descriptors import Matrix, Strided, Triangle")
     if module in _CALLED:
         lines.append(f"from tapegrad._core.codegen.blas import {_CALLED[module]}")
-    for name, (_, arity) in GROUPS[module].items():
-        arguments = ", ".join(string.ascii_lowercase[:arity])
-        lines += ["", "", f"def {name}({arguments}):", f"    return {module}.{name}({arguments})"]
+    for name, (_, kinds) in GROUPS[module].items():
+        words = iter(string.ascii_lowercase)
+        taken = [", ".join(itertools.islice(words, word_count(kind))) for kind in kinds]
+        given = [
+            text if kind is int else f"{kind.__name__}({text})"
+            for kind, text in zip(kinds, taken, strict=True)
+        ]
+        lines += ["", "", f"def {name}({', '.join(taken)}):"]
+        lines.append(f"    return {module}.{name}({', '.join(given)})")
     return "\n".join(lines) + "\n"
+
+
+def _arity(kinds) -> int:
+    return sum(map(word_count, kinds))
 
 
 @functools.cache
 def compile_group(module: str) -> dict[str, int]:
     """Compile a group, if it has not been, and name its symbols; returns the addresses."""
     signatures = {
-        name: f"{result}({', '.join(['int64'] * arity)})"
-        for name, (result, arity) in GROUPS[module].items()
+        name: f"{result}({', '.join(['int64'] * _arity(kinds))})"
+        for name, (result, kinds) in GROUPS[module].items()
     }
     addresses = compile_source(_source(module), signatures)
     for name, address in addresses.items():
@@ -72,7 +99,7 @@ def compile_group(module: str) -> dict[str, int]:
 def compiled(name: str):
     """A function of a group, callable from Python; arguments are words."""
     module = next(module for module, functions in GROUPS.items() if name in functions)
-    words = [ctypes.c_int64] * GROUPS[module][name][1]
+    words = [ctypes.c_int64] * _arity(GROUPS[module][name][1])
     return ctypes.CFUNCTYPE(ctypes.c_int64, *words)(compile_group(module)[name])
 
 

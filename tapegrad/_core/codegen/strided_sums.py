@@ -3,17 +3,16 @@
 An odometer counts through a shape; the inner loop runs along the last axis.
 """
 
+from .descriptors import Strided
 from .intrinsics import (
     apart,
     f32s,
     f64s,
     helper,
     i64s,
-    load_f64,
     load_i32,
     load_i64,
     memcpy,
-    store_f64,
     store_i64,
     sum_of,
 )
@@ -24,84 +23,65 @@ from .line_copies import LONG, add_short_lines, copy_lines
 SHORT_GROUP, SIDE_BY_SIDE = 64, 32
 
 
-@helper
-def sum64(address, n):
-    """The sum of contiguous doubles."""
-    apart()
-    s, total = f64s(address), 0.0
-    for i in range(n):
-        total = sum_of(total, s[i])
-    return total
+def _sums(floats, item):
+    """The sum of a run of numbers of so many bytes, and a run of them added to another one."""
+
+    @helper
+    def sum_of_run(address, n):
+        """The sum of n contiguous numbers, in float64."""
+        apart()
+        s, total = floats(address), 0.0
+        for i in range(n):
+            total = sum_of(total, s[i])
+        return total
+
+    @helper
+    def add_run(target, target_stride, source, source_stride, n):
+        """target[i] += source[i] for n numbers; the strides are in bytes."""
+        apart()
+        t, s = floats(target), floats(source)
+        if target_stride == item and source_stride == item:
+            for i in range(n):
+                t[i] += s[i]
+        elif target_stride == item and source_stride == 0:
+            value = s[0]
+            for i in range(n):
+                t[i] += value
+        elif target_stride == 0 and source_stride == item:
+            t[0] += sum_of_run(source, n)
+        elif target_stride == 0:
+            total = 0.0
+            for i in range(n):
+                total += floats(source + i * source_stride)[0]
+            t[0] += total
+        else:
+            for i in range(n):
+                floats(target + i * target_stride)[0] += floats(source + i * source_stride)[0]
+
+    return sum_of_run, add_run
+
+
+(sum64, add_run64), (sum32, add_run32) = _sums(f64s, 8), _sums(f32s, 4)
 
 
 @helper
-def sum32(address, n):
-    """The sum of float32 numbers side by side, in float64."""
-    apart()
-    s, total = f32s(address), 0.0
-    for i in range(n):
-        total = sum_of(total, s[i])
-    return total
+def strided(array, data):
+    """Memory from `data` on, laid out as an array: its own, or an adjoint buffer's."""
+    shape, strides = load_i64(array, ARRAY_SHAPE), load_i64(array, ARRAY_STRIDES)
+    return Strided(data, strides, shape, load_i32(array, ARRAY_NDIM))
 
 
 @helper
-def add_run64(target, target_stride, source, source_stride, n):
-    apart()
-    if target_stride == 8 and source_stride == 8:
-        t, s = f64s(target), f64s(source)
-        for i in range(n):
-            t[i] += s[i]
-    elif target_stride == 8 and source_stride == 0:
-        t, value = f64s(target), load_f64(source, 0)
-        for i in range(n):
-            t[i] += value
-    elif target_stride == 0 and source_stride == 8:
-        store_f64(target, 0, load_f64(target, 0) + sum64(source, n))
-    elif target_stride == 0:
-        total = 0.0
-        for i in range(n):
-            total += load_f64(source, i * source_stride)
-        store_f64(target, 0, load_f64(target, 0) + total)
-    else:
-        for i in range(n):
-            at = i * target_stride
-            store_f64(target, at, load_f64(target, at) + load_f64(source, i * source_stride))
-
-
-@helper
-def add_run32(target, target_stride, source, source_stride, n):
-    apart()
-    if target_stride == 4 and source_stride == 4:
-        t, s = f32s(target), f32s(source)
-        for i in range(n):
-            t[i] += s[i]
-    elif target_stride == 4 and source_stride == 0:
-        t, value = f32s(target), f32s(source)[0]
-        for i in range(n):
-            t[i] += value
-    elif target_stride == 0 and source_stride == 4:
-        f32s(target)[0] += sum32(source, n)
-    elif target_stride == 0:
-        t = f32s(target)
-        total = 0.0
-        for i in range(n):
-            total += f32s(source + i * source_stride)[0]
-        t[0] += total
-    else:
-        for i in range(n):
-            f32s(target + i * target_stride)[0] += f32s(source + i * source_stride)[0]
-
-
-@helper
-def strided_add(frame, target, target_strides, source, source_strides, shape, ndim, width):
-    """target[...] += source[...] over `shape`; strides are addresses of int64 lists, in bytes."""
+def strided_add(frame, target, source, source_strides, width):
+    """target[...] += source[...] over the target's shape, elements of `width` bytes."""
+    ndim, at = target.ndim, target.data
     rows = 1
     for axis in range(ndim - 1):
-        rows *= load_i64(shape, axis * 8)
+        rows *= load_i64(target.shape, axis * 8)
     n, step, from_step = 1, 0, 0
     if ndim > 0:
-        n = load_i64(shape, (ndim - 1) * 8)
-        step = load_i64(target_strides, (ndim - 1) * 8)
+        n = load_i64(target.shape, (ndim - 1) * 8)
+        step = load_i64(target.strides, (ndim - 1) * 8)
         from_step = load_i64(source_strides, (ndim - 1) * 8)
     if n == 0:
         return
@@ -110,19 +90,19 @@ def strided_add(frame, target, target_strides, source, source_strides, shape, nd
         index[axis] = 0
     for _ in range(rows):
         if width == 8:
-            add_run64(target, step, source, from_step, n)
+            add_run64(at, step, source, from_step, n)
         else:
-            add_run32(target, step, source, from_step, n)
+            add_run32(at, step, source, from_step, n)
         axis = ndim - 2
         while axis >= 0:
             index[axis] += 1
-            target += load_i64(target_strides, axis * 8)
+            at += load_i64(target.strides, axis * 8)
             source += load_i64(source_strides, axis * 8)
-            size = load_i64(shape, axis * 8)
+            size = load_i64(target.shape, axis * 8)
             if index[axis] < size:
                 break
             index[axis] = 0
-            target -= size * load_i64(target_strides, axis * 8)
+            at -= size * load_i64(target.strides, axis * 8)
             source -= size * load_i64(source_strides, axis * 8)
             axis -= 1
 
@@ -188,9 +168,10 @@ def past_lines(index, strides, shape, outer, lines):
 
 
 @helper
-def block_of(frame, data, strides, shape, ndim, start, n, block, width):
+def block_of(frame, array, start, n, block, width):
     """Copy elements start … start+n of a strided array, in C order, to a contiguous block."""
     apart()
+    data, strides, shape, ndim = array
     index = i64s(load_i64(frame, FRAME_SCRATCH))
     outer, line, step = line_in(strides, shape, ndim)
     at = data + start_of_block(index, strides, shape, outer, start // line)
@@ -217,9 +198,10 @@ def block_of(frame, data, strides, shape, ndim, start, n, block, width):
 
 
 @helper
-def add_block(frame, data, strides, shape, ndim, start, n, block, width):
+def add_block(frame, array, start, n, block, width):
     """Add a contiguous block to elements start … start+n of a strided array, in C order."""
     apart()
+    data, strides, shape, ndim = array
     index = i64s(load_i64(frame, FRAME_SCRATCH))
     outer, line, step = line_in(strides, shape, ndim)
     at = data + start_of_block(index, strides, shape, outer, start // line)

@@ -4,6 +4,7 @@ All arrays are in C order, which is to BLAS the transpose.
 """
 
 from .blas import blas_dgemm, blas_dtrsm, blas_dtrsv
+from .descriptors import part_of, row_major, turned
 from .intrinsics import (
     f64s,
     free,
@@ -27,44 +28,45 @@ _CALL_BYTES = 96
 
 
 @helper
-def zero_on_diagonal(a, row_stride, column_stride, n):
+def zero_on_diagonal(a):
     """The first place where a diagonal is 0, counted from 1; 0 if there is none."""
-    for i in range(n):
-        if load_f64(a, i * (row_stride + column_stride)) == 0.0:
+    for i in range(a.rows):
+        if load_f64(a.data, i * (a.row_stride + a.column_stride)) == 0.0:
             return i + 1
     return 0
 
 
 @helper
-def is_in_lines(stride, across, n):
-    """Whether contiguous lines of n doubles have a distance that BLAS accepts."""
-    return across == 8 and stride >= 8 * n and stride % 8 == 0
+def is_in_lines(a):
+    """Whether the rows of a matrix are contiguous, at a distance that BLAS accepts."""
+    return a.column_stride == 8 and a.row_stride >= 8 * a.columns and a.row_stride % 8 == 0
 
 
 @helper
-def solve_in_lines(a, stride, turned, n, trans, lower, unit, x, columns):
-    """Solve with a triangular matrix whose columns, if `turned`, or rows are contiguous.
+def solve_in_lines(a, is_turned, triangle, x, columns):
+    """Solve with a triangular matrix whose rows, or those of its transpose, are contiguous.
 
-    BLAS is given the other triangle of a matrix in rows, and the transpose of `x`.
+    With `is_turned`, `a` is the transpose of the matrix. BLAS is given the other triangle of a
+    matrix in rows, and the transpose of `x`.
     """
     call = malloc(_CALL_BYTES)
     store_u8(call, _SIDE, 82)  # "R"
-    store_u8(call, _TRIANGLE, 76 if lower == turned else 85)  # "L", "U"
-    store_u8(call, _DIAGONAL, 85 if unit else 78)  # "U", "N"
+    store_u8(call, _TRIANGLE, 76 if (triangle.lower != 0) == is_turned else 85)  # "L", "U"
+    store_u8(call, _DIAGONAL, 85 if triangle.unit != 0 else 78)  # "U", "N"
     store_i64(call, _FIRST, columns)
-    store_i64(call, _SECOND, n)
-    store_i64(call, _LEADING_A, stride // 8)
+    store_i64(call, _SECOND, a.rows)
+    store_i64(call, _LEADING_A, a.row_stride // 8)
     store_i64(call, _LEADING_B, columns)
     store_i64(call, _THIRD, 1)
     store_f64(call, _FACTOR, 1.0)
-    is_transposed = (trans == 0) == turned
+    is_transposed = (triangle.trans == 0) == is_turned
     if columns == 1:
         is_transposed = not is_transposed
     store_u8(call, _TRANSPOSED, 84 if is_transposed else 78)  # "T", "N"
     triangle, transposed, diagonal = call + _TRIANGLE, call + _TRANSPOSED, call + _DIAGONAL
     size, leading = call + _SECOND, call + _LEADING_A
     if columns == 1:
-        blas_dtrsv(triangle, transposed, diagonal, size, a, leading, x, call + _THIRD)
+        blas_dtrsv(triangle, transposed, diagonal, size, a.data, leading, x, call + _THIRD)
     else:
         blas_dtrsm(
             call + _SIDE,
@@ -74,7 +76,7 @@ def solve_in_lines(a, stride, turned, n, trans, lower, unit, x, columns):
             call + _FIRST,
             size,
             call + _FACTOR,
-            a,
+            a.data,
             leading,
             x,
             call + _LEADING_B,
@@ -83,25 +85,26 @@ def solve_in_lines(a, stride, turned, n, trans, lower, unit, x, columns):
 
 
 @helper
-def solve_triangle(a, row_stride, column_stride, n, trans, lower, unit, x, columns):
-    """Solve for right-hand sides `x` in place, with a matrix or, if `trans`, its transpose.
+def solve_triangle(a, triangle, x, columns):
+    """Solve for right-hand sides `x`, in C order, in place.
 
-    Strides are in bytes. Returns the first place of a 0 on the diagonal, which leaves `x` as it
-    is, counted from 1; else 0.
+    Returns the first place of a 0 on the diagonal, which leaves `x` as it is, counted from 1; else
+    0.
     """
-    singular = 0 if unit != 0 else zero_on_diagonal(a, row_stride, column_stride, n)
+    n, singular = a.rows, 0 if triangle.unit != 0 else zero_on_diagonal(a)
     if singular != 0 or n == 0 or columns == 0:
         return singular
-    if is_in_lines(row_stride, column_stride, n):
-        solve_in_lines(a, row_stride, False, n, trans, lower != 0, unit != 0, x, columns)
-    elif is_in_lines(column_stride, row_stride, n):
-        solve_in_lines(a, column_stride, True, n, trans, lower != 0, unit != 0, x, columns)
+    if is_in_lines(a):
+        solve_in_lines(a, False, triangle, x, columns)
+    elif is_in_lines(turned(a)):
+        solve_in_lines(turned(a), True, triangle, x, columns)
     else:
         copied = malloc(n * n * 8)
         for i in range(n):
             for j in range(n):
-                store_f64(copied, (i * n + j) * 8, load_f64(a, i * row_stride + j * column_stride))
-        solve_in_lines(copied, n * 8, False, n, trans, lower != 0, unit != 0, x, columns)
+                value = load_f64(a.data, i * a.row_stride + j * a.column_stride)
+                store_f64(copied, (i * n + j) * 8, value)
+        solve_in_lines(row_major(copied, n, n), False, triangle, x, columns)
         free(copied)
     return 0
 
@@ -110,15 +113,20 @@ def solve_triangle(a, row_stride, column_stride, n, trans, lower, unit, x, colum
 
 
 @helper
-def subtract_product(x, y, y_is_turned, z, m, n, k, leading, leading_y, call):
-    """z −= x y of matrices as BLAS sees them, or x yᵀ."""
+def subtract_product(x, y, z, call):
+    """z −= x y of matrices with contiguous rows; x may be the transpose of one.
+
+    BLAS sees the transposes of all three.
+    """
+    is_turned = x.column_stride != 8
     store_u8(call, _SIDE, 78)
-    store_u8(call, _TRANSPOSED, 84 if y_is_turned else 78)
-    store_i64(call, _FIRST, m)
-    store_i64(call, _SECOND, n)
-    store_i64(call, _THIRD, k)
-    store_i64(call, _LEADING_A, leading)
-    store_i64(call, _LEADING_B, leading_y)
+    store_u8(call, _TRANSPOSED, 84 if is_turned else 78)
+    store_i64(call, _FIRST, z.columns)
+    store_i64(call, _SECOND, z.rows)
+    store_i64(call, _THIRD, y.rows)
+    store_i64(call, _LEADING_A, y.row_stride // 8)
+    store_i64(call, _LEADING_B, (x.column_stride if is_turned else x.row_stride) // 8)
+    store_i64(call, _LEADING_C, z.row_stride // 8)
     store_f64(call, _FACTOR, -1.0)
     store_f64(call, _ONE, 1.0)
     blas_dgemm(
@@ -128,13 +136,13 @@ def subtract_product(x, y, y_is_turned, z, m, n, k, leading, leading_y, call):
         call + _SECOND,
         call + _THIRD,
         call + _FACTOR,
-        x,
+        y.data,
         call + _LEADING_A,
-        y,
+        x.data,
         call + _LEADING_B,
         call + _ONE,
-        z,
-        call + _LEADING_A,
+        z.data,
+        call + _LEADING_C,
     )
 
 
@@ -209,26 +217,25 @@ def cholesky_reverse(factor, g, n):
     arXiv 1602.07527, "chol_blocked_rev"): about twice the operations of the factorization.
     """
     call = malloc(_CALL_BYTES + _ROWS * _ROWS * 8)
-    whole, high = call + _CALL_BYTES, n
+    sums, high = call + _CALL_BYTES, n
+    a, to = row_major(factor, n, n), row_major(g, n, n)
     while high > 0:
         low = max(high - _ROWS, 0)
         size, count = high - low, n - high
-        row, block = low * n * 8, (low * n + low) * 8
-        under, below = high * n * 8, (high * n + low) * 8
+        row, to_row = part_of(a, low, 0, size, low), part_of(to, low, 0, size, low)
+        block, to_block = part_of(a, low, low, size, size), part_of(to, low, low, size, size)
+        below, to_below = part_of(a, high, low, count, size), part_of(to, high, low, count, size)
+        under, to_under = part_of(a, high, 0, count, low), part_of(to, high, 0, count, low)
         if count > 0:
-            divide_by_block(factor + block, g + below, n, size, count, call)
-            subtract_product(
-                factor + below, g + below, True, g + block, size, size, count, n, n, call
-            )
+            divide_by_block(block.data, to_below.data, n, size, count, call)
+            subtract_product(turned(to_below), below, to_block, call)
         if count > 0 and low > 0:
-            subtract_product(
-                factor + row, g + below, False, g + under, low, count, size, n, n, call
-            )
-            subtract_product(factor + under, g + below, True, g + row, low, size, count, n, n, call)
-        reverse_small(factor + block, g + block, n, size)
+            subtract_product(to_below, row, to_under, call)
+            subtract_product(turned(to_below), under, to_row, call)
+        reverse_small(block.data, to_block.data, n, size)
         if low > 0:
-            mirrored(g + block, n, size, whole)
-            subtract_product(factor + row, whole, False, g + row, low, size, size, n, size, call)
+            mirrored(to_block.data, n, size, sums)
+            subtract_product(row_major(sums, size, size), row, to_row, call)
         high = low
     make_symmetric(g, n)
     free(call)

@@ -35,9 +35,7 @@ def _with_ends(x: np.ndarray, axis: int, ends, exponent: int) -> np.ndarray:
     return made
 
 
-def cosine_transform_vjp(
-    np, g, _out, _x, n, axis, kept, kind, sine=False, power=0, before=0, after=0
-):
+def cosine_transform_vjp(np, g, _out, _x, *, axis, kind, sine=False, before=0, after=0, **static):
     """The transposed, by the identities above."""
     before, after = after, before
     if kind == 1 and not sine:
@@ -46,9 +44,8 @@ def cosine_transform_vjp(
         before += 2
     elif kind == 3:
         after -= 2
-    kind = {2: 3, 3: 2}.get(kind, kind)
-    static = {"kind": kind, "sine": sine, "power": power, "before": before, "after": after}
-    return (cosine_transform(g, n=n, axis=axis, kept=_x.shape[axis], **static),)
+    static |= {"axis": axis, "kept": _x.shape[axis], "sine": sine, "before": before, "after": after}
+    return (cosine_transform(g, kind={2: 3, 3: 2}.get(kind, kind), **static),)
 
 
 def cosine_transform_jvp(np, t, _out, _x, **static):

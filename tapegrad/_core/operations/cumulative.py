@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..codegen.elements import ITEM
 from ..codegen.intrinsics import f64s, free, helper, load_i64, malloc
-from ..codegen.layout import ARRAY, ARRAY_DATA, FRAME_SEEDS, REFERENCE_BYTES
-from ..codegen.strided_sums import lines_of
+from ..codegen.layout import ARRAY, FRAME_SEEDS, REFERENCE_BYTES
 from ..ops.axis_groups import (
     SAME_SHAPE_HELPERS,
     add_adjoint,
+    count_of_groups,
+    groups_in,
     groups_of,
     of_same_shape,
     read_adjoint,
@@ -73,32 +73,32 @@ def cumsum_jvp(np, t, _out, _x, axes):
 
 def cumsum_adjoint(frame, id, refs, task):
     """References: the operand, 1, the output as seen from it, the output."""
-    array, lines, n, found, wide = groups_of(frame, refs)
-    out = load_i64(refs, 2 * REFERENCE_BYTES)
+    groups, n, found = groups_of(frame, refs)
     if n == 0:
         return
+    out = groups_in(load_i64(refs, 2 * REFERENCE_BYTES), groups.lines, groups.width)
     block = malloc(n * 8)
     g = f64s(block)
-    for group in range(lines_of(array) // lines):
+    for group in range(count_of_groups(groups)):
         for seed in range(load_i64(frame, FRAME_SEEDS)):
-            read_adjoint(frame, id, out, group, lines, block, seed, wide)
+            read_adjoint(frame, id, out, group, block, seed)
             for i in range(n - 2, -1, -1):
                 g[i] += g[i + 1]
-            add_adjoint(array, found, group, lines, block, seed, wide)
+            add_adjoint(groups, found, group, block, seed)
     free(block)
 
 
 @helper
 def running_forward(refs, products):
     """Running products, or sums."""
-    array, out, lines, n, groups = of_same_shape(refs)
+    groups, out, n, count = of_same_shape(refs)
     block = malloc(n * 8)
     x = f64s(block)
-    for group in range(groups):
-        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, ITEM == 8)
+    for group in range(count):
+        read_group(groups, group, block)
         for i in range(1, n):
             x[i] = x[i] * x[i - 1] if products else x[i] + x[i - 1]
-        write_group(out, group, lines, block)
+        write_group(out, group, block)
     free(block)
 
 
@@ -180,24 +180,24 @@ def cumprod_adjoint(frame, id, refs, task):
 
     x[i] has adjoint before[i]·s[i], where s[i] = g[i] + x[i+1]·s[i+1]: no division, right at 0.
     """
-    array, lines, n, found, wide = groups_of(frame, refs)
-    out = load_i64(refs, 2 * REFERENCE_BYTES)
+    groups, n, found = groups_of(frame, refs)
     if n == 0:
         return
+    out = groups_in(load_i64(refs, 2 * REFERENCE_BYTES), groups.lines, groups.width)
     block = malloc(n * 24)
     x, before, g = f64s(block), f64s(block + n * 8), f64s(block + n * 16)
-    for group in range(lines_of(array) // lines):
-        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, wide)
+    for group in range(count_of_groups(groups)):
+        read_group(groups, group, block)
         before[0] = 1.0
         for i in range(1, n):
             before[i] = before[i - 1] * x[i - 1]
         for seed in range(load_i64(frame, FRAME_SEEDS)):
-            read_adjoint(frame, id, out, group, lines, block + n * 16, seed, wide)
+            read_adjoint(frame, id, out, group, block + n * 16, seed)
             for i in range(n - 2, -1, -1):
                 g[i] += x[i + 1] * g[i + 1] if g[i + 1] != 0.0 else 0.0
             for i in range(n):
                 g[i] = g[i] * before[i] if g[i] != 0.0 else 0.0
-            add_adjoint(array, found, group, lines, block + n * 16, seed, wide)
+            add_adjoint(groups, found, group, block + n * 16, seed)
     free(block)
 
 

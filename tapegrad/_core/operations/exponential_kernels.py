@@ -23,7 +23,7 @@ from ..codegen.intrinsics import (
     unaliased,
 )
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
-from .lu_factors import factor_lu
+from .lu_factors import Factored, factor_lu
 from .solving import solve_lu
 
 
@@ -116,9 +116,11 @@ def scale(matrix, n, factor):
 
 
 @helper
-def combine(to, a2, a4, a6, n, c6, c4, c2, c0):
-    """to += c6 a⁶ + c4 a⁴ + c2 a² + c0"""
-    t, x, y, z = f64s(to), f64s(a2), f64s(a4), f64s(a6)
+def combine(to, a, n, coefficients):
+    """to += c6 a⁶ + c4 a⁴ + c2 a² + c0; the powers follow a."""
+    c6, c4, c2, c0 = coefficients
+    size = n * n * 8
+    t, x, y, z = f64s(to), f64s(a + size), f64s(a + 2 * size), f64s(a + 3 * size)
     for i in range(n * n):
         t[i] += c6 * z[i] + c4 * y[i] + c2 * x[i]
     for i in range(n):
@@ -129,22 +131,18 @@ def combine(to, a2, a4, a6, n, c6, c4, c2, c0):
 def enter_fraction(a, n, call):
     """The odd part u and the even part v of the numerator: they are left in matrices 4 and 5."""
     size = n * n * 8
-    a2, a4, a6 = a + size, a + 2 * size, a + 3 * size
+    a6 = a + 3 * size
     u, v, spare = a + 4 * size, a + 5 * size, a + 6 * size
     memset(u, 0, size)
     memset(spare, 0, size)
-    combine(u, a2, a4, a6, n, 1.0, 16380.0, 40840800.0, 0.0)
+    combine(u, a, n, (1.0, 16380.0, 40840800.0, 0.0))
     multiply(u, a6, spare, n, call)
-    combine(
-        spare, a2, a4, a6, n, 33522128640.0, 10559470521600.0, 1187353796428800.0, 3.238237626624e16
-    )
+    combine(spare, a, n, (33522128640.0, 10559470521600.0, 1187353796428800.0, 3.238237626624e16))
     multiply(a, spare, u, n, call)
     memset(spare, 0, size)
-    combine(spare, a2, a4, a6, n, 182.0, 960960.0, 1323241920.0, 0.0)
+    combine(spare, a, n, (182.0, 960960.0, 1323241920.0, 0.0))
     multiply(spare, a6, v, n, call)
-    combine(
-        v, a2, a4, a6, n, 670442572800.0, 129060195264000.0, 7771770303897600.0, 6.476475253248e16
-    )
+    combine(v, a, n, (670442572800.0, 129060195264000.0, 7771770303897600.0, 6.476475253248e16))
 
 
 @helper
@@ -168,8 +166,8 @@ def exponentiate(a, n, call, pivots):
     for i in range(n * n):
         odd, even = u[i], v[i]
         u[i], v[i] = even + odd, even - odd
-    kind = factor_lu(a + 5 * size, pivots, n, call)
-    solve_lu(kind, a + 5 * size, pivots, n, a + 4 * size, n, False, call)
+    factors = Factored(a + 5 * size, pivots, n, factor_lu(a + 5 * size, pivots, n, call))
+    solve_lu(factors, a + 4 * size, n, False, call)
     found, other = a + 4 * size, a
     for _ in range(count):
         multiply(found, found, other, n, call)
@@ -270,7 +268,7 @@ def expm_frechet_forward(frame, id, refs, task):
 
 
 HELPERS = (
-    *(factor_lu, solve_lu),
+    *(Factored, factor_lu, solve_lu),
     *(few_products, multiply, norm_of, norm_of_power, halvings, scale, combine, enter_fraction),
     *(exponentiate, copy_numbers, copy_rows, work_bytes, fill, enter_block),
 )

@@ -6,12 +6,12 @@ import builtins
 
 import numpy as np
 
-from ..codegen.intrinsics import f64s, free, helper, load_i64, malloc
-from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
-from ..codegen.strided_sums import lines_of
+from ..codegen.intrinsics import f64s, free, helper, malloc
+from ..codegen.layout import REFERENCE_BYTES
 from ..ops.axis_groups import (
     REDUCTION_HELPERS,
     add_slopes,
+    count_of_groups,
     extreme_of,
     group_in,
     groups_of,
@@ -55,14 +55,14 @@ def extreme_jvp(np, t, out, x, axes):
 
 def extreme_adjoint(frame, id, refs, task):
     """References: the operand, lines of a group, the output. Tied elements share evenly."""
-    array, lines, n, found, wide = groups_of(frame, refs)
+    groups, n, found = groups_of(frame, refs)
     if n == 0:
         return
-    block = malloc(n * 8)
+    out, block = refs + 2 * REFERENCE_BYTES, malloc(n * 8)
     x = f64s(block)
-    for group in range(lines_of(array) // lines):
-        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, wide)
-        best = reduced_value(frame, id, refs + 2 * REFERENCE_BYTES, group, wide)
+    for group in range(count_of_groups(groups)):
+        read_group(groups, group, block)
+        best = reduced_value(frame, id, out, group, groups.width)
         tied = 0
         for i in range(n):
             same = (x[i] == best) | ((x[i] != x[i]) & (best != best))
@@ -70,16 +70,16 @@ def extreme_adjoint(frame, id, refs, task):
             tied += same
         for i in range(n):
             x[i] /= tied
-        add_slopes(frame, id, refs, group, lines, found, block)
+        add_slopes(frame, id, out, groups, group, found, block)
     free(block)
 
 
 @helper
 def extreme_forward(refs, sign):
-    array, lines, n, groups, out = of_reduction(refs)
+    groups, n, count, out = of_reduction(refs)
     block = malloc(n * 8)
-    for group in range(groups):
-        out[group] = extreme_of(f64s(group_in(array, group, lines, block)), n, sign)
+    for group in range(count):
+        out[group] = extreme_of(f64s(group_in(groups, group, block)), n, sign)
     free(block)
 
 

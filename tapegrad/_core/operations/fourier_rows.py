@@ -103,10 +103,10 @@ def _native(kernel) -> dict:
 # --- complex to complex ---------------------------------------------------------------------------
 
 
-def complex_fourier_vjp(np, g, _out, _x, n, axis, kept, power=0, inverse=False):
+def complex_fourier_vjp(np, g, _out, _x, *, axis, inverse=False, **static):
     """The adjoint of F is Fᴴ, the transform of the other sign."""
-    size = _x.shape[axis - 1]
-    return (complex_fourier(g, n=n, axis=axis, kept=size, power=power, inverse=not inverse),)
+    static |= {"axis": axis, "kept": _x.shape[axis - 1]}
+    return (complex_fourier(g, inverse=not inverse, **static),)
 
 
 def complex_fourier_jvp(np, t, _out, _x, **static):
@@ -139,10 +139,10 @@ def complex_fourier(x, *, n, axis, kept, power=0, inverse=False):
 # --- real to complex ------------------------------------------------------------------------------
 
 
-def real_fourier_vjp(np, g, _out, _x, n, axis, kept, power=0, doubled=False):
+def real_fourier_vjp(np, g, _out, _x, *, axis, doubled=False, **static):
     """x̄ⱼ = Re Σₖ ḡₖ exp(2πi jk/n), k ≤ n/2: frequencies that represent two count half."""
-    size = _x.shape[axis]
-    return (hermitian_fourier(g, n=n, axis=axis, kept=size, power=power, halved=not doubled),)
+    static |= {"axis": axis, "kept": _x.shape[axis]}
+    return (hermitian_fourier(g, halved=not doubled, **static),)
 
 
 def real_fourier_jvp(np, t, _out, _x, **static):
@@ -176,10 +176,10 @@ def real_fourier(x, *, n, axis, kept, power=0, doubled=False):
 # --- complex to real ------------------------------------------------------------------------------
 
 
-def hermitian_fourier_vjp(np, g, _out, _x, n, axis, kept, power=0, halved=False):
+def hermitian_fourier_vjp(np, g, _out, _x, *, axis, halved=False, **static):
     """The transpose: r2c, where frequencies that represent two count twice."""
-    size = _x.shape[axis - 1]
-    return (real_fourier(g, n=n, axis=axis, kept=size, power=power, doubled=not halved),)
+    static |= {"axis": axis, "kept": _x.shape[axis - 1]}
+    return (real_fourier(g, doubled=not halved, **static),)
 
 
 def hermitian_fourier_jvp(np, t, _out, _x, **static):

@@ -18,7 +18,7 @@ from ..tensor.registry import function
 from ..tensor.values import differentiates, shape_of
 from .declaring import adjoint, declared
 from .einsum import as_tensor
-from .lu_factors import check_regular, inverted, prepared, read_factors, singular, square
+from .lu_factors import Factored, check_regular, inverted, prepared, read_factors, singular, square
 from .shapes import ravel, reshape, transpose
 from .solving import solve
 from .unrecorded import unrecorded
@@ -27,8 +27,11 @@ from .unrecorded import unrecorded
 
 
 @helper
-def invert_lu(to, kind, pivots, n, call):
-    """Make factors in Fortran order the inverse in C order, in place."""
+def invert_lu(to, factors, call):
+    """Write to `to`, where the factors may be, the inverse in C order."""
+    matrix, pivots, n, kind = factors
+    if matrix != to:
+        memcpy(to, matrix, n * n * 8)
     lapack.enter_call(call, kind, n, n)
     rows, answer = call + lapack.ROWS, call + lapack.ANSWER
     if kind == lapack.FULL:
@@ -48,13 +51,11 @@ def inverse_forward(frame, id, refs, task):
     for k in range(lapack.batch_size(out, 2) if n > 0 else 0):
         to = load_i64(out, ARRAY_DATA) + k * n * n * 8
         at = lapack.batch_item(lu, 2, out, 2, k)
-        matrix, kind, is_singular = read_factors(lu, at, n, to, pivots)
+        factors, is_singular = read_factors(lu, at, n, to, pivots)
         if is_singular:
             lapack.refuse(frame, 1)
             break
-        if matrix != to:
-            memcpy(to, matrix, n * n * 8)
-        invert_lu(to, kind, pivots, n, call)
+        invert_lu(to, factors, call)
     free(call)
 
 
@@ -87,7 +88,7 @@ def inverse_jvp(np, t, out, _a, _lu):
     value_kernel=inverse_forward,
     products=small_matrices.products,
     small=small_matrices.inverted,
-    helpers=(read_factors, invert_lu),
+    helpers=(Factored, read_factors, invert_lu),
     refusal=singular,
     complex_example="np.linalg.inv(np.diag(x * x + 1j) + 0.2j * x)",
     complex_examples=(

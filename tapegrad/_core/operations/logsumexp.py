@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..codegen.elements import ITEM
 from ..codegen.intrinsics import (
     f32s,
     f64s,
@@ -19,13 +18,15 @@ from ..codegen.intrinsics import (
 )
 from ..codegen.layout import ARRAY, ARRAY_DATA, FRAME_SEEDS, REFERENCE_BYTES
 from ..codegen.shared_kernels import cell
-from ..codegen.strided_sums import SHORT_GROUP, SIDE_BY_SIDE, lines_of
+from ..codegen.strided_sums import SHORT_GROUP, SIDE_BY_SIDE
 from ..codegen.sweep_frame import mirrored
 from ..codegen.vector_math import select
 from ..ops.axis_groups import (
     REDUCTION_HELPERS,
     add_groups,
     add_slopes,
+    buffered,
+    count_of_groups,
     extreme_of,
     group_in,
     groups_of,
@@ -85,51 +86,49 @@ def logsumexp_jvp(np, t, out, x, axes):
 
 
 @helper
-def read_numbers(data, first, groups, to, wide):
+def read_numbers(data, first, count, to, width):
     """Numbers `first` … of an array with contiguous elements, as doubles."""
-    for g in range(groups):
-        to[g] = load_f64(data, (first + g) * 8) if wide else f32s(data)[first + g] * 1.0
+    for g in range(count):
+        to[g] = load_f64(data, (first + g) * 8) if width == 8 else f32s(data)[first + g] * 1.0
 
 
 @helper
-def short_softmaxes(frame, id, refs, n, groups, found, wide):
+def short_softmaxes(frame, id, out, groups, n, found):
     """Adjoints of short groups, many at once; returns the number computed."""
-    if n > SHORT_GROUP or groups < SIDE_BY_SIDE:
+    total, width = count_of_groups(groups), groups.width
+    if n > SHORT_GROUP or total < SIDE_BY_SIDE:
         return 0
-    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
-    out = load_i64(load_i64(refs, 2 * REFERENCE_BYTES), ARRAY_DATA)
-    own = load_i64(cell(frame, id), 0)
+    data, own = load_i64(load_i64(out, 0), ARRAY_DATA), load_i64(cell(frame, id), 0)
     block = malloc((n + 1) * SIDE_BY_SIDE * 8)
     numbers = f64s(block + n * SIDE_BY_SIDE * 8)
-    for first in range(0, groups, SIDE_BY_SIDE):
-        count = min(SIDE_BY_SIDE, groups - first)
-        data = load_i64(array, ARRAY_DATA)
-        width = read_groups(array, data, first, count, lines, block, wide)
-        read_numbers(out, first, count, numbers, wide)
-        exponentials_beside(f64s(block), width, numbers, n)
+    for first in range(0, total, SIDE_BY_SIDE):
+        count = min(SIDE_BY_SIDE, total - first)
+        step = read_groups(groups, first, count, block)
+        read_numbers(data, first, count, numbers, width)
+        exponentials_beside(f64s(block), step, numbers, n)
         for seed in range(load_i64(frame, FRAME_SEEDS)):
-            read_numbers(mirrored(own, out, seed), first, count, numbers, wide)
-            to, factors = mirrored(found, data, seed), block + n * SIDE_BY_SIDE * 8
-            add_groups(array, to, first, count, lines, block, width, factors, wide)
+            read_numbers(mirrored(own, data, seed), first, count, numbers, width)
+            to, factors = buffered(groups, found, seed), block + n * SIDE_BY_SIDE * 8
+            add_groups(to, first, count, block, step, factors)
     free(block)
-    return groups
+    return total
 
 
 def logsumexp_adjoint(frame, id, refs, task):
     """References: the operand, lines of a group, the output. The gradient is the softmax."""
-    array, lines, n, found, wide = groups_of(frame, refs)
+    groups, n, found = groups_of(frame, refs)
     if n == 0:
         return
-    groups = lines_of(array) // lines
-    done = short_softmaxes(frame, id, refs, n, groups, found, wide)
+    out = refs + 2 * REFERENCE_BYTES
+    done = short_softmaxes(frame, id, out, groups, n, found)
     block = malloc(n * 8)
     x = f64s(block)
-    for group in range(done, groups):
-        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, wide)
-        total = reduced_value(frame, id, refs + 2 * REFERENCE_BYTES, group, wide)
+    for group in range(done, count_of_groups(groups)):
+        read_group(groups, group, block)
+        total = reduced_value(frame, id, out, group, groups.width)
         for i in range(n):
             x[i] = np.exp(x[i] - total)
-        add_slopes(frame, id, refs, group, lines, found, block)
+        add_slopes(frame, id, out, groups, group, found, block)
     free(block)
 
 
@@ -181,30 +180,29 @@ def logsumexps_beside(x, width, tops, totals, n):
 
 
 @helper
-def short_logsumexps(array, lines, n, groups, out):
+def short_logsumexps(groups, n, total, out):
     """Values of short groups, many at once; returns the number computed."""
-    if n > SHORT_GROUP or groups < SIDE_BY_SIDE:
+    if n > SHORT_GROUP or total < SIDE_BY_SIDE:
         return 0
     block = malloc((n + 2) * SIDE_BY_SIDE * 8)
     tops = block + n * SIDE_BY_SIDE * 8
     totals = tops + SIDE_BY_SIDE * 8
-    for first in range(0, groups, SIDE_BY_SIDE):
-        count = min(SIDE_BY_SIDE, groups - first)
-        data = load_i64(array, ARRAY_DATA)
-        width = read_groups(array, data, first, count, lines, block, ITEM == 8)
-        logsumexps_beside(f64s(block), width, f64s(tops), f64s(totals), n)
+    for first in range(0, total, SIDE_BY_SIDE):
+        count = min(SIDE_BY_SIDE, total - first)
+        step = read_groups(groups, first, count, block)
+        logsumexps_beside(f64s(block), step, f64s(tops), f64s(totals), n)
         for g in range(count):
             out[first + g] = load_f64(totals, g * 8)
     free(block)
-    return groups
+    return total
 
 
 def logsumexp_forward(frame, id, refs, task):
-    array, lines, n, groups, out = of_reduction(refs)
-    done = short_logsumexps(array, lines, n, groups, out)
+    groups, n, count, out = of_reduction(refs)
+    done = short_logsumexps(groups, n, count, out)
     block = malloc(n * 8)
-    for group in range(done, groups):
-        x = f64s(group_in(array, group, lines, block))
+    for group in range(done, count):
+        x = f64s(group_in(groups, group, block))
         top = finite(extreme_of(x, n, 1.0))
         out[group] = np.log(exponentials(x, n, top, block)) + top
     free(block)

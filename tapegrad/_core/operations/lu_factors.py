@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+from typing import NamedTuple
 
 import numpy as np
 
@@ -115,6 +116,15 @@ def singular(answer):
 # --- values in programs ---------------------------------------------------------------------------
 
 
+class Factored(NamedTuple):
+    """Factors with pivots of a matrix of n rows in Fortran order, and its kind for LAPACK."""
+
+    matrix: int
+    pivots: int
+    n: int
+    kind: int
+
+
 @helper
 def factor_lu(matrix, pivots, n, call):
     """Factor a matrix in Fortran order in place; its kind: a triangular one is its own factor."""
@@ -148,7 +158,7 @@ def lu_forward(frame, id, refs, task):
 
 @helper
 def read_factors(factors, at, n, copied, pivots):
-    """The address of a matrix of factors, its kind, and whether it is singular.
+    """The factors of one matrix, and whether it is singular.
 
     It is `copied` unless it has LAPACK's layout. Invalid pivots exchange nothing.
     """
@@ -166,7 +176,7 @@ def read_factors(factors, at, n, copied, pivots):
         place = int(mark) + 1 if i < mark < n else i + 1
         store_i32(pivots, i * 4, place)
         is_singular = is_singular or load_f64(matrix, (n + 1) * i * 8) == 0.0
-    return matrix, kind, is_singular
+    return Factored(matrix, pivots, n, kind), is_singular
 
 
 # --- the operation --------------------------------------------------------------------------------

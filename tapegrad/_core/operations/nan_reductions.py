@@ -181,9 +181,8 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=
         `mean`, which is used as the mean, with reduced axes of length 1; `correction`, another name
         of `ddof`.
     """
-    return written_to(
-        "nanvar", _variance("nanvar", a, axis, dtype, ddof, keepdims, where, options), out
-    )
+    options |= dict(axis=axis, ddof=ddof, keepdims=keepdims, where=where)
+    return written_to("nanvar", _variance("nanvar", a, dtype, **options), out)
 
 
 @function("nanstd")
@@ -197,27 +196,19 @@ def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=
     **options
         `mean` and `correction`, as of `nanvar`.
     """
-    made = _variance("nanstd", a, axis, dtype, ddof, keepdims, where, options)
-    return written_to("nanstd", root(made), out)
+    options |= dict(axis=axis, ddof=ddof, keepdims=keepdims, where=where)
+    return written_to("nanstd", root(_variance("nanstd", a, dtype, **options)), out)
 
 
-def _variance(name, a, axis, dtype, ddof, keepdims, where, options):
-    x, mean = unlisted(a), unlisted(options.get("mean"))
-    for key in sorted({*options} - {"mean", "correction"}):
+def _variance(
+    name, a, dtype, /, *, axis, ddof, keepdims, where, mean=None, correction=None, **unknown
+):
+    for key in sorted(unknown):
         raise TypeError(f"tapegrad.{name}: the argument {key} is not supported on tensors")
-    ddof = fixed_ddof(name, ddof, options.pop("correction", None))
+    x, mean, ddof = unlisted(a), unlisted(mean), fixed_ddof(name, ddof, correction)
     if not differentiates(x, mean):
-        return _plain(
-            "nanvar",
-            x,
-            where,
-            None,
-            axis=axis,
-            dtype=dtype,
-            ddof=ddof,
-            keepdims=keepdims,
-            **options,
-        )
+        given = dict(axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, mean=mean)
+        return _plain("nanvar", x, where, None, **given)
     _check_dtype(name, dtype)
     x = x if dtype is None else x.astype(dtype)
     axes = axes_of(name, axis, len(shape_of(x)))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..codegen.intrinsics import f64s, free, load_i64, malloc
-from ..codegen.layout import ARRAY_DATA
-from ..codegen.strided_sums import lines_of
+from ..codegen.intrinsics import f64s, free, malloc
+from ..codegen.layout import REFERENCE_BYTES
 from ..ops.axis_groups import (
     REDUCTION_HELPERS,
     add_slopes,
+    count_of_groups,
     group_in,
     groups_of,
     of_reduction,
@@ -52,13 +52,13 @@ def prod_jvp(np, t, _out, x, axes):
 
 def prod_adjoint(frame, id, refs, task):
     """References: operand, lines of a group, output. A partial is the product of the others."""
-    array, lines, n, found, wide = groups_of(frame, refs)
+    groups, n, found = groups_of(frame, refs)
     if n == 0:
         return
     block = malloc(n * 16)
     x, slope = f64s(block), f64s(block + n * 8)
-    for group in range(lines_of(array) // lines):
-        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, wide)
+    for group in range(count_of_groups(groups)):
+        read_group(groups, group, block)
         before = 1.0
         for i in range(n):
             slope[i] = before
@@ -67,15 +67,15 @@ def prod_adjoint(frame, id, refs, task):
         for i in range(n - 1, -1, -1):
             slope[i] *= after
             after *= x[i]
-        add_slopes(frame, id, refs, group, lines, found, block + n * 8)
+        add_slopes(frame, id, refs + 2 * REFERENCE_BYTES, groups, group, found, block + n * 8)
     free(block)
 
 
 def prod_forward(frame, id, refs, task):
-    array, lines, n, groups, out = of_reduction(refs)
+    groups, n, count, out = of_reduction(refs)
     block = malloc(n * 8)
-    for group in range(groups):
-        x = f64s(group_in(array, group, lines, block))
+    for group in range(count):
+        x = f64s(group_in(groups, group, block))
         product = 1.0
         for i in range(n):
             product *= x[i]

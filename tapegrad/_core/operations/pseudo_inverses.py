@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen import lapack
+from ..codegen.descriptors import column_major
 from ..codegen.intrinsics import (
     f64s,
     free,
@@ -38,20 +39,21 @@ def pinv_forward(frame, id, refs, task):
     few = min(m, n)
     count = lapack.batch_size(out, 2) if few > 0 else 0
     matrix = malloc((m * n + (m + n + 1) * few + 1) * 8 + 8 * few * 4 + lapack.CALL_BYTES + 24)
-    u, v = matrix + m * n * 8, matrix + (m * n + m * few) * 8
-    s = v + n * few * 8
+    u = column_major(matrix + m * n * 8, m, few)
+    v = column_major(u.data + m * few * 8, few, n)
+    s = v.data + n * few * 8
     call = s + (few + 1) * 8
     counts, words = call + lapack.CALL_BYTES + 24, 4 * few * few + 7 * few + m + n
     if few > 0:
         lapack.enter_call(call, ord("S"), m, n)
-        solve_singular(call, matrix, u, m, s, v, few, s, -1, counts)
+        solve_singular(call, matrix, u, s, v, lapack.Workspace(s, -1, counts))
         words = wanted_words(s, words)
     work = malloc(words * 8 + 8)
     for k in range(count):
         to = load_i64(out, ARRAY_DATA) + k * m * n * 8
         lapack.copy_turned(matrix, lapack.batch_item(a, 2, out, 2, k), a, 2)
         lapack.enter_call(call, ord("S"), m, n)
-        solve_singular(call, matrix, u, m, s, v, few, work, words, counts)
+        solve_singular(call, matrix, u, s, v, lapack.Workspace(work, words, counts))
         if load_i32(call, lapack.ANSWER) != 0:
             lapack.refuse(frame, 1)
             break
@@ -60,9 +62,9 @@ def pinv_forward(frame, id, refs, task):
         for j in range(n):
             line = f64s(to + j * m * 8)
             for c in range(few):
-                size, column = load_f64(s, c * 8), f64s(u + c * m * 8)
+                size, column = load_f64(s, c * 8), f64s(u.data + c * m * 8)
                 if size > cutoff:
-                    part = load_f64(v, (j * few + c) * 8) / size
+                    part = load_f64(v.data, (j * few + c) * 8) / size
                     for i in range(m):
                         line[i] += part * column[i]
     free(work)

@@ -25,7 +25,7 @@ from .shapes import ravel, reshape
 from .unrecorded import unrecorded
 
 
-def _quantile(name, a, q, axis, out, method, keepdims, weights):
+def _quantile(name, a, q, *, axis, out, method, keepdims, weights):
     """One of the four functions; the name says whether NaN is skipped and q is in percent."""
     x, given, weights = unlisted(a), unlisted(q), unlisted(weights)
     weak, percent = type(q) in (int, float), name.endswith("percentile")
@@ -149,7 +149,8 @@ def _function(name: str, doc: str):
         *,
         weights=None,
     ):
-        return _quantile(name, a, q, axis, out, method, keepdims, weights)
+        options = dict(axis=axis, method=method, keepdims=keepdims, weights=weights)
+        return _quantile(name, a, q, out=out, **options)
 
     of_order.__name__ = name
     of_order.__doc__ = doc

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from ..codegen import lapack
+from ..codegen.descriptors import Line
 from ..codegen.intrinsics import helper, load_f64, load_i64, store_f64
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from .declaring import declared
@@ -25,29 +26,34 @@ def _no_recursion(answer):
 
 
 @helper
-def run_recursion(to, step, at, x_step, n, weights, weight_step, count):
+def run_recursion(to, x, weights):
     """One line: the elements before an element were computed earlier."""
-    scale = 1.0 / load_f64(weights, 0)
-    for i in range(n):
-        found = load_f64(at, i * x_step)
-        for k in range(1, min(count, i + 1)):
-            found -= load_f64(weights, k * weight_step) * load_f64(to, (i - k) * step)
-        store_f64(to, i * step, found * scale)
+    scale = 1.0 / load_f64(weights.data, 0)
+    for i in range(to.n):
+        found = load_f64(x.data, i * x.step)
+        for k in range(1, min(weights.n, i + 1)):
+            weight = load_f64(weights.data, k * weights.step)
+            found -= weight * load_f64(to.data, (i - k) * to.step)
+        store_f64(to.data, i * to.step, found * scale)
+
+
+@helper
+def line_from(array, data):
+    """The line from `data` on along the last axis of an array."""
+    return Line(data, lapack.size_along(array, 1), lapack.stride_along(array, 1))
 
 
 def recursion_forward(frame, id, refs, task):
     """References: no parameters, the weights, the signals, the output."""
     a, x = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
     out = load_i64(refs, 3 * REFERENCE_BYTES)
-    n, count = lapack.size_along(out, 1), lapack.size_along(a, 1)
-    weights, weight_step = load_i64(a, ARRAY_DATA), lapack.stride_along(a, 1)
-    if load_f64(weights, 0) == 0.0:
+    weights = line_from(a, load_i64(a, ARRAY_DATA))
+    if load_f64(weights.data, 0) == 0.0:
         lapack.refuse(frame, 1)
         return
-    x_step, step = lapack.stride_along(x, 1), lapack.stride_along(out, 1)
     for k in range(lapack.batch_size(out, 1)):
-        at, to = lapack.batch_item(x, 1, out, 1, k), lapack.batch_item(out, 1, out, 1, k)
-        run_recursion(to, step, at, x_step, n, weights, weight_step, count)
+        to = line_from(out, lapack.batch_item(out, 1, out, 1, k))
+        run_recursion(to, line_from(x, lapack.batch_item(x, 1, out, 1, k)), weights)
 
 
 def _earlier(np, x, k: int):
@@ -85,7 +91,7 @@ def recursion_jvp(np, t, out, a, _x):
     batch="loop",
     shape=_recursion_shape,
     value_kernel=recursion_forward,
-    helpers=(run_recursion,),
+    helpers=(run_recursion, line_from),
     refusal=_no_recursion,
     work=lambda _static, out, a, _x: 0.5 * math.prod(out) * a[0],
     example="tg.scipy.signal.lfilter([1.0], np.concatenate([[2.0], x]), x)",

@@ -15,7 +15,7 @@ from ..tensor.apply import apply
 from ..tensor.copies import LINK, unlisted
 from ..tensor.memory_layouts import row_on
 from ..tensor.out_arguments import begun, mask_of, written_to
-from ..tensor.registry import PUBLIC, function
+from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered, steering_tensor, tensor_like
 from ..tensor.values import (
     FLOATS,
@@ -278,13 +278,8 @@ def fixed_ddof(name, ddof, correction):
     return fixed(correction, f"correction of {name}()")
 
 
-def _spread(name, x, axis, dtype, out, ddof, keepdims, where, mean_given, correction):
+def _spread(name, x, dtype, *, axis, ddof, keepdims, where, mean_given):
     """The variance, or the standard deviation."""
-    ddof = fixed_ddof(name, ddof, correction)
-    options = dict(where=where, mean=mean_given, ddof=ddof)
-    if out is not None:
-        dtype = wide_enough(x, dtype, out)
-        return written_to(name, PUBLIC[name](x, axis, dtype, keepdims=keepdims, **options), out)
     if dtype is not None and np.dtype(dtype) not in FLOATS and differentiates(x):
         raise TypeError(f"tapegrad.{name}: dtype is {dtype}; give float64 or float32")
     x, mean_given = operand(name, x, dtype), unlisted(mean_given)
@@ -338,7 +333,11 @@ def _spread_function(name: str, doc: str):
         mean=None,
         correction=None,
     ):
-        return _spread(name, x, axis, dtype, out, ddof, keepdims, where, mean, correction)
+        options = dict(axis=axis, keepdims=keepdims, where=where, mean_given=mean)
+        options["ddof"] = fixed_ddof(name, ddof, correction)
+        if out is None:
+            return _spread(name, x, dtype, **options)
+        return written_to(name, _spread(name, x, wide_enough(x, dtype, out), **options), out)
 
     spread.__name__ = name
     spread.__doc__ = doc + _SPREAD

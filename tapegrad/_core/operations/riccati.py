@@ -52,36 +52,34 @@ def _of_arguments(np, y, x, k, closed, other):
     )
 
 
-def _solved(name, generalized, balanced, *operands):
+def _solved(name, generalized, balanced, *matrices):
     """SciPy's solution; terms that the simple equation lacks are left out."""
 
-    def solve(a, b, q, r, e, s):
+    def solve(q, a, b, r, *added):
         if not a.size:
             return np.zeros(a.shape, inexact(a, b, q, r))
         if generalized:  # SciPy 1.17 balances e by the wrong factors: the solution is none
-            return of_scipy(name)(a, b, q, r, e, s, balanced=False)
+            return of_scipy(name)(a, b, q, r, *added, balanced=False)
         return of_scipy(name)(a, b, q, r, balanced=balanced)
 
-    a, b, q, r, e, s = operands
-    batch = np.broadcast_shapes(*[x.shape[:-2] for x in operands])
+    a, b, q, *others = matrices
+    batch = np.broadcast_shapes(*[x.shape[:-2] for x in matrices])
     wide = np.broadcast_to(q, (*batch, *q.shape[-2:]))
     if not batch or not wide.size:
-        return np.zeros(wide.shape, inexact(*operands)) if batch else solve(*operands)
-    return by_matrix(lambda q, a, b, r, e, s: solve(a, b, q, r, e, s), wide, a, b, r, e, s)
+        return np.zeros(wide.shape, inexact(*matrices)) if batch else solve(q, a, b, *others)
+    return by_matrix(solve, wide, a, b, *others)
 
 
 # --- continuous -----------------------------------------------------------------------------------
 
 
-def _continuous_gain(np, x, b, r, e, s):
-    """r⁻¹ (bᴴ x e + sᴴ)"""
-    right = _product(np, adjoint(np, b), x, e) + adjoint(np, s)
-    return np.linalg.solve(r, right)
+def solve_continuous_are_vjp(np, g, out, *matrices, generalized, balanced):
+    """y of c y eᴴ + e y cᴴ = −x̄, c = a − b k; then ā = 2 x e y and ē = 2 x c y.
 
-
-def solve_continuous_are_vjp(np, g, out, a, b, q, r, e, s, generalized, balanced):
-    """y of c y eᴴ + e y cᴴ = −x̄, c = a − b k; then ā = 2 x e y and ē = 2 x c y."""
-    k = _continuous_gain(np, out, b, r, e, s)
+    The gain k is r⁻¹ (bᴴ x e + sᴴ).
+    """
+    a, b, _, r, e, s = matrices
+    k = np.linalg.solve(r, _product(np, adjoint(np, b), out, e) + adjoint(np, s))
     c = a - np.matmul(b, k)
     y = solve_continuous_lyapunov(np.linalg.solve(e, c), -_divided(np, e, _half_sum(np, g)))
     return _of_arguments(np, y, out, k, (e, c), c)
@@ -117,8 +115,9 @@ def solve_continuous_are(a, b, q, r, e, s, *, generalized, balanced):
 # --- discrete -------------------------------------------------------------------------------------
 
 
-def solve_discrete_are_vjp(np, g, out, a, b, q, r, e, s, generalized, balanced):
+def solve_discrete_are_vjp(np, g, out, *matrices, generalized, balanced):
     """y of c y cᴴ − e y eᴴ = −x̄, c = a − b k; then ā = 2 x c y and ē = −2 x e y."""
+    a, b, _, r, e, s = matrices
     xb = np.matmul(adjoint(np, b), out)
     k = np.linalg.solve(r + np.matmul(xb, b), np.matmul(xb, a) + adjoint(np, s))
     c = a - np.matmul(b, k)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen.intrinsics import f64s, free, load_i64, malloc
-from ..codegen.layout import ARRAY_DATA, FRAME_SEEDS, REFERENCE_BYTES
-from ..codegen.strided_sums import lines_of
+from ..codegen.layout import FRAME_SEEDS, REFERENCE_BYTES
 from ..ops.axis_groups import (
     SAME_SHAPE_HELPERS,
     add_adjoint,
+    count_of_groups,
     extreme_of,
     group_in,
+    groups_in,
     groups_of,
     of_same_shape,
     read_adjoint,
@@ -48,35 +49,35 @@ def softmax_jvp(np, t, out, _x, axes):
 
 def softmax_adjoint(frame, id, refs, task):
     """References: the operand, lines of a group, the output as seen from it, the output."""
-    array, lines, n, found, wide = groups_of(frame, refs)
-    out = load_i64(refs, 2 * REFERENCE_BYTES)
+    groups, n, found = groups_of(frame, refs)
     if n == 0:
         return
+    out = groups_in(load_i64(refs, 2 * REFERENCE_BYTES), groups.lines, groups.width)
     block = malloc(n * 16)
     y, g = f64s(block), f64s(block + n * 8)
-    for group in range(lines_of(array) // lines):
-        read_group(out, load_i64(out, ARRAY_DATA), group, lines, block, wide)
+    for group in range(count_of_groups(groups)):
+        read_group(out, group, block)
         for seed in range(load_i64(frame, FRAME_SEEDS)):
-            read_adjoint(frame, id, out, group, lines, block + n * 8, seed, wide)
+            read_adjoint(frame, id, out, group, block + n * 8, seed)
             total = 0.0
             for i in range(n):
                 total += g[i] * y[i] if g[i] != 0.0 else 0.0
             for i in range(n):
                 g[i] = y[i] * (g[i] - total)
-            add_adjoint(array, found, group, lines, block + n * 8, seed, wide)
+            add_adjoint(groups, found, group, block + n * 8, seed)
     free(block)
 
 
 def softmax_forward(frame, id, refs, task):
-    array, out, lines, n, groups = of_same_shape(refs)
+    groups, out, n, count = of_same_shape(refs)
     block = malloc(n * 8)
     y = f64s(block)
-    for group in range(groups):
-        x = f64s(group_in(array, group, lines, block))
+    for group in range(count):
+        x = f64s(group_in(groups, group, block))
         total = exponentials(x, n, extreme_of(x, n, 1.0), block)
         for i in range(n):
             y[i] /= total
-        write_group(out, group, lines, block)
+        write_group(out, group, block)
     free(block)
 
 
@@ -139,39 +140,39 @@ def log_softmax_jvp(np, t, out, _x, axes):
 
 def log_softmax_adjoint(frame, id, refs, task):
     """References: the operand, lines of a group, the output as seen from it, the output."""
-    array, lines, n, found, wide = groups_of(frame, refs)
-    out = load_i64(refs, 2 * REFERENCE_BYTES)
+    groups, n, found = groups_of(frame, refs)
     if n == 0:
         return
+    out = groups_in(load_i64(refs, 2 * REFERENCE_BYTES), groups.lines, groups.width)
     block = malloc(n * 16)
     y, g = f64s(block), f64s(block + n * 8)
-    for group in range(lines_of(array) // lines):
-        read_group(out, load_i64(out, ARRAY_DATA), group, lines, block, wide)
+    for group in range(count_of_groups(groups)):
+        read_group(out, group, block)
         for i in range(n):
             y[i] = np.exp(y[i])
         for seed in range(load_i64(frame, FRAME_SEEDS)):
-            read_adjoint(frame, id, out, group, lines, block + n * 8, seed, wide)
+            read_adjoint(frame, id, out, group, block + n * 8, seed)
             total = 0.0
             for i in range(n):
                 total += g[i]
             if total != 0.0:
                 for i in range(n):
                     g[i] -= total * y[i]
-            add_adjoint(array, found, group, lines, block + n * 8, seed, wide)
+            add_adjoint(groups, found, group, block + n * 8, seed)
     free(block)
 
 
 def log_softmax_forward(frame, id, refs, task):
-    array, out, lines, n, groups = of_same_shape(refs)
+    groups, out, n, count = of_same_shape(refs)
     block, exps = malloc(n * 8), malloc(n * 8)
     y = f64s(block)
-    for group in range(groups):
-        x = f64s(group_in(array, group, lines, block))
+    for group in range(count):
+        x = f64s(group_in(groups, group, block))
         top = finite(extreme_of(x, n, 1.0))
         log = np.log(exponentials(x, n, top, exps))
         for i in range(n):
             y[i] = x[i] - top - log
-        write_group(out, group, lines, block)
+        write_group(out, group, block)
     free(block)
     free(exps)
 

@@ -14,7 +14,16 @@ from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.values import differentiates
 from .declaring import adjoint, declared, joint_batch
-from .lu_factors import check_regular, of_matrix, prepared, read_factors, routine, singular, square
+from .lu_factors import (
+    Factored,
+    check_regular,
+    of_matrix,
+    prepared,
+    read_factors,
+    routine,
+    singular,
+    square,
+)
 from .unrecorded import unrecorded
 
 
@@ -31,8 +40,9 @@ def _shape(a, b, lu, transposed=0):
 
 
 @helper
-def solve_lu(kind, matrix, pivots, n, x, columns, turned, call):
+def solve_lu(factors, x, columns, turned, call):
     """Solve for right-hand sides `x`, columns in Fortran order, in place."""
+    matrix, pivots, n, kind = factors
     lapack.enter_call(call, kind, n, columns)
     store_u8(call, lapack.TURN, 84 if turned else 78)  # "T", "N"
     rows, count, none = call + lapack.ROWS, call + lapack.COLUMNS, call + lapack.NOT_TRANSPOSED
@@ -54,11 +64,11 @@ def solve_forward(frame, id, refs, task):
     copied = malloc(n * n * 8 + n * columns * 8 + n * 4 + lapack.CALL_BYTES)
     column = copied + n * n * 8
     call = column + n * columns * 8
-    pivots, last, matrix, kind = call + lapack.CALL_BYTES, 0, 0, lapack.FULL
+    last, factors = 0, Factored(copied, call + lapack.CALL_BYTES, n, lapack.FULL)
     for k in range(count):
         at = lapack.batch_item(lu, 2, out, own, k)
         if at != last:
-            matrix, kind, is_singular = read_factors(lu, at, n, copied, pivots)
+            factors, is_singular = read_factors(lu, at, n, copied, factors.pivots)
             last = at
             if is_singular:
                 lapack.refuse(frame, 1)
@@ -66,7 +76,7 @@ def solve_forward(frame, id, refs, task):
         to = load_i64(out, ARRAY_DATA) + k * n * columns * 8
         x = to if columns == 1 else column
         lapack.copy_turned(x, lapack.batch_item(b, own, out, own, k), b, own)
-        solve_lu(kind, matrix, pivots, n, x, columns, turned, call)
+        solve_lu(factors, x, columns, turned, call)
         if columns != 1:
             lapack.write_turned(to, x, n, columns)
     free(copied)
@@ -133,7 +143,7 @@ def solve_batched(np, t, _out, a, b, lu, transposed=0):
     value_kernel=solve_forward,
     products=small_matrices.products,
     small=small_matrices.solved,
-    helpers=(read_factors, solve_lu),
+    helpers=(Factored, read_factors, solve_lu),
     refusal=singular,
     batched=solve_batched,
     example="np.linalg.solve(np.diag(x * x + 3.0), x)",

@@ -7,6 +7,7 @@ Fortran order; the matrices are transposed for it, as in NumPy, since its signs 
 from __future__ import annotations
 
 from ..codegen import lapack
+from ..codegen.descriptors import column_major
 from ..codegen.intrinsics import (
     f64s,
     free,
@@ -34,11 +35,12 @@ def wanted_words(work, number):
 
 
 @helper
-def solve_symmetric(call, matrix, n, w, work, words, counts, count):
-    """Eigenvalues and vectors of a symmetric matrix, in place; with `words` −1, the need."""
+def solve_symmetric(call, matrix, n, w, space):
+    """Eigenvalues and vectors of a symmetric matrix, in place, or the need of working memory."""
+    work, words, counts = space
     store_u8(call, lapack.NOT_TRANSPOSED, 86)  # "V"
     store_i32(call, lapack.CALL_BYTES, words)
-    store_i32(call, lapack.CALL_BYTES + 8, count)
+    store_i32(call, lapack.CALL_BYTES + 8, 3 + 5 * n)
     rows, answer = call + lapack.ROWS, call + lapack.ANSWER
     letter, sizes = call + lapack.LETTER, call + lapack.CALL_BYTES
     job = call + lapack.NOT_TRANSPOSED
@@ -59,15 +61,16 @@ def eigh_forward(frame, id, refs, task):
     lapack.enter_call(call, letter, n, n)
     words = 1 + 6 * n + 2 * n * n
     if n > 0:
-        solve_symmetric(call, matrix, n, asked, asked, -1, counts, 3 + 5 * n)
+        solve_symmetric(call, matrix, n, asked, lapack.Workspace(asked, -1, counts))
         words = wanted_words(asked, words)
     work = malloc(words * 8)
+    space = lapack.Workspace(work, words, counts)
     for k in range(count):
         to = load_i64(out, ARRAY_DATA) + k * width * 8
         memset(to, 0, width * 8)
         lapack.copy_turned(matrix, lapack.batch_item(a, 2, out, 1, k), a, 2)
         lapack.enter_call(call, letter, n, n)
-        solve_symmetric(call, matrix, n, to, work, words, counts, 3 + 5 * n)
+        solve_symmetric(call, matrix, n, to, space)
         if load_i32(call, lapack.ANSWER) != 0:
             lapack.refuse(frame, 1)
             break
@@ -88,15 +91,19 @@ def write_identity(to, n):
 
 
 @helper
-def solve_singular(call, matrix, u, u_rows, s, v, v_rows, work, words, counts):
-    """Singular values and vectors of a matrix; with `words` −1, the number needed."""
+def solve_singular(call, matrix, u, s, v, space):
+    """Singular values and vectors of a matrix, or the need of working memory.
+
+    The matrices `u` and `v`, which is transposed, are in Fortran order.
+    """
+    work, words, counts = space
     store_i32(call, lapack.CALL_BYTES, words)
-    store_i32(call, lapack.CALL_BYTES + 8, u_rows)
-    store_i32(call, lapack.CALL_BYTES + 16, v_rows)
+    store_i32(call, lapack.CALL_BYTES + 8, u.rows)
+    store_i32(call, lapack.CALL_BYTES + 16, v.rows)
     rows, columns, answer = call + lapack.ROWS, call + lapack.COLUMNS, call + lapack.ANSWER
     sizes = call + lapack.CALL_BYTES
     lapack.dgesdd(
-        call + lapack.LETTER, rows, columns, matrix, rows, s, u, sizes + 8, v, sizes + 16,
+        call + lapack.LETTER, rows, columns, matrix, rows, s, u.data, sizes + 8, v.data, sizes + 16,
         work, sizes, counts, answer,
     )  # fmt: skip
 
@@ -111,16 +118,18 @@ def svd_forward(frame, id, refs, task):
     count, width = lapack.batch_size(out, 1), lapack.size_along(out, 1) * 8
     letter = ord("A") if full else ord("S")
     matrix = malloc((m * n + m * p + q * n + 1) * 8 + 8 * few * 4 + lapack.CALL_BYTES + 24)
-    u = matrix + m * n * 8
-    v, asked = u + m * p * 8, u + (m * p + q * n) * 8
+    u = column_major(matrix + m * n * 8, m, p)
+    v = column_major(u.data + m * p * 8, q, n)
+    asked = v.data + q * n * 8
     call = asked + 8
     counts = call + lapack.CALL_BYTES + 24
     words = 4 * few * few + 7 * few + many
     if few > 0:
         lapack.enter_call(call, letter, m, n)
-        solve_singular(call, matrix, u, m, asked, v, q, asked, -1, counts)
+        solve_singular(call, matrix, u, asked, v, lapack.Workspace(asked, -1, counts))
         words = wanted_words(asked, words)
     work = malloc(words * 8 + 8)
+    space = lapack.Workspace(work, words, counts)
     for k in range(count):
         to = load_i64(out, ARRAY_DATA) + k * width
         memset(to, 0, width)
@@ -130,12 +139,12 @@ def svd_forward(frame, id, refs, task):
             continue
         lapack.copy_turned(matrix, lapack.batch_item(a, 2, out, 1, k), a, 2)
         lapack.enter_call(call, letter, m, n)
-        solve_singular(call, matrix, u, m, to + m * p * 8, v, q, work, words, counts)
+        solve_singular(call, matrix, u, to + m * p * 8, v, space)
         if load_i32(call, lapack.ANSWER) != 0:
             lapack.refuse(frame, 1)
             break
-        lapack.write_turned(to, u, m, p)
-        lapack.write_turned(to + (m * p + few) * 8, v, q, n)
+        lapack.write_turned(to, u.data, m, p)
+        lapack.write_turned(to + (m * p + few) * 8, v.data, q, n)
     free(work)
     free(matrix)
 

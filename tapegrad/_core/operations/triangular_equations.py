@@ -7,6 +7,7 @@ import importlib
 import numpy as np
 
 from ..codegen import lapack
+from ..codegen.descriptors import Matrix, Triangle, moved
 from ..codegen.intrinsics import load_i64
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..codegen.shared_kernels import compiled, solve_triangle
@@ -34,21 +35,13 @@ def solve_triangular_forward(frame, id, refs, task):
     a, b = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
     out = load_i64(refs, 3 * REFERENCE_BYTES)
     n, columns = lapack.size_along(out, 2), lapack.size_along(out, 1)
-    row_stride, column_stride = lapack.stride_along(a, 2), lapack.stride_along(a, 1)
+    triangle = Triangle(load_i64(words, 0), load_i64(words, 8), load_i64(words, 16))
+    matrices = Matrix(0, n, n, lapack.stride_along(a, 2), lapack.stride_along(a, 1))
     for k in range(lapack.batch_size(out, 2) if n * columns > 0 else 0):
         to = load_i64(out, ARRAY_DATA) + k * n * columns * 8
         lapack.copy_matrix(to, lapack.batch_item(b, 2, out, 2, k), b)
-        singular = solve_triangle(
-            lapack.batch_item(a, 2, out, 2, k),
-            row_stride,
-            column_stride,
-            n,
-            load_i64(words, 0),
-            load_i64(words, 8),
-            load_i64(words, 16),
-            to,
-            columns,
-        )
+        matrix = moved(matrices, lapack.batch_item(a, 2, out, 2, k))
+        singular = solve_triangle(matrix, triangle, to, columns)
         if singular != 0:
             lapack.refuse(frame, singular)
             break
@@ -57,43 +50,42 @@ def solve_triangular_forward(frame, id, refs, task):
 # --- rules ----------------------------------------------------------------------------------------
 
 
-def triangle_kept(np, x, lower, unit_diagonal=False):
+def triangle_kept(np, x, lower=False, unit_diagonal=False):
     """The part of matrices that a triangular matrix is read from."""
     if lower:
         return np.tril(x, -1 if unit_diagonal else 0)
     return np.triu(x, 1 if unit_diagonal else 0)
 
 
-def solve_triangular_vjp(np, g, out, a, _b, trans=0, lower=False, unit_diagonal=False):
+def solve_triangular_vjp(np, g, out, a, _b, *, trans=0, **triangle):
     """With op(a) x = b: b̄ solves op(a)ᴴ b̄ = x̄, and the adjoint of op(a) is −b̄ xᴴ."""
     is_complex_transpose = trans == 1 and a.dtype.kind == "c"
     back = solve_triangular(
         np.conj(a) if is_complex_transpose else a,
         g,
         trans=0 if trans else 2,
-        lower=lower,
-        unit_diagonal=unit_diagonal,
+        **triangle,
     )
 
     def into_a():
         product = np.matmul(back, adjoint(np, out))
         if trans:
             product = transposed(np, product) if trans == 1 else adjoint(np, product)
-        return -triangle_kept(np, product, lower, unit_diagonal)
+        return -triangle_kept(np, product, **triangle)
 
     return into_a, back
 
 
-def solve_triangular_jvp(np, t, out, a, _b, trans=0, lower=False, unit_diagonal=False):
+def solve_triangular_jvp(np, t, out, a, _b, *, trans=0, **triangle):
     """op(a) ẋ = ḃ − op(ȧ) x."""
     right = t[1]
     if t[0] is not None:
-        moved = triangle_kept(np, t[0], lower, unit_diagonal)
+        moved = triangle_kept(np, t[0], **triangle)
         if trans:
             moved = transposed(np, moved) if trans == 1 else adjoint(np, moved)
         product = np.matmul(moved, out)
         right = -product if right is None else right - product
-    return solve_triangular(a, right, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
+    return solve_triangular(a, right, trans=trans, **triangle)
 
 
 _EXAMPLE = "tg.scipy.linalg.solve_triangular"
@@ -144,7 +136,7 @@ def _solve_real(a, b, trans, lower, unit_diagonal):
     matrices, out = np.asarray(a, np.float64), np.array(b, np.float64, order="C")
     n, columns = out.shape[-2:]
     solve = compiled("solve_triangle")
-    words = (*matrices.strides[-2:], n, int(trans), int(lower), int(unit_diagonal))
+    words = (n, n, *matrices.strides[-2:], int(trans), int(lower), int(unit_diagonal))
     for at in np.ndindex(out.shape[:-2] if out.size else (0,)):
         singular = solve(matrices[at].ctypes.data, *words, out[at].ctypes.data, columns)
         if singular:

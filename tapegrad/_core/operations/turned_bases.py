@@ -62,7 +62,8 @@ def turn_block(to, rows, n, matrix, start, size, values):
     call = malloc(lapack.CALL_BYTES + 16 + words * 8 + numbers * 4)
     work = call + lapack.CALL_BYTES + 16
     lapack.enter_call(call, lapack.LOWER, size, size)
-    solve_symmetric(call, matrix, size, values, work, words, work + words * 8, numbers)
+    space = lapack.Workspace(work, words, work + words * 8)
+    solve_symmetric(call, matrix, size, values, space)
     line = f64s(work)
     for i in range(rows):
         at = to + (i * n + start) * 8

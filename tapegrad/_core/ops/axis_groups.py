@@ -5,6 +5,8 @@ lines a group has is the reference after it. Groups are copied to a block of dou
 kernel serves both dtypes and all strides. Values, for programs, are of elements of ITEM bytes.
 """
 
+from typing import NamedTuple
+
 from tapegrad._core.codegen.elements import ITEM, floats, store_float
 from tapegrad._core.codegen.intrinsics import (
     f32s,
@@ -21,96 +23,131 @@ from tapegrad._core.codegen.strided_sums import line_of, line_offset, lines_of
 from tapegrad._core.codegen.sweep_frame import count_of, item_bytes, mirror, mirrored, row_of
 
 
-@helper
-def read_group(array, data, group, lines, block, wide):
-    """Copy the lines of a group of an array, whose elements lie from `data`, to a block."""
-    n, stride = line_of(array)
-    to = f64s(block)
-    for line in range(lines):
-        at = data + line_offset(array, group * lines + line)
-        if wide:
-            for i in range(n):
-                to[line * n + i] = load_f64(at, i * stride)
-        else:
-            for i in range(n):
-                to[line * n + i] = f32s(at + i * stride)[0]
+class Groups(NamedTuple):
+    """Groups of the elements of an array, each so many lines, elements of so many bytes.
 
-
-@helper
-def read_groups(array, data, first, groups, lines, block, wide):
-    """Copy groups side by side: element i of all of them from i·width on in the block.
-
-    The width, which is returned, is their number filled up to whole vectors, by the last group.
+    They lie from `data` on: where those of the array do, or in an adjoint buffer.
     """
-    n, stride = line_of(array)
-    width = (groups + 3) // 4 * 4
-    for group in range(width):
-        taken = (first + min(group, groups - 1)) * lines
-        for line in range(lines):
-            at, to = data + line_offset(array, taken + line), f64s(block + group * 8)
-            if wide:
-                for i in range(n):
-                    to[(line * n + i) * width] = load_f64(at, i * stride)
-            else:
-                for i in range(n):
-                    to[(line * n + i) * width] = f32s(at + i * stride)[0]
-    return width
+
+    array: int
+    data: int
+    lines: int
+    width: int
 
 
 @helper
-def add_groups(array, data, first, groups, lines, block, width, factors, wide):
-    """Add such a block, times the factor of each group, to a mirror; a factor of 0 adds nothing."""
-    n, stride = line_of(array)
-    for group in range(groups):
-        factor, of = load_f64(factors, group * 8), f64s(block + group * 8)
+def groups_in(array, lines, width):
+    """The groups of an array where it lies."""
+    return Groups(array, load_i64(array, ARRAY_DATA), lines, width)
+
+
+@helper
+def buffered(groups, found, seed):
+    """The same groups in the adjoint buffer of their array."""
+    data = mirrored(found, groups.data, seed)
+    return Groups(groups.array, data, groups.lines, groups.width)
+
+
+@helper
+def count_of_groups(groups):
+    """The number of groups of an array, which has elements."""
+    return lines_of(groups.array) // groups.lines
+
+
+@helper
+def read_line(numbers, at, stride, to, step, n):
+    """to[i · step] = element i of a line of n; `numbers` is `f64s` or `f32s`."""
+    for i in range(n):
+        to[i * step] = numbers(at + i * stride)[0]
+
+
+@helper
+def add_line(numbers, at, stride, factor, of, step, n):
+    """Add factor · of[i · step] to element i of a line of n; `numbers` is `f64s` or `f32s`."""
+    for i in range(n):
+        numbers(at + i * stride)[0] += factor * of[i * step]
+
+
+@helper
+def read_group(groups, group, block):
+    """Copy the lines of a group to a block."""
+    read_beside(groups, group, block, 1)
+
+
+@helper
+def read_beside(groups, group, block, step):
+    """Copy the lines of a group to every `step` of the numbers of a block."""
+    n, stride = line_of(groups.array)
+    for line in range(groups.lines):
+        at = groups.data + line_offset(groups.array, group * groups.lines + line)
+        to = f64s(block + line * n * step * 8)
+        if groups.width == 8:
+            read_line(f64s, at, stride, to, step, n)
+        else:
+            read_line(f32s, at, stride, to, step, n)
+
+
+@helper
+def read_groups(groups, first, count, block):
+    """Copy groups side by side: element i of all of them from i·step on in the block.
+
+    The step, which is returned, is their number filled up to whole vectors, by the last group.
+    """
+    step = (count + 3) // 4 * 4
+    for k in range(step):
+        read_beside(groups, first + min(k, count - 1), block + k * 8, step)
+    return step
+
+
+@helper
+def add_groups(groups, first, count, block, step, factors):
+    """Add such a block, times the factor of each group; a factor of 0 adds nothing."""
+    for k in range(count):
+        factor = load_f64(factors, k * 8)
         if factor != 0.0:
-            for line in range(lines):
-                at = data + line_offset(array, (first + group) * lines + line)
-                if wide:
-                    for i in range(n):
-                        f64s(at + i * stride)[0] += factor * of[(line * n + i) * width]
-                else:
-                    for i in range(n):
-                        f32s(at + i * stride)[0] += factor * of[(line * n + i) * width]
+            add_beside(groups, first + k, factor, block + k * 8, step)
 
 
 @helper
-def add_group(array, data, group, lines, block, factor, wide):
-    """Add `factor` times a block to the lines of a group of a mirror that lies from `data`."""
-    n, stride = line_of(array)
-    of = f64s(block)
-    for line in range(lines):
-        at = data + line_offset(array, group * lines + line)
-        if wide and stride == 8:
+def add_beside(groups, group, factor, block, step):
+    """Add `factor` times every `step` of the numbers of a block to the lines of a group."""
+    n, stride = line_of(groups.array)
+    for line in range(groups.lines):
+        at = groups.data + line_offset(groups.array, group * groups.lines + line)
+        of = f64s(block + line * n * step * 8)
+        if groups.width != 8:
+            add_line(f32s, at, stride, factor, of, step, n)
+        elif stride != 8 or step != 1:
+            add_line(f64s, at, stride, factor, of, step, n)
+        else:
             to = f64s(at)
             for i in range(n):
-                to[i] += factor * of[line * n + i]
-        elif wide:
-            for i in range(n):
-                f64s(at + i * stride)[0] += factor * of[line * n + i]
-        else:
-            for i in range(n):
-                f32s(at + i * stride)[0] += factor * of[line * n + i]
+                to[i] += factor * of[i]
 
 
 @helper
-def group_in(array, group, lines, block):
+def add_group(groups, group, factor, block):
+    """Add `factor` times a block to the lines of a group."""
+    add_beside(groups, group, factor, block, 1)
+
+
+@helper
+def group_in(groups, group, block):
     """Address of the elements of a group as doubles: its own if they are and lie side by side, else
     a copy in the block."""
-    data = load_i64(array, ARRAY_DATA)
-    if ITEM == 8 and lines == 1 and line_of(array)[1] == 8:
-        return data + line_offset(array, group)
-    read_group(array, data, group, lines, block, ITEM == 8)
+    if groups.width == 8 and groups.lines == 1 and line_of(groups.array)[1] == 8:
+        return groups.data + line_offset(groups.array, group)
+    read_group(groups, group, block)
     return block
 
 
 @helper
-def write_group(array, group, lines, block):
+def write_group(groups, group, block):
     """Copy a block to the lines of a group."""
-    n, stride = line_of(array)
+    n, stride = line_of(groups.array)
     of = f64s(block)
-    for line in range(lines):
-        at = load_i64(array, ARRAY_DATA) + line_offset(array, group * lines + line)
+    for line in range(groups.lines):
+        at = groups.data + line_offset(groups.array, group * groups.lines + line)
         for i in range(n):
             store_float(at, i * stride, of[line * n + i])
 
@@ -120,56 +157,50 @@ def write_group(array, group, lines, block):
 
 @helper
 def groups_of(frame, refs):
-    """The operand, lines of a group, elements of one, the operand's mirror, whether it is float64.
+    """The groups of the operand, elements of one, the operand's mirror.
 
     No elements stand for nothing to do.
     """
-    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
-    found = mirror(frame, load_i32(refs, 8))
-    n = line_of(array)[0] * lines if found != 0 else 0
-    return array, lines, n, found, item_bytes(frame, array) == 8
+    array, found = load_i64(refs, 0), mirror(frame, load_i32(refs, 8))
+    groups = groups_in(array, load_i64(refs, REFERENCE_BYTES), item_bytes(frame, array))
+    return groups, line_of(array)[0] * groups.lines if found != 0 else 0, found
 
 
 @helper
-def reduced_value(frame, id, out, group, wide):
+def reduced_value(frame, id, out, group, width):
     """Value of element `group` of the output of a reduction: `out` is its reference."""
     if load_i32(out, 12) == TAG_SCALAR:
         return load_f64(row_of(frame, id), 16)
     data = load_i64(load_i64(out, 0), ARRAY_DATA)
-    if wide:
+    if width == 8:
         return load_f64(data, group * 8)
     return f32s(data)[group] * 1.0
 
 
 @helper
-def add_slopes(frame, id, refs, group, lines, found, slopes):
+def add_slopes(frame, id, out, groups, group, found, slopes):
     """Add output adjoint × slope to the elements of a group of the operand, for every seed."""
-    array, out = load_i64(refs, 0), refs + 2 * REFERENCE_BYTES
     own = cell(frame, id)
-    wide = item_bytes(frame, array) == 8
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         if load_i32(out, 12) == TAG_SCALAR:
             g = load_f64(own, seed * 8)
         else:
             at = mirrored(load_i64(own, 0), load_i64(load_i64(out, 0), ARRAY_DATA), seed)
-            g = load_f64(at, group * 8) if wide else f32s(at)[group] * 1.0
+            g = load_f64(at, group * 8) if groups.width == 8 else f32s(at)[group] * 1.0
         if g != 0.0:
-            data = mirrored(found, load_i64(array, ARRAY_DATA), seed)
-            add_group(array, data, group, lines, slopes, g, wide)
+            add_group(buffered(groups, found, seed), group, g, slopes)
 
 
 @helper
-def read_adjoint(frame, id, view, group, lines, block, seed, wide):
-    """Copy the adjoint of a group of the output, given the output's view, to a block."""
-    data = mirrored(load_i64(cell(frame, id), 0), load_i64(view, ARRAY_DATA), seed)
-    read_group(view, data, group, lines, block, wide)
+def read_adjoint(frame, id, groups, group, block, seed):
+    """Copy the adjoint of a group of the output to a block."""
+    read_group(buffered(groups, load_i64(cell(frame, id), 0), seed), group, block)
 
 
 @helper
-def add_adjoint(array, found, group, lines, block, seed, wide):
+def add_adjoint(groups, found, group, block, seed):
     """Add a block to the adjoint of a group of the operand."""
-    data = mirrored(found, load_i64(array, ARRAY_DATA), seed)
-    add_group(array, data, group, lines, block, 1.0, wide)
+    add_group(buffered(groups, found, seed), group, 1.0, block)
 
 
 # --- values -----------------------------------------------------------------------------------
@@ -177,19 +208,19 @@ def add_adjoint(array, found, group, lines, block, seed, wide):
 
 @helper
 def of_reduction(refs):
-    """The operand, lines of a group, elements of one, how many there are, and their results."""
-    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
-    out = load_i64(refs, 2 * REFERENCE_BYTES)
-    return array, lines, line_of(array)[0] * lines, count_of(out), floats(load_i64(out, ARRAY_DATA))
+    """The groups of the operand, elements of one, how many there are, and their results."""
+    groups = groups_in(load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES), ITEM)
+    out, n = load_i64(refs, 2 * REFERENCE_BYTES), line_of(groups.array)[0] * groups.lines
+    return groups, n, count_of(out), floats(load_i64(out, ARRAY_DATA))
 
 
 @helper
 def of_same_shape(refs):
-    """The operand, the output as seen from it, lines of a group, elements, how many there are."""
-    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
-    n = line_of(array)[0] * lines
-    groups = lines_of(array) // lines if n != 0 else 0
-    return array, load_i64(refs, 2 * REFERENCE_BYTES), lines, n, groups
+    """The groups of the operand and of the output, elements of one, how many there are."""
+    groups = groups_in(load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES), ITEM)
+    out = groups_in(load_i64(refs, 2 * REFERENCE_BYTES), groups.lines, ITEM)
+    n = line_of(groups.array)[0] * groups.lines
+    return groups, out, n, count_of_groups(groups) if n != 0 else 0
 
 
 @helper
@@ -202,24 +233,9 @@ def extreme_of(x, n, sign):
 
 
 #: What the kernels of reductions call, and of operations that keep the shape.
-REDUCTION_HELPERS = (
-    read_group,
-    group_in,
-    of_reduction,
-    extreme_of,
-    groups_of,
-    add_group,
-    reduced_value,
-    add_slopes,
+_COMMON = (
+    *(Groups, groups_in, buffered, count_of_groups, read_line, read_beside, read_group, group_in),
+    *(extreme_of, groups_of, add_line, add_beside, add_group),
 )
-SAME_SHAPE_HELPERS = (
-    read_group,
-    group_in,
-    write_group,
-    of_same_shape,
-    extreme_of,
-    groups_of,
-    add_group,
-    read_adjoint,
-    add_adjoint,
-)
+REDUCTION_HELPERS = (*_COMMON, of_reduction, reduced_value, add_slopes)
+SAME_SHAPE_HELPERS = (*_COMMON, of_same_shape, write_group, read_adjoint, add_adjoint)

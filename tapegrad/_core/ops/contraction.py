@@ -6,6 +6,8 @@ matrix with contiguous rows or columns is passed to BLAS where it lies, and its 
 accumulates in place; any other matrix is packed first.
 """
 
+from typing import NamedTuple
+
 from tapegrad._core.codegen.blas import (
     ADDRESS,
     ALONG_K,
@@ -24,6 +26,7 @@ from tapegrad._core.codegen.blas import (
     ROW_STRIDE,
     WORK_BYTES,
 )
+from tapegrad._core.codegen.descriptors import Matrix, moved, part_of, turned
 from tapegrad._core.codegen.elements import ITEM
 from tapegrad._core.codegen.intrinsics import (
     calloc,
@@ -46,6 +49,7 @@ from tapegrad._core.codegen.layout import (
 )
 from tapegrad._core.codegen.matmul_tiles import LEAST_ROWS, TILE_ROWS
 from tapegrad._core.codegen.shared_kernels import add_block, block_of, cell
+from tapegrad._core.codegen.strided_sums import strided
 from tapegrad._core.codegen.sweep_frame import (
     count_of,
     item_bytes,
@@ -54,6 +58,18 @@ from tapegrad._core.codegen.sweep_frame import (
 )
 
 from .matmul import PRODUCT, is_narrow, product, suits
+
+
+class Contraction(NamedTuple):
+    """The arrays of the operands and of the output as matrices, how many axes are batch, the bytes
+    of an element, working memory, in which the matrices are described."""
+
+    left: int
+    right: int
+    whole: int
+    batch: int
+    width: int
+    work: int
 
 
 @helper
@@ -87,9 +103,8 @@ def see_matrix(matrix, array, batch, split, width):
     last = load_i32(array, ARRAY_NDIM)
     rows, columns = group_size(array, batch, split), group_size(array, split, last)
     down, along = group_stride(array, batch, split), group_stride(array, split, last)
-    packed = not (
-        suits(rows, down, columns, along, width) or suits(columns, along, rows, down, width)
-    )
+    seen = Matrix(0, rows, columns, down, along)
+    packed = not (suits(seen, width) or suits(turned(seen), width))
     if packed or rows * columns == 0:
         down, along = columns * width, width
     store_i64(matrix, ROW_COUNT, rows)
@@ -97,6 +112,18 @@ def see_matrix(matrix, array, batch, split, width):
     store_i64(matrix, ROW_STRIDE, down)
     store_i64(matrix, COLUMN_STRIDE, along)
     store_i64(matrix, PACKED, 1 if packed else 0)
+
+
+@helper
+def described(matrix):
+    """What `see_matrix` has described, but for its address."""
+    return Matrix(
+        0,
+        load_i64(matrix, ROW_COUNT),
+        load_i64(matrix, COLUMN_COUNT),
+        load_i64(matrix, ROW_STRIDE),
+        load_i64(matrix, COLUMN_STRIDE),
+    )
 
 
 @helper
@@ -121,8 +148,7 @@ def load_matrix(frame, matrix, array, data, width):
         return
     count = count_of(array)
     copy = malloc(count * width)
-    shape, strides = load_i64(array, ARRAY_SHAPE), load_i64(array, ARRAY_STRIDES)
-    block_of(frame, data, strides, shape, load_i32(array, ARRAY_NDIM), 0, count, copy, width)
+    block_of(frame, strided(array, data), 0, count, copy, width)
     store_i64(matrix, ADDRESS, copy)
 
 
@@ -134,13 +160,22 @@ def drop_matrix(matrix):
 
 
 @helper
-def see_matrices(work, arrays, batch, inner, width):
-    """Describe the matrices of the operands and of the output."""
-    left, right, whole = arrays
-    rows = load_i32(left, ARRAY_NDIM) - inner
+def operands_of(refs):
+    """Both operands and the output, as matrices."""
+    right, whole = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    return load_i64(refs, 0), right, whole
+
+
+@helper
+def contraction_of(refs, width):
+    """The contraction of a row, with working memory, which the caller gives back."""
+    left, right, whole = operands_of(refs)
+    batch, inner = load_i64(refs, 3 * REFERENCE_BYTES), load_i64(refs, 4 * REFERENCE_BYTES)
+    work, rows = malloc(WORK_BYTES), load_i32(left, ARRAY_NDIM) - inner
     see_matrix(work, left, batch, rows, width)
     see_matrix(work + MATRIX_BYTES, right, batch, batch + inner, width)
     see_matrix(work + 2 * MATRIX_BYTES, whole, batch, rows, width)
+    return Contraction(left, right, whole, batch, width, work)
 
 
 @helper
@@ -169,10 +204,10 @@ def narrow(m, n, k):
 
 
 @helper
-def mixed_along(work, arrays, batch, along):
+def mixed_along(contraction, along):
     """Whether matrices that have the size `along` are interleaved along it."""
-    one, two, out = work, work + MATRIX_BYTES, work + 2 * MATRIX_BYTES
-    left, right, whole = arrays
+    left, right, whole, batch, _, one = contraction
+    two, out = one + MATRIX_BYTES, one + 2 * MATRIX_BYTES
     if along == ALONG_M:
         return interleaved(one, left, batch, load_i64(one, ROW_STRIDE)) or interleaved(
             out, whole, batch, load_i64(out, ROW_STRIDE)
@@ -187,17 +222,18 @@ def mixed_along(work, arrays, batch, along):
 
 
 @helper
-def block_along(work, arrays, batch, along, m, n, k, width):
+def block_along(contraction, along, m, n, k):
     """The part of the longest size that is taken through the whole batch at a time.
 
     If matrices are interleaved, one alone is a little of every page of the array. A block of all of
     them stays in the cache, and so do the matrices without that size.
     """
-    size, count = max(m, n, k), group_size(arrays[2], 0, batch)
+    size, width = max(m, n, k), contraction.width
+    count = group_size(contraction.whole, 0, contraction.batch)
     area, others = m * n * k // size, m + n + k - size
     if not narrow(m, n, k) or area * count * width > BLOCK_BYTES:
         return size
-    if not mixed_along(work, arrays, batch, along):
+    if not mixed_along(contraction, along):
         return size
     most = max(BLOCK_BYTES // (others * count * width), LEAST_BLOCK)
     blocks = (size + most - 1) // most
@@ -205,20 +241,16 @@ def block_along(work, arrays, batch, along, m, n, k, width):
 
 
 @helper
-def add_products(work, target, arrays, batch, fresh, width):
+def add_products(contraction, target, fresh):
     """For every matrix of the batch: left += out·rightᵀ, right += leftᵀ·out, out += left·right.
 
     A fresh output is set instead.
     """
+    left, right, whole, batch, width, work = contraction
     one, two, out = work, work + MATRIX_BYTES, work + 2 * MATRIX_BYTES
-    left, right, whole = arrays
-    m, n = load_i64(out, ROW_COUNT), load_i64(out, COLUMN_COUNT)
-    k = load_i64(one, COLUMN_COUNT)
-    ar, ac = load_i64(one, ROW_STRIDE), load_i64(one, COLUMN_STRIDE)
-    br, bc = load_i64(two, ROW_STRIDE), load_i64(two, COLUMN_STRIDE)
-    gr, gc = load_i64(out, ROW_STRIDE), load_i64(out, COLUMN_STRIDE)
+    m, n, k = load_i64(out, ROW_COUNT), load_i64(out, COLUMN_COUNT), load_i64(one, COLUMN_COUNT)
     count, along, size = group_size(whole, 0, batch), longest(m, n, k), max(m, n, k)
-    step = block_along(work, arrays, batch, along, m, n, k, width)
+    step = block_along(contraction, along, m, n, k)
     for start in range(0, size, step):
         taken = min(step, size - start)
         in_m = start if along == ALONG_M else 0
@@ -227,17 +259,19 @@ def add_products(work, target, arrays, batch, fresh, width):
         m = taken if along == ALONG_M else m
         n = taken if along == ALONG_N else n
         k = taken if along == ALONG_K else k
-        new = fresh and in_k == 0
+        of_left = part_of(described(one), in_m, in_k, m, k)
+        of_right = part_of(described(two), in_k, in_n, k, n)
+        of_out = part_of(described(out), in_m, in_n, m, n)
         for number in range(count):
-            a = matrix_at(one, left, batch, number, width) + in_m * ar + in_k * ac
-            b = matrix_at(two, right, batch, number, width) + in_k * br + in_n * bc
-            g = matrix_at(out, whole, batch, number, width) + in_m * gr + in_n * gc
+            a = moved(of_left, matrix_at(one, left, batch, number, width))
+            b = moved(of_right, matrix_at(two, right, batch, number, width))
+            g = moved(of_out, matrix_at(out, whole, batch, number, width))
             if target == LEFT:
-                product(g, gr, gc, b, bc, br, a, ar, ac, m, k, n, False, width, work)
+                product(g, turned(b), a, False, width, work)
             elif target == RIGHT:
-                product(a, ac, ar, g, gr, gc, b, br, bc, k, n, m, False, width, work)
+                product(turned(a), g, b, False, width, work)
             else:
-                product(a, ar, ac, b, br, bc, g, gr, gc, m, n, k, new, width, work)
+                product(a, b, g, fresh and in_k == 0, width, work)
 
 
 @helper
@@ -251,49 +285,40 @@ def begin_sums(matrix, array, data, width):
 def end_sums(frame, matrix, array, data, width):
     """Add sums from separate memory."""
     if load_i64(matrix, PACKED) != 0:
-        count, ndim, sums = count_of(array), load_i32(array, ARRAY_NDIM), load_i64(matrix, ADDRESS)
-        shape, strides = load_i64(array, ARRAY_SHAPE), load_i64(array, ARRAY_STRIDES)
-        add_block(frame, data, strides, shape, ndim, 0, count, sums, width)
+        sums = load_i64(matrix, ADDRESS)
+        add_block(frame, strided(array, data), 0, count_of(array), sums, width)
         free(sums)
 
 
 @helper
-def roles(work, side, arrays):
+def roles(contraction, side):
     """The operand that is added to and its matrix, then the other operand and its matrix."""
-    left, right, _ = arrays
-    one, two = work, work + MATRIX_BYTES
+    left, right, one = contraction.left, contraction.right, contraction.work
+    two = one + MATRIX_BYTES
     return (left, one, right, two) if side == LEFT else (right, two, left, one)
 
 
 @helper
-def pass_one(frame, work, side, data, own, arrays, batch, width):
+def pass_one(frame, contraction, side, data, own):
     """Add to adjoints at `data` of one operand; the output's are at `own`, the other is loaded."""
-    target, matrix, _, _ = roles(work, side, arrays)
-    out = work + 2 * MATRIX_BYTES
+    target, matrix, _, _ = roles(contraction, side)
+    out, width = contraction.work + 2 * MATRIX_BYTES, contraction.width
     begin_sums(matrix, target, data, width)
-    load_matrix(frame, out, arrays[2], own, width)
-    add_products(work, side, arrays, batch, False, width)
+    load_matrix(frame, out, contraction.whole, own, width)
+    add_products(contraction, side, False)
     drop_matrix(out)
     end_sums(frame, matrix, target, data, width)
 
 
 @helper
-def pass_back(frame, work, side, found, own, step, arrays, batch, width):
+def pass_back(frame, contraction, side, found, own, step):
     """Add to the adjoint buffer `found` of an operand; output adjoints lie at own + seed · step."""
-    target, _, factor, other = roles(work, side, arrays)
-    load_matrix(frame, other, factor, load_i64(factor, ARRAY_DATA), width)
+    target, _, factor, other = roles(contraction, side)
+    load_matrix(frame, other, factor, load_i64(factor, ARRAY_DATA), contraction.width)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         data = mirrored(found, load_i64(target, ARRAY_DATA), seed)
-        pass_one(frame, work, side, data, own + seed * step, arrays, batch, width)
+        pass_one(frame, contraction, side, data, own + seed * step)
     drop_matrix(other)
-
-
-@helper
-def product_of(refs):
-    """Both operands and the output as a matrix, and the number of batch axes."""
-    left, right = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
-    whole = load_i64(refs, 2 * REFERENCE_BYTES)
-    return (left, right, whole), load_i64(refs, 3 * REFERENCE_BYTES)
 
 
 @helper
@@ -308,22 +333,19 @@ def memory_of_output(frame, id, refs, whole):
 @helper
 def sweep_product(frame, id, refs):
     """The reverse of a row, for all seeds."""
-    arrays, batch = product_of(refs)
-    left, right, whole = arrays
-    width = item_bytes(frame, whole)
+    left, right, whole = operands_of(refs)
     own, step = memory_of_output(frame, id, refs, whole)
     to_left, to_right = load_i32(refs, 8), load_i32(refs, REFERENCE_BYTES + 8)
     found_left = mirror(frame, to_left) if to_left >= 0 else 0
     found_right = mirror(frame, to_right) if to_right >= 0 else 0
     if count_of(left) == 0 or count_of(right) == 0:
         return
-    work = malloc(WORK_BYTES)
-    see_matrices(work, arrays, batch, load_i64(refs, 4 * REFERENCE_BYTES), width)
+    contraction = contraction_of(refs, item_bytes(frame, whole))
     if found_left != 0:
-        pass_back(frame, work, LEFT, found_left, own, step, arrays, batch, width)
+        pass_back(frame, contraction, LEFT, found_left, own, step)
     if found_right != 0:
-        pass_back(frame, work, RIGHT, found_right, own, step, arrays, batch, width)
-    free(work)
+        pass_back(frame, contraction, RIGHT, found_right, own, step)
+    free(contraction.work)
 
 
 def contract_adjoint(frame, id, refs, task):
@@ -333,41 +355,39 @@ def contract_adjoint(frame, id, refs, task):
 
 def contract_forward(frame, id, refs, task):
     """The same references; packed matrices lie elsewhere until they are complete."""
-    arrays = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
-    left, right, whole = arrays
-    batch = load_i64(refs, 3 * REFERENCE_BYTES)
-    data = load_i64(whole, ARRAY_DATA)
-    work, empty = malloc(WORK_BYTES), count_of(left) == 0 or count_of(right) == 0
-    see_matrices(work, arrays, batch, load_i64(refs, 4 * REFERENCE_BYTES), ITEM)
-    out = work + 2 * MATRIX_BYTES
+    contraction = contraction_of(refs, ITEM)
+    left, right, whole, _, _, one = contraction
+    two, out = one + MATRIX_BYTES, one + 2 * MATRIX_BYTES
+    data, empty = load_i64(whole, ARRAY_DATA), count_of(left) == 0 or count_of(right) == 0
     m, n = load_i64(out, ROW_COUNT), load_i64(out, COLUMN_COUNT)
-    fresh = narrow(m, n, load_i64(work, COLUMN_COUNT)) and load_i64(out, PACKED) == 0
+    fresh = narrow(m, n, load_i64(one, COLUMN_COUNT)) and load_i64(out, PACKED) == 0
     if empty or not fresh:
         to = load_i64(load_i64(refs, 5 * REFERENCE_BYTES), ARRAY_DATA)
         memset(to, 0, count_of(whole) * ITEM)
-    if empty:
-        free(work)
-        return
-    load_matrix(frame, work, left, load_i64(left, ARRAY_DATA), ITEM)
-    load_matrix(frame, work + MATRIX_BYTES, right, load_i64(right, ARRAY_DATA), ITEM)
-    begin_sums(out, whole, data, ITEM)
-    add_products(work, OUT, arrays, batch, fresh, ITEM)
-    end_sums(frame, out, whole, data, ITEM)
-    drop_matrix(work + MATRIX_BYTES)
-    drop_matrix(work)
-    free(work)
+    if not empty:
+        load_matrix(frame, one, left, load_i64(left, ARRAY_DATA), ITEM)
+        load_matrix(frame, two, right, load_i64(right, ARRAY_DATA), ITEM)
+        begin_sums(out, whole, data, ITEM)
+        add_products(contraction, OUT, fresh)
+        end_sums(frame, out, whole, data, ITEM)
+        drop_matrix(two)
+        drop_matrix(one)
+    free(one)
 
 
-#: The functions that the adjoint kernel calls.
+#: What the adjoint kernel needs.
 CONTRACT_HELPERS = (
+    Contraction,
     group_size,
     group_stride,
     *PRODUCT,
     see_matrix,
+    described,
     matrix_at,
     load_matrix,
     drop_matrix,
-    see_matrices,
+    operands_of,
+    contraction_of,
     interleaved,
     longest,
     narrow,
@@ -379,7 +399,6 @@ CONTRACT_HELPERS = (
     roles,
     pass_one,
     pass_back,
-    product_of,
     memory_of_output,
     sweep_product,
 )

@@ -6,6 +6,7 @@ same views. An output view that is broadcast makes a sum of it; a transposed, sl
 a copy, a join, a pad.
 """
 
+from tapegrad._core.codegen.descriptors import Strided
 from tapegrad._core.codegen.intrinsics import (
     f32s,
     f64s,
@@ -37,7 +38,7 @@ from tapegrad._core.codegen.layout import (
     UNTOUCHED,
 )
 from tapegrad._core.codegen.shared_kernels import cell, mirror_memory, strided_add
-from tapegrad._core.codegen.strided_sums import line_of, line_offset, lines_of, sum64
+from tapegrad._core.codegen.strided_sums import line_of, line_offset, lines_of, strided, sum64
 from tapegrad._core.codegen.sweep_frame import (
     add_to_cell,
     base_of,
@@ -69,16 +70,9 @@ def link_adjoint(frame, id, refs, task):
         if found == 0:
             continue
         for seed in range(load_i64(frame, FRAME_SEEDS)):
-            strided_add(
-                frame,
-                mirrored(found, load_i64(array, ARRAY_DATA), seed),
-                load_i64(array, ARRAY_STRIDES),
-                mirrored(own, load_i64(target, ARRAY_DATA), seed),
-                load_i64(target, ARRAY_STRIDES),
-                load_i64(array, ARRAY_SHAPE),
-                load_i32(array, ARRAY_NDIM),
-                item_bytes(frame, array),
-            )
+            into = strided(array, mirrored(found, load_i64(array, ARRAY_DATA), seed))
+            of = mirrored(own, load_i64(target, ARRAY_DATA), seed)
+            strided_add(frame, into, of, load_i64(target, ARRAY_STRIDES), item_bytes(frame, array))
 
 
 def link_tangent(frame, id, refs, task):
@@ -91,16 +85,9 @@ def link_tangent(frame, id, refs, task):
         for seed in range(load_i64(frame, FRAME_SEEDS)):
             data = tangent_data(frame, ref, seed)
             if data != 0:
-                strided_add(
-                    frame,
-                    mirrored(own, load_i64(target, ARRAY_DATA), seed),
-                    load_i64(target, ARRAY_STRIDES),
-                    data,
-                    load_i64(array, ARRAY_STRIDES),
-                    load_i64(array, ARRAY_SHAPE),
-                    load_i32(array, ARRAY_NDIM),
-                    item_bytes(frame, array),
-                )
+                into = strided(target, mirrored(own, load_i64(target, ARRAY_DATA), seed))
+                strides, width = load_i64(array, ARRAY_STRIDES), item_bytes(frame, array)
+                strided_add(frame, into, data, strides, width)
 
 
 def sum_adjoint(frame, id, refs, task):
@@ -256,25 +243,24 @@ def write_adjoint(frame, id, refs, task):
     swap_views(frame, view, kept)
     if found == 0:
         return
-    width, ndim = item_bytes(frame, view), load_i32(view, ARRAY_NDIM)
-    shape, strides = load_i64(view, ARRAY_SHAPE), load_i64(view, ARRAY_STRIDES)
+    width, strides = item_bytes(frame, view), load_i64(view, ARRAY_STRIDES)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         target = mirrored(found, load_i64(view, ARRAY_DATA), seed)
         if source >= 0:
             if load_i32(ref, 12) == TAG_ARRAY:
                 array = load_i64(ref, 0)
-                into = mirror(frame, source)
-                if into != 0:
-                    at = mirrored(into, load_i64(array, ARRAY_DATA), seed)
-                    own = load_i64(array, ARRAY_STRIDES)
-                    strided_add(frame, at, own, target, strides, shape, ndim, width)
+                buffer = mirror(frame, source)
+                if buffer != 0:
+                    into = strided(array, mirrored(buffer, load_i64(array, ARRAY_DATA), seed))
+                    strided_add(frame, into, target, strides, width)
             else:
+                shape, ndim = load_i64(view, ARRAY_SHAPE), load_i32(view, ARRAY_NDIM)
                 zeros = load_i64(frame, FRAME_SCRATCH) + 8 * ndim
                 for axis in range(ndim):
                     store_i64(zeros, axis * 8, 0)
-                at = cell(frame, source) + seed * 8
                 touch_cell(frame, source)
-                strided_add(frame, at, zeros, target, strides, shape, ndim, width)
+                into = Strided(cell(frame, source) + seed * 8, zeros, shape, ndim)
+                strided_add(frame, into, target, strides, width)
         clear_view(target, view, width)
     if load_i64(frame, FRAME_RETAIN) == 0 and source >= 0:
         store_i32(ref, 8, -2)

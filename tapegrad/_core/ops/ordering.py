@@ -4,13 +4,24 @@ Positions are whole numbers in floats, as all integers of programs are. Referenc
 the kernels along axes (`along`); of `mask_positions`: the mask, the output.
 """
 
-from tapegrad._core.codegen.elements import ITEM, floats, load_float
+from tapegrad._core.codegen.elements import floats, load_float
 from tapegrad._core.codegen.intrinsics import f64s, free, helper, i64s, load_i64, malloc
 from tapegrad._core.codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from tapegrad._core.codegen.strided_sums import line_of, line_offset, lines_of
 from tapegrad._core.codegen.sweep_frame import count_of
 
-from .axis_groups import group_in, of_reduction, of_same_shape, read_group, write_group
+from .axis_groups import (
+    Groups,
+    count_of_groups,
+    group_in,
+    groups_in,
+    of_reduction,
+    of_same_shape,
+    read_beside,
+    read_group,
+    read_line,
+    write_group,
+)
 from .table import STEERING, structural
 
 
@@ -48,15 +59,15 @@ def sorting_positions(x, n, of, to):
 
 
 def stable_argsort_forward(frame, id, refs, task):
-    array, out, lines, n, groups = of_same_shape(refs)
+    groups, out, n, count = of_same_shape(refs)
     block = malloc(n * 24)
     x = f64s(block)
-    for group in range(groups):
-        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, ITEM == 8)
+    for group in range(count):
+        read_group(groups, group, block)
         found = sorting_positions(x, n, i64s(block + n * 8), i64s(block + n * 16))
         for i in range(n):
             x[i] = float(found[i])
-        write_group(out, group, lines, block)
+        write_group(out, group, block)
     free(block)
 
 
@@ -73,10 +84,10 @@ def position_of_extreme(x, n, sign):
 
 @helper
 def positions_of_extremes(refs, sign):
-    array, lines, n, groups, out = of_reduction(refs)
+    groups, n, count, out = of_reduction(refs)
     block = malloc(n * 8)
-    for group in range(groups):
-        out[group] = position_of_extreme(f64s(group_in(array, group, lines, block)), n, sign)
+    for group in range(count):
+        out[group] = position_of_extreme(f64s(group_in(groups, group, block)), n, sign)
     free(block)
 
 
@@ -104,7 +115,10 @@ def mask_positions_forward(frame, id, refs, task):
         to[k] = -1.0
 
 
-_ALONG = (group_in, read_group, write_group, of_reduction, of_same_shape)
+_ALONG = (
+    *(Groups, groups_in, count_of_groups, read_line, read_beside, read_group, group_in),
+    *(write_group, of_reduction, of_same_shape),
+)
 for _name, _forward, _form, _doc in (
     ("stable_argsort", stable_argsort_forward, "same shape", "the positions that sort, NaN last"),
     ("argmax", argmax_forward, "reduction", "where the largest element or a NaN is first"),

@@ -7,8 +7,11 @@ never travel to main memory. Operands that are broadcast, strided or scalars are
 contiguous block first, so that one kernel per operation serves all of them.
 """
 
+from typing import NamedTuple
+
 from numba import types
 
+from ..codegen.descriptors import Strided, words_of
 from ..codegen.intrinsics import (
     apart,
     call_address,
@@ -23,7 +26,6 @@ from ..codegen.intrinsics import (
     memset,
     store_i32,
     store_i64,
-    sum_of,
 )
 from ..codegen.layout import (
     ARRAY,
@@ -42,7 +44,7 @@ from ..codegen.layout import (
     REFERENCE_BYTES,
 )
 from ..codegen.shared_kernels import cell, forget
-from ..codegen.strided_sums import start_of_block, sum64
+from ..codegen.strided_sums import add_run32, add_run64, start_of_block, sum32, sum64
 from ..codegen.sweep_frame import (
     add_to_cell,
     base_of,
@@ -93,7 +95,16 @@ from .elementwise_run_layout import (
 from .elementwise_run_planning import collect, release_pending, resolve, strides_of, undo_inside
 
 kernel_call = call_address(types.none(types.int64, types.int64))
-block_call = call_address(types.none(*[types.int64] * 9))
+block_call = call_address(types.none(*map(words_of, (int, Strided, int, int, int, int))))
+
+
+class Block(NamedTuple):
+    """Elements start … start + n of arrays in C order, of the shape of `out`, of so many bytes."""
+
+    out: int
+    start: int
+    n: int
+    width: int
 
 
 @helper
@@ -112,13 +123,9 @@ def fill(address, value, n, width):
 def add_line(target, source, n, width):
     """Add contiguous elements to others."""
     if width == 8:
-        t64, s64 = f64s(target), f64s(source)
-        for i in range(n):
-            t64[i] += s64[i]
+        add_run64(target, 8, source, 8, n)
     else:
-        t32, s32 = f32s(target), f32s(source)
-        for i in range(n):
-            t32[i] += s32[i]
+        add_run32(target, 4, source, 4, n)
 
 
 @helper
@@ -132,49 +139,57 @@ def add_value(target, value, width):
 
 @helper
 def total(address, n, width):
-    if width == 8:
-        return sum64(address, n)
-    b32, result = f32s(address), 0.0
-    for i in range(n):
-        result = sum_of(result, b32[i])
-    return result
+    """The sum of contiguous elements, in float64."""
+    return sum64(address, n) if width == 8 else sum32(address, n)
 
 
 @helper
-def find_place(frame, entry, e, j, out, start, n, width):
+def find_place(frame, entry, e, j, block):
     """Note where in its array a strided input starts for this block, if the block is in one line
     of neighbours or of one value."""
     line, step = load_i64(entry, LINE + j * 8), load_i64(entry, STEP + j * 8)
-    skip = start % line
+    skip = block.start % line
     place = -1
-    if skip + n <= line and (step == width or load_i64(entry, UNIFORM) & (1 << j)):
+    if skip + block.n <= line and (step == block.width or load_i64(entry, UNIFORM) & (1 << j)):
         index, outer = i64s(load_i64(frame, FRAME_SCRATCH)), load_i64(entry, OUTER + j * 8)
-        strides, shape = strides_of(frame, e, j), load_i64(out, ARRAY_SHAPE)
-        place = start_of_block(index, strides, shape, outer, start // line) + skip * step
+        strides, shape = strides_of(frame, e, j), load_i64(block.out, ARRAY_SHAPE)
+        place = start_of_block(index, strides, shape, outer, block.start // line) + skip * step
     store_i64(entry, PLACE + j * 8, place)
 
 
 @helper
-def value_address(frame, entry, e, j, used, out, start, n, width):
+def seen_from(frame, e, j, block, data):
+    """Input j of a row of the run, from `data` on, broadcast to the shape of the run."""
+    shape, ndim = load_i64(block.out, ARRAY_SHAPE), load_i32(block.out, ARRAY_NDIM)
+    return Strided(data, strides_of(frame, e, j), shape, ndim)
+
+
+@helper
+def copied(frame, e, j, block, data, room):
+    """Copy the elements of input j from `data` on for this block to `room`, which is returned."""
+    way, array = load_i64(frame, FRAME_BLOCK_OF), seen_from(frame, e, j, block, data)
+    block_call(way, frame, array, block.start, block.n, room, block.width)
+    return room
+
+
+@helper
+def value_address(frame, entry, e, j, used, block):
     """The address from which the kernel reads the values of input j for this block."""
     inside()
-    block = load_i64(frame, FRAME_SCRATCH) + AT_VALUES + j * BLOCK_BYTES
+    room = load_i64(frame, FRAME_SCRATCH) + AT_VALUES + j * BLOCK_BYTES
     how, ref = load_i64(entry, HOW + j * 8), load_i64(entry, REFS) + j * REFERENCE_BYTES
     if not used & (1 << j):
-        return block
+        return room
     if how == SINGLE:
         one = load_i64(entry, UNIFORM) & (1 << j)
-        fill(block, scalar_operand(frame, ref), 1 if one else n, width)
-        return block
+        fill(room, scalar_operand(frame, ref), 1 if one else block.n, block.width)
+        return room
     data = load_i64(load_i64(ref, 0), ARRAY_DATA)
     if how == ALIGNED:
-        return data + start * width
+        return data + block.start * block.width
     if load_i64(entry, PLACE + j * 8) >= 0:
         return data + load_i64(entry, PLACE + j * 8)
-    ndim, shape = load_i32(out, ARRAY_NDIM), load_i64(out, ARRAY_SHAPE)
-    way = load_i64(frame, FRAME_BLOCK_OF)
-    block_call(way, frame, data, strides_of(frame, e, j), shape, ndim, start, n, block, width)
-    return block
+    return copied(frame, e, j, block, data, room)
 
 
 @helper
@@ -201,31 +216,31 @@ def adjoint_address(frame, entry, j, start, seed, width):
 
 
 @helper
-def deliver(frame, entry, e, j, block, out, start, n, seed, width):
-    """Add a block of adjoints that could not be added in place to where it belongs."""
+def deliver(frame, entry, e, j, source, block, seed):
+    """Add adjoints that could not be added in place, a block of them, to where they belong."""
     apart()
+    n, width = block.n, block.width
     ref = load_i64(entry, REFS) + j * REFERENCE_BYTES
     if load_i64(entry, HOW + j * 8) == SINGLE:
-        add_to_cell(frame, load_i32(ref, 8), seed, total(block, n, width))
+        add_to_cell(frame, load_i32(ref, 8), seed, total(source, n, width))
         return
-    target = adjoint_address(frame, entry, j, start, seed, width)
+    target = adjoint_address(frame, entry, j, block.start, seed, width)
     if target == 0:
         where = load_i64(entry, WHERE + j * 8)
         data = mirrored(where, load_i64(load_i64(ref, 0), ARRAY_DATA), seed)
-        shape, ndim = load_i64(out, ARRAY_SHAPE), load_i32(out, ARRAY_NDIM)
-        way = load_i64(frame, FRAME_ADD_BLOCK)
-        block_call(way, frame, data, strides_of(frame, e, j), shape, ndim, start, n, block, width)
+        way, array = load_i64(frame, FRAME_ADD_BLOCK), seen_from(frame, e, j, block, data)
+        block_call(way, frame, array, block.start, n, source, width)
     elif load_i64(entry, UNIFORM) & (1 << j):
-        add_value(target, total(block, n, width), width)
+        add_value(target, total(source, n, width), width)
     else:
-        add_line(target, block, n, width)
+        add_line(target, source, n, width)
 
 
 @helper
-def targets(frame, entry, start, n, seed, width, table, blocks):
+def targets(frame, entry, block, seed, table, rooms):
     """Where the kernel writes the adjoint of each input; returns bits of those to deliver later.
 
-    Each of those has a block in `blocks`.
+    Each of those is written to a place of its own in `rooms`.
     """
     inside()
     mask = load_i64(entry, MASK) & load_i64(entry, SLOPES)
@@ -234,58 +249,72 @@ def targets(frame, entry, start, n, seed, width, table, blocks):
     for j in range(load_i64(entry, INPUTS)):
         target = 0
         if mask & ~uniform & (1 << j):
-            target = adjoint_address(frame, entry, j, start, seed, width)
+            target = adjoint_address(frame, entry, j, block.start, seed, block.width)
             for other in range(j):
                 if target == load_i64(table, other * 8):
                     target = 0
         if target == 0:
-            target = blocks + j * BLOCK_BYTES
+            target = rooms + j * BLOCK_BYTES
             if mask & (1 << j):
                 detours |= 1 << j
                 if not fresh & (1 << j):
-                    memset(target, 0, n * width)
+                    memset(target, 0, block.n * block.width)
         store_i64(table, j * 8, target)
     return detours
 
 
 @helper
-def run_kernel(frame, entry, e, own, out, start, n, seed, width):
+def left_by_kernel(entry, j, block):
+    """The block of adjoints of input j that the kernel has made: one, if it has summed them."""
+    n = 1 if load_i64(entry, UNIFORM) & (1 << j) else block.n
+    return Block(block.out, block.start, n, block.width)
+
+
+@helper
+def run_kernel(frame, entry, e, own, block, seed):
     """Let the kernel of a row of the run add to the adjoints of its inputs, for one block."""
     arguments = load_i64(frame, FRAME_SCRATCH) + AT_ARGUMENTS
     id, inputs = load_i64(entry, ID), load_i64(entry, INPUTS)
     used = load_i64(load_i64(frame, FRAME_USED), load_i64(entry, CODE) * 8)
     for j in range(inputs):
-        address = value_address(frame, entry, e, j, used, out, start, n, width)
-        store_i64(arguments, j * 8, address)
-    value = load_i64(base_of(frame, id), ARRAY_DATA) + start * width
+        store_i64(arguments, j * 8, value_address(frame, entry, e, j, used, block))
+    value = load_i64(base_of(frame, id), ARRAY_DATA) + block.start * block.width
     store_i64(arguments, inputs * 8, value)
     store_i64(arguments, (inputs + 1) * 8, own)
     table = arguments + (inputs + 2) * 8
-    blocks = load_i64(frame, FRAME_SCRATCH) + AT_ADJOINTS
-    detours = targets(frame, entry, start, n, seed, width, table, blocks)
-    kernel_call(load_i64(entry, KERNEL), n, arguments)
+    rooms = load_i64(frame, FRAME_SCRATCH) + AT_ADJOINTS
+    detours = targets(frame, entry, block, seed, table, rooms)
+    kernel_call(load_i64(entry, KERNEL), block.n, arguments)
     for j in range(inputs):
         if detours & (1 << j):
-            count = 1 if load_i64(entry, UNIFORM) & (1 << j) else n  # the kernel has summed
-            deliver(frame, entry, e, j, load_i64(table, j * 8), out, start, count, seed, width)
+            made = left_by_kernel(entry, j, block)
+            deliver(frame, entry, e, j, load_i64(table, j * 8), made, seed)
 
 
 @helper
-def row_block(frame, entry, e, out, start, n, seed, width):
+def row_block(frame, entry, e, block, seed):
     """Take one row of the run through one block."""
-    inputs, own = load_i64(entry, INPUTS), own_adjoint(frame, e, start, seed)
+    inputs, own = load_i64(entry, INPUTS), own_adjoint(frame, e, block.start, seed)
     for j in range(inputs):
         if load_i64(entry, HOW + j * 8) == STRIDED:
-            find_place(frame, entry, e, j, out, start, n, width)
+            find_place(frame, entry, e, j, block)
     if load_i64(entry, KERNEL) != 0:
-        run_kernel(frame, entry, e, own, out, start, n, seed, width)
+        run_kernel(frame, entry, e, own, block, seed)
+    pass_units(frame, entry, e, own, block, seed)
+
+
+@helper
+def pass_units(frame, entry, e, own, block, seed):
+    """Pass the adjoint of a row to the inputs whose partial derivative is 1, for one block."""
+    inside()
     units = load_i64(entry, UNITS) & load_i64(entry, MASK)
-    for j in range(inputs):
+    for j in range(load_i64(entry, INPUTS)):
         route = load_i64(entry, ROUTE + j * 8)
         if units & (1 << j) and route == COPIED:
-            memcpy(adjoint_address(frame, entry, j, start, seed, width), own, n * width)
+            target = adjoint_address(frame, entry, j, block.start, seed, block.width)
+            memcpy(target, own, block.n * block.width)
         elif units & (1 << j) and route == ADDED:
-            deliver(frame, entry, e, j, own, out, start, n, seed, width)
+            deliver(frame, entry, e, j, own, block, seed)
 
 
 @helper
@@ -327,9 +356,9 @@ def sweep_run(frame, n, out):
                 entry = scratch + AT_ENTRIES + e * ENTRY
                 if load_i64(entry, CLEAR):
                     memset(load_i64(entry, OWN), 0, length * width)
+            block = Block(out, start, length, width)
             for e in range(n):
-                entry = scratch + AT_ENTRIES + e * ENTRY
-                row_block(frame, entry, e, out, start, length, seed, width)
+                row_block(frame, scratch + AT_ENTRIES + e * ENTRY, e, block, seed)
             start += length
     leave_run(frame, n)
 

@@ -4,19 +4,14 @@ Operands that are broadcast, strided or scalars are copied to a contiguous block
 tangents, as in `elementwise_run`.
 """
 
-from numba import types
-
-from ..codegen.intrinsics import call_address, helper, load_f64, load_i32, load_i64, store_i64
+from ..codegen.intrinsics import helper, load_f64, load_i32, load_i64, store_i64
 from ..codegen.layout import (
     ARRAY,
     ARRAY_DATA,
-    ARRAY_NDIM,
-    ARRAY_SHAPE,
     BLOCK,
     DONE,
     FEW_OPERANDS,
     FLAT_SHIFT,
-    FRAME_BLOCK_OF,
     FRAME_SCRATCH,
     FRAME_SEEDS,
     FRAME_STATUS,
@@ -42,7 +37,7 @@ from ..codegen.sweep_frame import (
     row_of,
     tangent_of,
 )
-from .elementwise_run import block_call, fill, find_place, value_address
+from .elementwise_run import Block, copied, fill, find_place, kernel_call, value_address
 from .elementwise_run_layout import (
     ALIGNED,
     AT_ARGUMENTS,
@@ -59,30 +54,25 @@ from .elementwise_run_layout import (
     STRIDED,
     UNIFORM,
 )
-from .elementwise_run_planning import note_ways, strides_of
-
-kernel_call = call_address(types.none(types.int64, types.int64))
+from .elementwise_run_planning import note_ways
 
 
 @helper
-def tangent_block(frame, tangents, entry, e, j, out, start, n, seed, width):
+def tangent_address(frame, tangents, entry, e, j, block, seed):
     """The address of the tangents of input j of a row for this block, from the frame `tangents`."""
-    block = load_i64(frame, FRAME_SCRATCH) + AT_TANGENTS + j * BLOCK_BYTES
+    room = load_i64(frame, FRAME_SCRATCH) + AT_TANGENTS + j * BLOCK_BYTES
     ref = load_i64(entry, REFS) + j * REFERENCE_BYTES
-    count = 1 if load_i64(entry, UNIFORM) & (1 << j) else n
+    count = 1 if load_i64(entry, UNIFORM) & (1 << j) else block.n
     at, how = tangent_of(tangents, load_i32(ref, 8)), load_i64(entry, HOW + j * 8)
     if at == 0 or how == SINGLE:
-        fill(block, load_f64(at, seed * 8) if at != 0 else 0.0, count, width)
-        return block
+        fill(room, load_f64(at, seed * 8) if at != 0 else 0.0, count, block.width)
+        return room
     data = mirrored(load_i64(at, 0), load_i64(load_i64(ref, 0), ARRAY_DATA), seed)
     if how == ALIGNED:
-        return data + start * width
+        return data + block.start * block.width
     if load_i64(entry, PLACE + j * 8) >= 0:
         return data + load_i64(entry, PLACE + j * 8)
-    ndim, shape = load_i32(out, ARRAY_NDIM), load_i64(out, ARRAY_SHAPE)
-    way = load_i64(frame, FRAME_BLOCK_OF)
-    block_call(way, frame, data, strides_of(frame, e, j), shape, ndim, start, n, block, width)
-    return block
+    return copied(frame, e, j, block, data, room)
 
 
 @helper
@@ -115,21 +105,20 @@ def tangent_kernel(frame, entry, code, width):
 
 
 @helper
-def carry_block(frame, entry, kernel, used, value, target, out, start, n, seed, width):
-    """Compute the tangents of one block."""
-    arguments = load_i64(frame, FRAME_SCRATCH) + AT_ARGUMENTS
+def carry_block(frame, entry, kernel, used, target, block, seed):
+    """Compute the tangents of one block of a row, those of the whole row at `target`."""
+    arguments, offset = load_i64(frame, FRAME_SCRATCH) + AT_ARGUMENTS, block.start * block.width
     inputs, mask = load_i64(entry, INPUTS), load_i64(entry, MASK)
-    store_i64(arguments, inputs * 8, value + start * width)
-    store_i64(arguments, (inputs + 1) * 8, target + start * width)
+    store_i64(arguments, inputs * 8, load_i64(block.out, ARRAY_DATA) + offset)
+    store_i64(arguments, (inputs + 1) * 8, target + offset)
     for j in range(inputs):
         if load_i64(entry, HOW + j * 8) == STRIDED:
-            find_place(frame, entry, 0, j, out, start, n, width)
-        at = value_address(frame, entry, 0, j, used, out, start, n, width)
-        store_i64(arguments, j * 8, at)
+            find_place(frame, entry, 0, j, block)
+        store_i64(arguments, j * 8, value_address(frame, entry, 0, j, used, block))
         if mask & (1 << j):
-            at = tangent_block(frame, frame, entry, 0, j, out, start, n, seed, width)
+            at = tangent_address(frame, frame, entry, 0, j, block, seed)
             store_i64(arguments, (inputs + 2 + j) * 8, at)
-    kernel_call(kernel, n, arguments)
+    kernel_call(kernel, block.n, arguments)
 
 
 @helper
@@ -160,6 +149,6 @@ def carry_elementwise(frame, id):
         target, start = mirrored(found, value, seed), 0
         while start < size:
             n = min(piece, unit - start % unit)
-            carry_block(frame, entry, kernel, used, value, target, out, start, n, seed, width)
+            carry_block(frame, entry, kernel, used, target, Block(out, start, n, width), seed)
             start += n
     return DONE

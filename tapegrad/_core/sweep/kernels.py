@@ -97,9 +97,12 @@ def compile_value(op: Pointwise, width: int, uniform: int = 0) -> int:
 
 
 _STRUCTURAL_HEAD = """
+from typing import NamedTuple
+
 from tapegrad._core.codegen import vector_math as np
 from tapegrad._core.codegen.blas import *
 from tapegrad._core.codegen import lapack, pocketfft
+from tapegrad._core.codegen.descriptors import *
 from tapegrad._core.codegen.sweep_frame import *
 from tapegrad._core.codegen.strided_sums import *
 from tapegrad._core.codegen.layout import *

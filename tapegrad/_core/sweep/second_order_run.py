@@ -4,7 +4,7 @@ Runs are planned and their blocks found as in `elementwise_run`; a kernel receiv
 tangents of adjoints, and the tangents of its inputs, which another frame holds.
 """
 
-from ..codegen.intrinsics import helper, load_i64, memcpy, memset, store_i64
+from ..codegen.intrinsics import helper, load_i64, memset, store_i64
 from ..codegen.layout import (
     ARRAY_DATA,
     BLOCK,
@@ -16,25 +16,25 @@ from ..codegen.layout import (
 )
 from ..codegen.sweep_frame import base_of, count_of, item_bytes
 from .elementwise_run import (
-    adjoint_address,
+    Block,
     deliver,
     find_place,
     kernel_call,
     leave_run,
+    left_by_kernel,
     own_adjoint,
+    pass_units,
     place_adjoints,
     targets,
     value_address,
 )
 from .elementwise_run_layout import (
-    ADDED,
     AT_ADJOINTS,
     AT_ARGUMENTS,
     AT_ENTRIES,
     AT_UNIT,
     CLEAR,
     CODE,
-    COPIED,
     ENTRY,
     HOW,
     ID,
@@ -43,15 +43,12 @@ from .elementwise_run_layout import (
     MASK,
     NEXT_SEED,
     OWN,
-    ROUTE,
     SEED_STEP,
     SLOPES,
     STRIDED,
-    UNIFORM,
-    UNITS,
 )
 from .elementwise_run_planning import collect, release_pending, resolve, undo_inside
-from .elementwise_tangents import tangent_block
+from .elementwise_tangents import tangent_address
 
 #: The part of the sweep that it is, called by its address.
 SOURCE = """
@@ -64,7 +61,7 @@ def pointwise(frame, id):
 
 
 @helper
-def place_operands(frame, entry, e, out, start, n, width):
+def place_operands(frame, entry, e, block):
     """Pass values, output and tangents of inputs for this block to the kernel, by address."""
     arguments = load_i64(frame, FRAME_SCRATCH) + AT_ARGUMENTS
     id, inputs = load_i64(entry, ID), load_i64(entry, INPUTS)
@@ -74,59 +71,51 @@ def place_operands(frame, entry, e, out, start, n, width):
         load_i64(frame, FRAME_TANGENTS),
     )
     for j in range(inputs):
-        at = value_address(frame, entry, e, j, used, out, start, n, width)
-        store_i64(arguments, j * 8, at)
+        store_i64(arguments, j * 8, value_address(frame, entry, e, j, used, block))
         if mask & (1 << j):
-            at = tangent_block(frame, tangents, entry, e, j, out, start, n, 0, width)
+            at = tangent_address(frame, tangents, entry, e, j, block, 0)
             store_i64(arguments, (3 * inputs + 3 + j) * 8, at)
-    value = load_i64(base_of(frame, id), ARRAY_DATA) + start * width
+    value = load_i64(base_of(frame, id), ARRAY_DATA) + block.start * block.width
     store_i64(arguments, inputs * 8, value)
 
 
 @helper
-def place_adjoint(frame, entry, e, start, n, seed, width):
+def place_adjoint(frame, entry, e, block, seed):
     """Pass the adjoints of one seed to the kernel; returns bits of those to deliver later."""
     scratch, inputs = load_i64(frame, FRAME_SCRATCH), load_i64(entry, INPUTS)
     table = scratch + AT_ARGUMENTS + (inputs + 1) * (1 + seed) * 8
-    store_i64(table, 0, own_adjoint(frame, e, start, seed))
-    blocks = scratch + AT_ADJOINTS + seed * NEXT_SEED
-    return targets(frame, entry, start, n, seed, width, table + 8, blocks)
+    store_i64(table, 0, own_adjoint(frame, e, block.start, seed))
+    rooms = scratch + AT_ADJOINTS + seed * NEXT_SEED
+    return targets(frame, entry, block, seed, table + 8, rooms)
 
 
 @helper
-def run_both(frame, entry, e, out, start, n, width):
+def run_both(frame, entry, e, block):
     """Let the kernel of a row of the run add to both adjoints of its inputs, for one block."""
     arguments, inputs = load_i64(frame, FRAME_SCRATCH) + AT_ARGUMENTS, load_i64(entry, INPUTS)
-    place_operands(frame, entry, e, out, start, n, width)
-    detours = place_adjoint(frame, entry, e, start, n, 0, width)
-    place_adjoint(frame, entry, e, start, n, 1, width)
-    kernel_call(load_i64(entry, KERNEL), n, arguments)
+    place_operands(frame, entry, e, block)
+    detours = place_adjoint(frame, entry, e, block, 0)
+    place_adjoint(frame, entry, e, block, 1)
+    kernel_call(load_i64(entry, KERNEL), block.n, arguments)
     for j in range(inputs):
         if detours & (1 << j):
-            count = 1 if load_i64(entry, UNIFORM) & (1 << j) else n  # the kernel has summed
+            made = left_by_kernel(entry, j, block)
             for seed in range(2):
                 at = load_i64(arguments, ((inputs + 1) * (1 + seed) + 1 + j) * 8)
-                deliver(frame, entry, e, j, at, out, start, count, seed, width)
+                deliver(frame, entry, e, j, at, made, seed)
 
 
 @helper
-def block_of_both(frame, entry, e, out, start, n, width):
+def block_of_both(frame, entry, e, block):
     """Take one row of the run through one block."""
-    inputs = load_i64(entry, INPUTS)
-    for j in range(inputs):
+    for j in range(load_i64(entry, INPUTS)):
         if load_i64(entry, HOW + j * 8) == STRIDED:
-            find_place(frame, entry, e, j, out, start, n, width)
+            find_place(frame, entry, e, j, block)
     if load_i64(entry, KERNEL) != 0:
-        run_both(frame, entry, e, out, start, n, width)
-    units = load_i64(entry, UNITS) & load_i64(entry, MASK)
+        run_both(frame, entry, e, block)
     for seed in range(2):
-        own = own_adjoint(frame, e, start, seed)
-        for j in range(inputs):
-            route = load_i64(entry, ROUTE + j * 8)
-            if units & (1 << j) and route == COPIED:
-                memcpy(adjoint_address(frame, entry, j, start, seed, width), own, n * width)
-            elif units & (1 << j) and route == ADDED:
-                deliver(frame, entry, e, j, own, out, start, n, seed, width)
+        own = own_adjoint(frame, e, block.start, seed)
+        pass_units(frame, entry, e, own, block, seed)
 
 
 @helper
@@ -147,9 +136,9 @@ def sweep_both(frame, n, out):
                 own = load_i64(entry, OWN)
                 memset(own, 0, length * width)
                 memset(own + load_i64(entry, SEED_STEP), 0, length * width)
+        block = Block(out, start, length, width)
         for e in range(n):
-            entry = scratch + AT_ENTRIES + e * ENTRY
-            block_of_both(frame, entry, e, out, start, length, width)
+            block_of_both(frame, scratch + AT_ENTRIES + e * ENTRY, e, block)
         start += length
     leave_run(frame, n)
 

@@ -120,10 +120,10 @@ plain_block = {block}
 
 
 @helper
-def {block}(frame, entry, e, out, start, n, {seed}width):
-    started = clock(frame)
-    plain_block(frame, entry, e, out, start, n, {seed}width)
-    note(frame, load_i64(entry, ID), ARRAY + load_i64(entry, CODE), count_of(out) * width, started)
+def {block}(frame, entry, e, block{seed}):
+    started, op = clock(frame), ARRAY + load_i64(entry, CODE)
+    plain_block(frame, entry, e, block{seed})
+    note(frame, load_i64(entry, ID), op, count_of(block.out) * block.width, started)
 
 
 def pointwise(frame, id):
@@ -131,7 +131,7 @@ def pointwise(frame, id):
 """
 #: Functions with this name in modules that the sweep runs: see `_RUN`.
 _NAMES = {
-    "elementwise_run": {"block": "row_block", "seed": "seed, ", "run": "pointwise_run"},
+    "elementwise_run": {"block": "row_block", "seed": ", seed", "run": "pointwise_run"},
     "second_order_run": {"block": "block_of_both", "seed": "", "run": "second_order_run"},
 }
 

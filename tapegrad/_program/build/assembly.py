@@ -12,6 +12,7 @@ from ..ir.steps import DOUBLE, Code, Step, View, contiguous
 from ..ir.uses import Wanted, constants_of, mark_outputs, mark_reads
 from ..native import fused_elementwise as _registered  # noqa: F401
 from ..native import scalar_code
+from ..native.loop_operands import Slots
 from ..native.scalar_code import Piece
 from ..replay import (  # noqa: F401
     custom_calls,
@@ -90,13 +91,11 @@ class Parts:
         pieces = self._pieces.get(k, [])
         if not any(piece.native for piece in pieces):
             return [scalar_interpreter.interpreted(step, self.item)]
-        slots = slice(step.first, step.first + len(step.op))
-        outside, wanted = self._read_outside(k)[slots], ~self.wanted.constant
-        known, initial = self._known, self._initial
-        parts = scalar_code.native(
-            step, pieces, known, initial, wanted, outside, self._new_slots, self.cut
-        )
-        self.used[slots] = outside  # values that live in registers only are missing
+        own = slice(step.first, step.first + len(step.op))
+        outside = self._read_outside(k)[own]
+        slots = Slots(self._known, self._initial, ~self.wanted.constant)
+        parts = scalar_code.native(step, pieces, slots, outside, self._new_slots, self.cut)
+        self.used[own] = outside  # values that live in registers only are missing
         return parts
 
     def _new_slots(self, count: int) -> int:

@@ -10,6 +10,7 @@ import bisect
 import dataclasses
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -23,6 +24,14 @@ Chain = tuple[Loop, ...]
 #: The kinds of operands: a number in the text or a table of numbers; a result in a variable; a
 #: result of the iteration before; a slot that is the same in all iterations of all loops; a slot.
 NUMBER, LOCAL, CARRIED, FIXED, MEMORY = range(5)
+
+
+class Slots(NamedTuple):
+    """By slot of a program: whether it is a constant, which, whether its adjoint is needed."""
+
+    known: np.ndarray
+    initial: np.ndarray
+    wanted: np.ndarray
 
 
 @dataclasses.dataclass(eq=False)
@@ -179,8 +188,9 @@ def number(value: float) -> str:
 class Operands:
     """Finds the kind of each operand of a region; fills in what must be stored for that."""
 
-    def __init__(self, region: Region, known: np.ndarray, initial: np.ndarray, wanted: np.ndarray):
-        self.region, self.known, self.initial, self.wanted = region, known, initial, wanted
+    def __init__(self, region: Region, slots: Slots):
+        self.region = region
+        self.known, self.initial, self.wanted = slots
         self.data = Data()
         self.of: dict[int, list[Operand]] = {}
         #: By loop: results that are used after an iteration, with the registers that carry them.

@@ -18,7 +18,7 @@ from .finite_slopes import Finite
 from .loop_adjoints import Reverse
 from .loop_checks import Claims
 from .loop_finding import Loop, find_loops
-from .loop_operands import Operands, Region
+from .loop_operands import Operands, Region, Slots
 from .loop_values import HEAD, Stores
 from .simd_loops import in_lanes
 from .simd_planning import Lanes
@@ -67,12 +67,12 @@ class Piece:
 
 
 def rolled(step: Scalars, known: np.ndarray) -> int:
-    """The number of operations of a step in loops that are compiled. See `native` for `known`."""
+    """The number of operations of a step in loops that are compiled. See `Slots` for `known`."""
     return sum(x.count * x.length for x in find_loops(step, known) if x.body <= _BODY)
 
 
 def pieces_of(step: Scalars, known: np.ndarray) -> list[Piece]:
-    """The compiled and the other pieces of a step. See `native` for `known`."""
+    """The compiled and the other pieces of a step. See `Slots` for `known`."""
     return _grouped(_pieces(len(step.op), find_loops(step, known)))
 
 
@@ -94,17 +94,14 @@ def within(budget: int, pieces: Iterable[Piece]) -> int:
 def native(
     step: Scalars,
     pieces: list[Piece],
-    known: np.ndarray,
-    initial: np.ndarray,
-    wanted: np.ndarray,
+    slots: Slots,
     outside: np.ndarray,
     new_slots: Callable[[int], int],
     cut: bool = False,
 ) -> list[Part]:
     """Parts for a step.
 
-    By slot of the program: `known` says whether it is a constant, `initial` which, `wanted` whether
-    its adjoint is needed. `outside` says of results whether anything outside of the step reads
+    `outside` says of results whether anything outside of the step reads
     them; afterwards it marks all that lie in their slots, those of interpreted pieces included.
     `new_slots(count)` gives the first of that many unused slots of the arena. `cut` says that long
     loops save what they carry at intervals only (see `checkpoints`).
@@ -114,9 +111,9 @@ def native(
     for piece in pieces:  # all determine their reads from memory before code is made for any
         if piece.native:
             region = Region(step, piece.start, piece.stop, piece.loops, outside)
-            claims = Claims(Operands(region, known, initial, wanted))
+            claims = Claims(Operands(region, slots))
             claims.check()
-            kept = Kept(claims.operands, wanted, new_slots, cut)
+            kept = Kept(claims.operands, slots.wanted, new_slots, cut)
             made.append(functools.partial(_compiled, claims, kept, new_slots))
         else:
             outside[piece.start : piece.stop] = True

@@ -12,6 +12,7 @@ import functools
 from numba import types
 
 from ..._core.codegen import elements
+from ..._core.codegen.descriptors import Strided
 from ..._core.codegen.elements import ITEM, floats, load_float, store_float, sum_of_run
 from ..._core.codegen.factory import compile_source
 from ..._core.codegen.intrinsics import (
@@ -178,24 +179,28 @@ def add_total(n, source, target):
 
 
 @helper
+def along(axes, data):
+    """Memory from `data` on along some axes."""
+    ndim = load_i64(axes, 0)
+    return Strided(data, axes + 8 * (ndim + 1), axes + 8, ndim)
+
+
+@helper
 def take(n, frame, axes, start, source, block):
     """A block of elements that are not contiguous."""
-    ndim = load_i64(axes, 0)
-    block_of(frame, source, axes + 8 * (ndim + 1), axes + 8, ndim, start, n, block, ITEM)
+    block_of(frame, along(axes, source), start, n, block, ITEM)
 
 
 @helper
 def give(n, frame, axes, start, block, target):
     """Add a block to elements that are not contiguous."""
-    ndim = load_i64(axes, 0)
-    add_block(frame, target, axes + 8 * (ndim + 1), axes + 8, ndim, start, n, block, ITEM)
+    add_block(frame, along(axes, target), start, n, block, ITEM)
 
 
 @helper
 def clear(n, frame, axes, target):
     """Set all elements of a view to 0."""
-    ndim = load_i64(axes, 0)
-    shape, strides = axes + 8, axes + 8 * (ndim + 1)
+    _, strides, shape, ndim = along(axes, target)
     if ndim == 0:
         store_float(target, 0, 0.0)
         return
