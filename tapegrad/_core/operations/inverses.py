@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..codegen import lapack
+from ..codegen.elements import ITEM
 from ..codegen.intrinsics import free, helper, load_i64, malloc, memcpy
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..codegen.shared_kernels import invert_factors
@@ -35,7 +36,7 @@ def invert_lu(to, kind, pivots, n, call):
         invert_factors(to, pivots, n)
     else:
         none = call + lapack.NOT_TRANSPOSED
-        lapack.dtrtri(call + lapack.LETTER, none, rows, to, rows, answer)
+        lapack.trtri(call + lapack.LETTER, none, rows, to, rows, answer)
     lapack.turn(to, n)
 
 
@@ -46,14 +47,14 @@ def inverse_forward(frame, id, refs, task):
     call = malloc(lapack.CALL_BYTES + n * 4)
     pivots = call + lapack.CALL_BYTES
     for k in range(lapack.batch_size(out, 2) if n > 0 else 0):
-        to = load_i64(out, ARRAY_DATA) + k * n * n * 8
+        to = load_i64(out, ARRAY_DATA) + k * n * n * ITEM
         at = lapack.batch_item(lu, 2, out, 2, k)
         matrix, kind, is_singular = read_factors(lu, at, n, to, pivots)
         if is_singular:
             lapack.refuse(frame, 1)
             break
         if matrix != to:
-            memcpy(to, matrix, n * n * 8)
+            memcpy(to, matrix, n * n * ITEM)
         invert_lu(to, kind, pivots, n, call)
     free(call)
 
@@ -85,6 +86,7 @@ def inverse_jvp(np, t, out, _a, _lu):
     jvp=inverse_jvp,
     shape=inverse_shape,
     value_kernel=inverse_forward,
+    complex_kernel=inverse_forward,
     products=small_matrices.products,
     small=small_matrices.inverted,
     helpers=(read_factors, invert_lu),
