@@ -4,11 +4,27 @@ import numpy as np
 
 from tapegrad._core.ops.table import TABLE
 from tapegrad._core.tensor.registry import load_families
+from tapegrad._program.dispatch import rule_programs
 from tapegrad._program.replay import rule_parts
 
 SLOTS, OUT = 9000, 6000
 load_families()
 CHOLESKY, SOLVE = TABLE["cholesky"].code, TABLE["solve"].code
+
+
+def refuse_python(monkeypatch):
+    """No step of a program may call Python, but for the first call of a rule, which makes it."""
+    parts = rule_parts.Use.parts
+
+    def refuse(*_):
+        raise AssertionError("a program calls Python")
+
+    def traced_only(self, g, *others):
+        assert rule_programs.rt.trace() is not None, "a rule is called in Python"
+        return parts(self, g, *others)
+
+    monkeypatch.setattr(rule_parts.Ruled, "compute", refuse)
+    monkeypatch.setattr(rule_parts.Use, "parts", traced_only)
 
 
 def programs_of(c):

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from program_parts import Arena, always
-from ruled_programs import FUNCTIONS, definite, programs_of, rules_of
+from ruled_programs import FUNCTIONS, definite, programs_of, refuse_python, rules_of
 
 import tapegrad as tg
 from tapegrad._core.ops.table import TABLE
@@ -14,7 +14,7 @@ from tapegrad._program.dispatch import rule_programs
 from tapegrad._program.ir.computed_step import Computed
 from tapegrad._program.ir.kernel_step import Kernel
 from tapegrad._program.ir.steps import View, contiguous
-from tapegrad._program.replay import rule_parts, run_layout
+from tapegrad._program.replay import run_layout
 from tapegrad._program.replay.opaque_calls import error_of
 from tapegrad._program.replay.rule_parts import part_of_rule
 
@@ -27,21 +27,7 @@ FACTORS, TURNED = 7000, (("transposed", 1),)
 
 @pytest.fixture
 def no_python(monkeypatch):
-    """No step of a program may call Python, but for the first call of a rule, which makes it."""
-
-    def refuse(*_):
-        raise AssertionError("a program calls Python")
-
-    monkeypatch.setattr(rule_parts.Ruled, "compute", refuse)
-    monkeypatch.setattr(rule_parts.Use, "parts", _traced_only(rule_parts.Use.parts))
-
-
-def _traced_only(parts):
-    def asked(self, g, *others):
-        assert rule_programs.rt.trace() is not None, "a rule is called in Python"
-        return parts(self, g, *others)
-
-    return asked
+    refuse_python(monkeypatch)
 
 
 # --- values ---------------------------------------------------------------------------------------

@@ -66,12 +66,6 @@ def row_major(data, rows, columns):
 
 
 @helper
-def column_major(data, rows, columns):
-    """A matrix of doubles in Fortran order."""
-    return Matrix(data, rows, columns, 8, 8 * rows)
-
-
-@helper
 def turned(a):
     """The transpose of a matrix."""
     return Matrix(a.data, a.columns, a.rows, a.column_stride, a.row_stride)

@@ -5,6 +5,7 @@ SciPy is imported only when a kernel calls it.
 """
 
 import ctypes
+import functools
 import importlib
 import math
 import re
@@ -19,23 +20,26 @@ from . import compat
 LOADERS: dict[str, Callable[[], object]] = {}
 _done: set[str] = set()
 #: The arguments that functions of BLAS, LAPACK and scipy.special are called with.
-_KNOWN = re.compile(r"(char|int|__pyx_t_\w+_[ds]) \*|double|int __pyx_skip_dispatch")
+_KNOWN = re.compile(
+    r"(char|int|__pyx_t_\w+_[ds]|__pyx_t_double_complex) \*|double|int __pyx_skip_dispatch"
+)
 _keep: list = []  # compiled code holds addresses only
 
 
 def fortran_function(word: str, symbol: str, module: str, function: str, arity: int) -> None:
     """Let `word` in a text stand for a function of BLAS or LAPACK, linked as `symbol`."""
+    LOADERS[word] = functools.partial(link_fortran, symbol, module, function, arity)
 
-    def load():
-        wanted = f"scipy.linalg.cython_{module}", function
-        if _has_signature(*wanted, arity):
-            address = _pointer(_capsule(*wanted))
-        else:
-            by_python = importlib.import_module(f"scipy.linalg.{module}")
-            address = _pointer(getattr(by_python, function)._cpointer)
-        llvm.add_symbol(symbol, address)
 
-    LOADERS[word] = load
+def link_fortran(symbol: str, module: str, function: str, arity: int) -> None:
+    """Name a function of BLAS or LAPACK for compiled code."""
+    wanted = f"scipy.linalg.cython_{module}", function
+    if _has_signature(*wanted, arity):
+        address = _pointer(_capsule(*wanted))
+    else:
+        by_python = importlib.import_module(f"scipy.linalg.{module}")
+        address = _pointer(getattr(by_python, function)._cpointer)
+    llvm.add_symbol(symbol, address)
 
 
 def special_function(word: str, symbol: str, name: str, function: str) -> None:

@@ -46,11 +46,15 @@ _KINDS = {
     "u8": (ir.IntType(8), types.uint8),
     "f64": (ir.DoubleType(), types.float64),
     "f32": (ir.FloatType(), types.float32),
+    "c128": (ir.LiteralStructType([ir.DoubleType()] * 2), types.complex128),
 }
 
 
 def _load(kind):
-    """Loads give int64 or a float: one integer type keeps the number of specialisations small."""
+    """Loads give int64 or a float: one integer type keeps the number of specialisations small.
+
+    Of `c128` they give a complex number.
+    """
     llvm_type, numba_type = _KINDS[kind]
     result = types.int64 if isinstance(numba_type, types.Integer) else numba_type
 
@@ -82,9 +86,10 @@ def _store(kind):
 
 
 load_i64, load_i32, load_u8 = _load("i64"), _load("i32"), _load("u8")
-load_f64, load_f32 = _load("f64"), _load("f32")
+load_f64, load_f32, load_c128 = _load("f64"), _load("f32"), _load("c128")
 store_i64, store_i32 = _store("i64"), _store("i32")
 store_f64, store_f32, store_u8 = _store("f64"), _store("f32"), _store("u8")
+store_c128 = _store("c128")
 
 
 def _pointer(kind):
@@ -102,7 +107,7 @@ def _pointer(kind):
 
 #: An address as a typed pointer, to index with `[]` in kernels.
 f64s, f32s, i64s = _pointer("f64"), _pointer("f32"), _pointer("i64")
-i32s, u8s = _pointer("i32"), _pointer("u8")
+i32s, u8s, c128s = _pointer("i32"), _pointer("u8"), _pointer("c128")
 
 
 @intrinsic

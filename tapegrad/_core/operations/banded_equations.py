@@ -91,7 +91,7 @@ def solve_banded_forward(frame, id, refs, task):
                 store_f64(band, (j * leading + lower + i) * 8, value)
         lapack.copy_turned(x, lapack.batch_item(b, 2, out, 2, k), b, 2)
         enter_band(call, n, lower, upper, columns, leading)
-        lapack.dgbsv(
+        lapack.gbsv(
             call, call + 8, call + 16, call + 24, band, call + 32, pivots, x, call, call + 40
         )
         if load_i32(call, 40) != 0:
@@ -232,7 +232,7 @@ def solveh_banded_forward(frame, id, refs, task):
         lapack.enter_call(call, lapack.LOWER if is_lower else lapack.UPPER, n, columns)
         store_i32(width, 0, leading - 1)
         store_i32(high, 0, leading)
-        lapack.dpbsv(
+        lapack.pbsv(
             call + lapack.LETTER,
             rows,
             width,

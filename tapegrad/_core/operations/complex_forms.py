@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
 
 import numpy as np
 
@@ -83,12 +84,16 @@ def _shape_of(op: Structural):
         return None
 
     def shape(*shapes, **static):
+        if any(one[-1:] != (2,) for one in shapes):
+            raise ValueError(f"{op.name} of complex numbers takes no operands of shapes {shapes}")
         return (*op.shape(*[one[:-1] for one in shapes], **static), 2)
 
     return shape
 
 
-def declare_complex(op: Structural, example: str, examples: tuple[str, ...]) -> Structural:
+def declare_complex(
+    op: Structural, kernel: Callable | None, example: str, examples: tuple[str, ...]
+) -> Structural:
     """Declare the treatment of complex operands by an operation, under its name and `.complex`."""
     return structural(
         f"{op.name}.complex",
@@ -97,6 +102,11 @@ def declare_complex(op: Structural, example: str, examples: tuple[str, ...]) -> 
         vjp=_vjp_of(op.vjp),
         jvp=op.jvp and _jvp_of(op.jvp),
         shape=_shape_of(op),
+        value_kernel=kernel,
+        helpers=op.helpers,
+        refusal=op.refusal,
+        constant=op.constant,
+        in_pairs=True,
         batch=op.batch,
         batched=op.batched and _jvp_of(op.batched),
         domain=op.domain,

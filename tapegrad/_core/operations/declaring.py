@@ -26,7 +26,14 @@ class Own(np.ndarray):
 
 
 def declared(
-    *, vjp, jvp=None, takes_complex=None, complex_example="", complex_examples=(), **fields
+    *,
+    vjp,
+    jvp=None,
+    takes_complex=None,
+    complex_kernel=None,
+    complex_example="",
+    complex_examples=(),
+    **fields,
 ):
     """A decorator: the function computes the value of an operation with arrays.
 
@@ -35,7 +42,9 @@ def declared(
     replaces it takes tensors, and records one row.
 
     Its rules apply to complex operands, too (see `complex_forms`), if `takes_complex`, by default
-    if it has a `shape`. `complex_example` and `complex_examples` are examples of that, of a real
+    if it has a `shape`. `complex_kernel` is the value kernel of such operands, in which names of
+    `codegen.elements` are of complex numbers, and `lapack` is `codegen.complex_lapack`; it may be
+    that of real ones. `complex_example` and `complex_examples` are examples of that, of a real
     `x`, for tests.
     """
 
@@ -44,7 +53,7 @@ def declared(
         name = value.__name__.lstrip("_")
         op = structural(name, value=value, vjp=vjp, jvp=jvp, doc=doc, **fields)
         if op.shape is not None if takes_complex is None else takes_complex:
-            declare_complex(op, complex_example, complex_examples)
+            declare_complex(op, complex_kernel, complex_example, complex_examples)
 
         @functools.wraps(value)
         def of_tensors(*operands, **static):

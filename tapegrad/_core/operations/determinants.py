@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen import lapack
-from ..codegen.intrinsics import f64s, helper, load_f64, load_i64
+from ..codegen.elements import floats
+from ..codegen.intrinsics import helper, load_f64, load_i64
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
-from ..codegen.vector_math import select
 from ..ops import small_matrices
 from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import is_complex
@@ -31,21 +31,22 @@ SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
 def sign_and_size(lu, at, n):
     """The sign of the determinant of a matrix, and the logarithm of its size."""
     step, row = lapack.stride_along(lu, 1), lapack.stride_along(lu, 2)
-    sign, size = 1.0, 0.0
+    sign, size, apart = 1.0, 0.0, lapack.parts_stride(lu)
     for i in range(n):
-        x, mark = load_f64(at, i * (row + step)), load_f64(at, n * row + i * step)
-        if mark > i:
-            sign = -sign
-        if x == 0.0:
-            return 0.0, -1e400
-        sign, size = select(x < 0.0, -sign, sign), size + np.log(np.absolute(x))
-    return select(size - size == 0.0, sign, select(size != size, size, sign)), size
+        turn, length = lapack.polar(lapack.load_number(at + i * (row + step), apart))
+        if length == 0.0:
+            sign, size = turn, -1e400
+            break
+        if load_f64(at, n * row + i * step) > i:
+            turn = -turn
+        sign, size = sign * turn, size + np.log(length)
+    return sign, size
 
 
 def determinant_forward(frame, id, refs, task):
     """References: no parameters, the matrices, their factors, the output."""
     lu, out = load_i64(refs, 2 * REFERENCE_BYTES), load_i64(refs, 3 * REFERENCE_BYTES)
-    made = f64s(load_i64(out, ARRAY_DATA))
+    made = floats(load_i64(out, ARRAY_DATA))
     for k in range(lapack.batch_size(out, 0)):
         at = lapack.batch_item(lu, 2, out, 0, k)
         sign, size = sign_and_size(lu, at, lapack.size_along(lu, 1))
@@ -55,7 +56,7 @@ def determinant_forward(frame, id, refs, task):
 def logarithm_forward(frame, id, refs, task):
     """References: no parameters, the matrices, their factors, the output."""
     lu, out = load_i64(refs, 2 * REFERENCE_BYTES), load_i64(refs, 3 * REFERENCE_BYTES)
-    made = f64s(load_i64(out, ARRAY_DATA))
+    made = floats(load_i64(out, ARRAY_DATA))
     for k in range(lapack.batch_size(out, 1)):
         at = lapack.batch_item(lu, 2, out, 1, k)
         sign, size = sign_and_size(lu, at, lapack.size_along(lu, 1))
@@ -87,6 +88,7 @@ def determinant_jvp(np, t, _out, a, lu):
     jvp=determinant_jvp,
     shape=_shape,
     value_kernel=determinant_forward,
+    complex_kernel=determinant_forward,
     products=small_matrices.products,
     small=small_matrices.determinant,
     helpers=(sign_and_size,),
@@ -169,6 +171,7 @@ def log_determinant_jvp(np, t, out, a, lu):
     jvp=log_determinant_jvp,
     shape=_shape_of_both,
     value_kernel=logarithm_forward,
+    complex_kernel=logarithm_forward,
     helpers=(sign_and_size,),
     example="np.linalg.slogdet(np.diag(x * x + 1.0))[1]",
     examples=(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen import lapack
+from ..codegen.elements import ITEM, floats
 from ..codegen.intrinsics import (
-    f64s,
     free,
     helper,
-    load_f64,
     load_i32,
     load_i64,
     malloc,
@@ -35,13 +34,15 @@ def _not_definite(answer):
 
 
 @helper
-def copy_triangle(to, source, row_stride, column_stride, n, upper):
-    """Copy one triangle of a matrix to C order, with zeros in the other."""
-    memset(to, 0, n * n * 8)
+def copy_triangle(to, source, array, n, upper):
+    """Copy one triangle of a matrix of an array to C order, with zeros in the other."""
+    row_stride, column_stride = lapack.stride_along(array, 2), lapack.stride_along(array, 1)
+    apart = lapack.parts_stride(array)
+    memset(to, 0, n * n * ITEM)
     for i in range(n):
-        line = f64s(to + i * n * 8)
+        line = floats(to + i * n * ITEM)
         for j in range(i if upper else 0, n if upper else i + 1):
-            line[j] = load_f64(source, i * row_stride + j * column_stride)
+            line[j] = lapack.load_number(source + i * row_stride + j * column_stride, apart)
 
 
 def cholesky_forward(frame, id, refs, task):
@@ -54,11 +55,11 @@ def cholesky_forward(frame, id, refs, task):
     n = lapack.size_along(out, 1)
     call = malloc(lapack.CALL_BYTES)
     for k in range(lapack.batch_size(out, 2) if n > 0 else 0):
-        to, at = load_i64(out, ARRAY_DATA) + k * n * n * 8, lapack.batch_item(a, 2, out, 2, k)
-        copy_triangle(to, at, lapack.stride_along(a, 2), lapack.stride_along(a, 1), n, upper)
+        to = load_i64(out, ARRAY_DATA) + k * n * n * ITEM
+        copy_triangle(to, lapack.batch_item(a, 2, out, 2, k), a, n, upper)
         lapack.enter_call(call, lapack.LOWER if upper else lapack.UPPER, n, n)
         rows = call + lapack.ROWS
-        lapack.dpotrf(call + lapack.LETTER, rows, to, rows, call + lapack.ANSWER)
+        lapack.potrf(call + lapack.LETTER, rows, to, rows, call + lapack.ANSWER)
         if load_i32(call, lapack.ANSWER) != 0:
             lapack.refuse(frame, 1)
             break
@@ -176,6 +177,7 @@ def cholesky_jvp(np, t, out, _a, upper=False):
     jvp=cholesky_jvp,
     shape=_factor_shape,
     value_kernel=cholesky_forward,
+    complex_kernel=cholesky_forward,
     helpers=(copy_triangle,),
     refusal=_not_definite,
     example="np.linalg.cholesky(np.diag(x * x + 1.0))",

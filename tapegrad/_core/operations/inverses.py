@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..codegen import lapack
+from ..codegen.elements import ITEM
 from ..codegen.intrinsics import free, helper, load_i64, malloc, memcpy
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..codegen.shared_kernels import invert_factors
@@ -31,14 +32,14 @@ def invert_lu(to, factors, call):
     """Write to `to`, where the factors may be, the inverse in C order."""
     matrix, pivots, n, kind = factors
     if matrix != to:
-        memcpy(to, matrix, n * n * 8)
+        memcpy(to, matrix, n * n * ITEM)
     lapack.enter_call(call, kind, n, n)
     rows, answer = call + lapack.ROWS, call + lapack.ANSWER
     if kind == lapack.FULL:
         invert_factors(to, pivots, n)
     else:
         none = call + lapack.NOT_TRANSPOSED
-        lapack.dtrtri(call + lapack.LETTER, none, rows, to, rows, answer)
+        lapack.trtri(call + lapack.LETTER, none, rows, to, rows, answer)
     lapack.turn(to, n)
 
 
@@ -49,7 +50,7 @@ def inverse_forward(frame, id, refs, task):
     call = malloc(lapack.CALL_BYTES + n * 4)
     pivots = call + lapack.CALL_BYTES
     for k in range(lapack.batch_size(out, 2) if n > 0 else 0):
-        to = load_i64(out, ARRAY_DATA) + k * n * n * 8
+        to = load_i64(out, ARRAY_DATA) + k * n * n * ITEM
         at = lapack.batch_item(lu, 2, out, 2, k)
         factors, is_singular = read_factors(lu, at, n, to, pivots)
         if is_singular:
@@ -86,6 +87,7 @@ def inverse_jvp(np, t, out, _a, _lu):
     jvp=inverse_jvp,
     shape=inverse_shape,
     value_kernel=inverse_forward,
+    complex_kernel=inverse_forward,
     products=small_matrices.products,
     small=small_matrices.inverted,
     helpers=(Factored, read_factors, invert_lu),

@@ -48,7 +48,7 @@ def solve_least(call, matrix, x, s, work, counts):
     rows, columns, answer = call + lapack.ROWS, call + lapack.COLUMNS, call + lapack.ANSWER
     more = call + lapack.CALL_BYTES
     sides, high, rank, least = more + 8, more + 16, more + 24, more + 32
-    lapack.dgelsd(
+    lapack.gelsd(
         rows, columns, sides, matrix, rows, x, high, s, least, rank, work, more, counts, answer
     )
 

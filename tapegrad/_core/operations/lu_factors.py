@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..codegen import lapack
+from ..codegen.elements import ITEM, floats, load_float, store_float
 from ..codegen.intrinsics import f64s, free, helper, load_f64, load_i32, load_i64, malloc, store_i32
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..codegen.shared_kernels import compiled
@@ -132,7 +133,7 @@ def factor_lu(matrix, pivots, n, call):
     if kind == lapack.FULL:
         lapack.enter_call(call, 0, n, n)
         rows = call + lapack.ROWS
-        lapack.dgetrf(rows, rows, matrix, rows, pivots, call + lapack.ANSWER)
+        lapack.getrf(rows, rows, matrix, rows, pivots, call + lapack.ANSWER)
     return kind
 
 
@@ -143,8 +144,8 @@ def lu_forward(frame, id, refs, task):
     call = malloc(lapack.CALL_BYTES + n * 4)
     pivots = call + lapack.CALL_BYTES
     for k in range(lapack.batch_size(out, 2) if n > 0 else 0):
-        to = load_i64(out, ARRAY_DATA) + k * (n + 1) * n * 8
-        marks = f64s(to + n * n * 8)
+        to = load_i64(out, ARRAY_DATA) + k * (n + 1) * n * ITEM
+        marks = floats(to + n * n * ITEM)
         lapack.copy_turned(to, lapack.batch_item(a, 2, out, 2, k), a, 2)
         kind = factor_lu(to, pivots, n, call)
         if kind == lapack.FULL:
@@ -163,19 +164,20 @@ def read_factors(factors, at, n, copied, pivots):
     It is `copied` unless it has LAPACK's layout. Invalid pivots exchange nothing.
     """
     step, row = lapack.stride_along(factors, 1), lapack.stride_along(factors, 2)
-    kind, is_singular, matrix = lapack.FULL, False, at
-    if step != 8 or row != n * 8:
+    kind, is_singular, matrix, apart = lapack.FULL, False, at, lapack.parts_stride(factors)
+    if step != ITEM or row != n * ITEM or not lapack.is_whole(apart):
         matrix = copied
         for i in range(n):
             for j in range(n):
-                f64s(copied)[i * n + j] = load_f64(at, i * row + j * step)
+                number = lapack.load_number(at + i * row + j * step, apart)
+                store_float(copied, (i * n + j) * ITEM, number)
     for i in range(n):
         mark = load_f64(at, n * row + i * step)
         if mark == -1.0 or mark == -2.0:
             kind = lapack.LOWER if mark == -1.0 else lapack.UPPER
         place = int(mark) + 1 if i < mark < n else i + 1
         store_i32(pivots, i * 4, place)
-        is_singular = is_singular or load_f64(matrix, (n + 1) * i * 8) == 0.0
+        is_singular = is_singular or load_float(matrix, (n + 1) * i * ITEM) == 0.0
     return Factored(matrix, pivots, n, kind), is_singular
 
 
@@ -213,6 +215,7 @@ def factored(a):
     vjp=_no_adjoint,
     shape=_shape,
     value_kernel=lu_forward,
+    complex_kernel=lu_forward,
     helpers=(factor_lu,),
     constant=True,
     products=small_matrices.products,

@@ -97,6 +97,7 @@ def qr_jvp(np, t, out, _a, complete=False):
     jvp=qr_jvp,
     shape=_shape,
     value_kernel=qr_forward,
+    complex_kernel=qr_forward,
     helpers=(wanted_words, write_identity, factor_orthogonal, make_orthogonal, write_upper),
     example="np.linalg.qr(np.diag(x * x + 1.0) + x[:, None])[1]",
     examples=(

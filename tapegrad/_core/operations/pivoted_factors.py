@@ -7,13 +7,12 @@ import importlib
 import numpy as np
 
 from ..codegen import lapack
+from ..codegen.elements import ITEM, floats
 from ..codegen.intrinsics import (
     free,
-    load_f64,
     load_i32,
     load_i64,
     malloc,
-    store_f64,
 )
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..tensor.trace import named
@@ -39,25 +38,23 @@ def lu_factor_forward(frame, id, refs, task):
     """References: no parameters, the matrices, the output."""
     a, out = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
     m, n, size = lapack.size_along(a, 2), lapack.size_along(a, 1), lapack.size_along(out, 1)
-    matrix = malloc(m * n * 8 + lapack.CALL_BYTES + min(m, n) * 4)
-    call = matrix + m * n * 8
+    matrix = malloc(m * n * ITEM + lapack.CALL_BYTES + min(m, n) * 4)
+    call = matrix + m * n * ITEM
     pivots, rows = call + lapack.CALL_BYTES, call + lapack.ROWS
     for k in range(lapack.batch_size(out, 1) if m * n > 0 else 0):
         lapack.copy_turned(matrix, lapack.batch_item(a, 2, out, 1, k), a, 2)
         lapack.enter_call(call, 0, m, n)
-        lapack.dgetrf(rows, call + lapack.COLUMNS, matrix, rows, pivots, call + lapack.ANSWER)
-        to = load_i64(out, ARRAY_DATA) + k * size * 8
-        exchanges = to + m * n * 8
-        order = exchanges + min(m, n) * 8
+        lapack.getrf(rows, call + lapack.COLUMNS, matrix, rows, pivots, call + lapack.ANSWER)
+        to = load_i64(out, ARRAY_DATA) + k * size * ITEM
+        exchanges = floats(to + m * n * ITEM)
+        order = floats(to + (m * n + min(m, n)) * ITEM)
         lapack.write_turned(to, matrix, m, n)
         for i in range(m):
-            store_f64(order, i * 8, float(i))
+            order[i] = float(i)
         for i in range(min(m, n)):
             j = load_i32(pivots, i * 4) - 1
-            store_f64(exchanges, i * 8, float(j))
-            other = load_f64(order, j * 8)
-            store_f64(order, j * 8, load_f64(order, i * 8))
-            store_f64(order, i * 8, other)
+            exchanges[i] = float(j)
+            order[i], order[j] = order[j], order[i]
     free(matrix)
 
 
@@ -159,6 +156,7 @@ _FACTOR = "tg.scipy.linalg.lu_factor"
     jvp=lu_factor_jvp,
     shape=_shape,
     value_kernel=lu_factor_forward,
+    complex_kernel=lu_factor_forward,
     example=f"{_FACTOR}(np.diag(x * x + 1.0) + x[::-1, None])[0]",
     examples=(
         "tg.scipy.linalg.lu(x @ x.T + np.diag(np.arange(len(x)) + 1.0))[2]",

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen import lapack
-from ..codegen.descriptors import column_major
+from ..codegen.elements import ITEM, floats, load_float
 from ..codegen.intrinsics import (
-    f64s,
     free,
+    helper,
     load_f64,
     load_i32,
     load_i64,
@@ -31,42 +31,57 @@ from .spectral_kernels import solve_singular, wanted_words
 # --- values in programs ---------------------------------------------------------------------------
 
 
+@helper
+def reflect_lower(matrix, n):
+    """Replace the upper triangle of a square matrix in Fortran order by the lower one."""
+    a = floats(matrix)
+    for j in range(n):
+        for i in range(j):
+            a[j * n + i] = lapack.conjugate(a[i * n + j])
+        a[j * n + j] = 0.5 * (a[j * n + j] + lapack.conjugate(a[j * n + j]))
+
+
 def pinv_forward(frame, id, refs, task):
-    """References: no parameters, the matrices, the least singular values, the output."""
+    """References: `hermitian`, the matrices, the least singular values, the output."""
+    hermitian = load_i64(load_i64(load_i64(refs, 0), ARRAY_DATA), 0) != 0
     a, least = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
     out = load_i64(refs, 3 * REFERENCE_BYTES)
     m, n = lapack.size_along(a, 2), lapack.size_along(a, 1)
     few = min(m, n)
     count = lapack.batch_size(out, 2) if few > 0 else 0
-    matrix = malloc((m * n + (m + n + 1) * few + 1) * 8 + 8 * few * 4 + lapack.CALL_BYTES + 24)
-    u = column_major(matrix + m * n * 8, m, few)
-    v = column_major(u.data + m * few * 8, few, n)
-    s = v.data + n * few * 8
-    call = s + (few + 1) * 8
+    fixed = (m * n + (m + n) * few + 1) * ITEM + few * 8
+    matrix = malloc(fixed + 8 * few * 4 + lapack.CALL_BYTES + 24)
+    u = lapack.Columns(matrix + m * n * ITEM, m)
+    v = lapack.Columns(u.data + m * few * ITEM, few)
+    asked, call = v.data + n * few * ITEM, matrix + fixed
+    s = asked + ITEM
     counts, words = call + lapack.CALL_BYTES + 24, 4 * few * few + 7 * few + m + n
     if few > 0:
         lapack.enter_call(call, ord("S"), m, n)
-        solve_singular(call, matrix, u, s, v, lapack.Workspace(s, -1, counts))
-        words = wanted_words(s, words)
-    work = malloc(words * 8 + 8)
+        solve_singular(call, matrix, u, s, v, lapack.Workspace(asked, -1, counts))
+        words = wanted_words(asked, words)
+    work = malloc(words * ITEM + 8)
     for k in range(count):
-        to = load_i64(out, ARRAY_DATA) + k * m * n * 8
+        to = load_i64(out, ARRAY_DATA) + k * m * n * ITEM
         lapack.copy_turned(matrix, lapack.batch_item(a, 2, out, 2, k), a, 2)
+        if hermitian:
+            reflect_lower(matrix, n)
         lapack.enter_call(call, ord("S"), m, n)
         solve_singular(call, matrix, u, s, v, lapack.Workspace(work, words, counts))
         if load_i32(call, lapack.ANSWER) != 0:
             lapack.refuse(frame, 1)
             break
         cutoff = load_f64(lapack.batch_item(least, 0, out, 2, k), 0) * load_f64(s, 0)
-        memset(to, 0, m * n * 8)
+        memset(to, 0, m * n * ITEM)
         for j in range(n):
-            line = f64s(to + j * m * 8)
+            line = floats(to + j * m * ITEM)
             for c in range(few):
-                size, column = load_f64(s, c * 8), f64s(u.data + c * m * 8)
+                size, column = load_f64(s, c * 8), floats(u.data + c * m * ITEM)
                 if size > cutoff:
-                    part = load_f64(v.data, (j * few + c) * 8) / size
+                    at = (j * few + c) * ITEM
+                    part = lapack.conjugate(load_float(v.data, at)) * (1.0 / size)
                     for i in range(m):
-                        line[i] += part * column[i]
+                        line[i] += part * lapack.conjugate(column[i])
     free(work)
     free(matrix)
 
@@ -130,7 +145,8 @@ def pinv_jvp(np, t, out, a, _rcond, hermitian=False):
     jvp=pinv_jvp,
     shape=_turned_shape,
     value_kernel=pinv_forward,
-    helpers=(wanted_words, solve_singular),
+    complex_kernel=pinv_forward,
+    helpers=(wanted_words, solve_singular, reflect_lower),
     refusal=_not_converged,
     example="np.linalg.pinv(np.diag(x * x + 1.0) + x[:, None])",
     examples=(

@@ -24,7 +24,13 @@ from .equal_values import (
     warn_of_zeros,
 )
 from .packing import packed, parts_of, size_of
-from .spectral_kernels import solve_singular, svd_forward, wanted_words, write_identity
+from .spectral_kernels import (
+    solve_singular,
+    svd_forward,
+    wanted_words,
+    write_identity,
+    write_values,
+)
 from .symmetric_eigenvalues import diagonal_matrix, eigh, eigvalsh
 from .turned_bases import message_of, moved_apart, spread, turned_basis
 
@@ -137,7 +143,8 @@ def _completed(np, du, u, k):
     jvp=svd_jvp,
     shape=_shape,
     value_kernel=svd_forward,
-    helpers=(wanted_words, write_identity, solve_singular),
+    complex_kernel=svd_forward,
+    helpers=(write_values, wanted_words, write_identity, solve_singular),
     refusal=_not_converged,
     example="np.linalg.svd(np.diag(np.arange(len(x)) + 1.0) + 0.1 * x)[2] ** 2",
     examples=(
@@ -196,7 +203,8 @@ def svdvals_jvp(np, t, out, _a, full=False):
     jvp=svdvals_jvp,
     shape=_shape_of_values,
     value_kernel=svd_forward,
-    helpers=(wanted_words, write_identity, solve_singular),
+    complex_kernel=svd_forward,
+    helpers=(write_values, wanted_words, write_identity, solve_singular),
     refusal=_not_converged,
     example="np.linalg.svdvals(np.diag(np.arange(len(x)) + 1.0) + 0.1 * x)",
     examples=(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen import lapack
-from ..codegen.intrinsics import free, helper, load_i32, load_i64, malloc, store_u8
-from ..codegen.layout import ARRAY_DATA, ARRAY_NDIM, REFERENCE_BYTES
+from ..codegen.elements import ITEM
+from ..codegen.intrinsics import free, helper, load_i64, malloc, store_u8
+from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..ops import small_matrices
 from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import is_complex
@@ -44,13 +45,13 @@ def solve_lu(factors, x, columns, turned, call):
     """Solve for right-hand sides `x`, columns in Fortran order, in place."""
     matrix, pivots, n, kind = factors
     lapack.enter_call(call, kind, n, columns)
-    store_u8(call, lapack.TURN, 84 if turned else 78)  # "T", "N"
+    store_u8(call, lapack.TURN, 67 if turned else 78)  # "C", of real matrices "T"; "N"
     rows, count, none = call + lapack.ROWS, call + lapack.COLUMNS, call + lapack.NOT_TRANSPOSED
     turn, answer = call + lapack.TURN, call + lapack.ANSWER
     if kind == lapack.FULL:
-        lapack.dgetrs(turn, rows, count, matrix, rows, pivots, x, rows, answer)
+        lapack.getrs(turn, rows, count, matrix, rows, pivots, x, rows, answer)
     else:
-        lapack.dtrtrs(call + lapack.LETTER, turn, none, rows, count, matrix, rows, x, rows, answer)
+        lapack.trtrs(call + lapack.LETTER, turn, none, rows, count, matrix, rows, x, rows, answer)
 
 
 def solve_forward(frame, id, refs, task):
@@ -58,12 +59,12 @@ def solve_forward(frame, id, refs, task):
     turned = load_i64(load_i64(load_i64(refs, 0), ARRAY_DATA), 0) != 0
     b, lu = load_i64(refs, 2 * REFERENCE_BYTES), load_i64(refs, 3 * REFERENCE_BYTES)
     out = load_i64(refs, 4 * REFERENCE_BYTES)
-    own = 1 if load_i32(b, ARRAY_NDIM) == 1 else 2
+    own = 1 if lapack.axes(b) == 1 else 2
     n, columns = lapack.size_along(out, own), lapack.size_along(out, 1) if own == 2 else 1
     count = lapack.batch_size(out, own) if n > 0 else 0
-    copied = malloc(n * n * 8 + n * columns * 8 + n * 4 + lapack.CALL_BYTES)
-    column = copied + n * n * 8
-    call = column + n * columns * 8
+    copied = malloc(n * n * ITEM + n * columns * ITEM + n * 4 + lapack.CALL_BYTES)
+    column = copied + n * n * ITEM
+    call = column + n * columns * ITEM
     last, factors = 0, Factored(copied, call + lapack.CALL_BYTES, n, lapack.FULL)
     for k in range(count):
         at = lapack.batch_item(lu, 2, out, own, k)
@@ -73,7 +74,7 @@ def solve_forward(frame, id, refs, task):
             if is_singular:
                 lapack.refuse(frame, 1)
                 break
-        to = load_i64(out, ARRAY_DATA) + k * n * columns * 8
+        to = load_i64(out, ARRAY_DATA) + k * n * columns * ITEM
         x = to if columns == 1 else column
         lapack.copy_turned(x, lapack.batch_item(b, own, out, own, k), b, own)
         solve_lu(factors, x, columns, turned, call)
@@ -141,6 +142,7 @@ def solve_batched(np, t, _out, a, b, lu, transposed=0):
     jvp=solve_jvp,
     shape=_shape,
     value_kernel=solve_forward,
+    complex_kernel=solve_forward,
     products=small_matrices.products,
     small=small_matrices.solved,
     helpers=(Factored, read_factors, solve_lu),

@@ -7,9 +7,8 @@ Fortran order; the matrices are transposed for it, as in NumPy, since its signs 
 from __future__ import annotations
 
 from ..codegen import lapack
-from ..codegen.descriptors import column_major
+from ..codegen.elements import ITEM, floats, load_float
 from ..codegen.intrinsics import (
-    f64s,
     free,
     helper,
     load_f64,
@@ -17,11 +16,17 @@ from ..codegen.intrinsics import (
     load_i64,
     malloc,
     memset,
-    store_f64,
     store_i32,
     store_u8,
 )
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+
+
+@helper
+def write_values(to, values, count):
+    """Write real values as elements of an output."""
+    for i in range(count):
+        floats(to)[i] = load_f64(values, i * 8)
 
 
 @helper
@@ -36,7 +41,10 @@ def wanted_words(work, number):
 
 @helper
 def solve_symmetric(call, matrix, n, w, space):
-    """Eigenvalues and vectors of a symmetric matrix, in place, or the need of working memory."""
+    """Eigenvalues and vectors of a symmetric matrix, in place, or the need of working memory.
+
+    Eigenvalues are real numbers; the words of the memory are elements.
+    """
     work, words, counts = space
     store_u8(call, lapack.NOT_TRANSPOSED, 86)  # "V"
     store_i32(call, lapack.CALL_BYTES, words)
@@ -44,7 +52,7 @@ def solve_symmetric(call, matrix, n, w, space):
     rows, answer = call + lapack.ROWS, call + lapack.ANSWER
     letter, sizes = call + lapack.LETTER, call + lapack.CALL_BYTES
     job = call + lapack.NOT_TRANSPOSED
-    lapack.dsyevd(job, letter, rows, matrix, rows, w, work, sizes, counts, sizes + 8, answer)
+    lapack.syevd(job, letter, rows, matrix, rows, w, work, sizes, counts, sizes + 8, answer)
 
 
 def eigh_forward(frame, id, refs, task):
@@ -53,28 +61,31 @@ def eigh_forward(frame, id, refs, task):
     a, out = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
     n = lapack.size_along(a, 1)
     count, width = lapack.batch_size(out, 1) if n > 0 else 0, lapack.size_along(out, 1)
-    fixed = (n * n + 1) * 8 + (3 + 5 * n) * 4 + lapack.CALL_BYTES + 16
+    fixed = (n * n + 1) * ITEM + n * 8 + (3 + 5 * n) * 4 + lapack.CALL_BYTES + 16
     matrix = malloc(fixed + 8)
-    asked, call = matrix + n * n * 8, matrix + (n * n + 1) * 8
+    asked = matrix + n * n * ITEM
+    values = asked + ITEM
+    call = values + n * 8
     counts = call + lapack.CALL_BYTES + 16
     letter = lapack.LOWER if lower else lapack.UPPER
     lapack.enter_call(call, letter, n, n)
     words = 1 + 6 * n + 2 * n * n
     if n > 0:
-        solve_symmetric(call, matrix, n, asked, lapack.Workspace(asked, -1, counts))
+        solve_symmetric(call, matrix, n, values, lapack.Workspace(asked, -1, counts))
         words = wanted_words(asked, words)
-    work = malloc(words * 8)
+    work = malloc(words * ITEM)
     space = lapack.Workspace(work, words, counts)
     for k in range(count):
-        to = load_i64(out, ARRAY_DATA) + k * width * 8
-        memset(to, 0, width * 8)
+        to = load_i64(out, ARRAY_DATA) + k * width * ITEM
+        memset(to, 0, width * ITEM)
         lapack.copy_turned(matrix, lapack.batch_item(a, 2, out, 1, k), a, 2)
         lapack.enter_call(call, letter, n, n)
-        solve_symmetric(call, matrix, n, to, space)
+        solve_symmetric(call, matrix, n, values, space)
         if load_i32(call, lapack.ANSWER) != 0:
             lapack.refuse(frame, 1)
             break
-        lapack.write_turned(to + n * 8, matrix, n, n)
+        write_values(to, values, n)
+        lapack.write_turned(to + n * ITEM, matrix, n, n)
     free(work)
     free(matrix)
 
@@ -85,9 +96,9 @@ def eigh_forward(frame, id, refs, task):
 @helper
 def write_identity(to, n):
     """Write an identity matrix."""
-    memset(to, 0, n * n * 8)
+    memset(to, 0, n * n * ITEM)
     for i in range(n):
-        store_f64(to, i * (n + 1) * 8, 1.0)
+        floats(to)[i * (n + 1)] = 1.0
 
 
 @helper
@@ -102,7 +113,7 @@ def solve_singular(call, matrix, u, s, v, space):
     store_i32(call, lapack.CALL_BYTES + 16, v.rows)
     rows, columns, answer = call + lapack.ROWS, call + lapack.COLUMNS, call + lapack.ANSWER
     sizes = call + lapack.CALL_BYTES
-    lapack.dgesdd(
+    lapack.gesdd(
         call + lapack.LETTER, rows, columns, matrix, rows, s, u.data, sizes + 8, v.data, sizes + 16,
         work, sizes, counts, answer,
     )  # fmt: skip
@@ -115,36 +126,38 @@ def svd_forward(frame, id, refs, task):
     m, n = lapack.size_along(a, 2), lapack.size_along(a, 1)
     few, many = min(m, n), max(m, n)
     p, q = m if full else few, n if full else few
-    count, width = lapack.batch_size(out, 1), lapack.size_along(out, 1) * 8
+    count, width = lapack.batch_size(out, 1), lapack.size_along(out, 1) * ITEM
     letter = ord("A") if full else ord("S")
-    matrix = malloc((m * n + m * p + q * n + 1) * 8 + 8 * few * 4 + lapack.CALL_BYTES + 24)
-    u = column_major(matrix + m * n * 8, m, p)
-    v = column_major(u.data + m * p * 8, q, n)
-    asked = v.data + q * n * 8
-    call = asked + 8
+    fixed = (m * n + m * p + q * n + 1) * ITEM + few * 8
+    matrix = malloc(fixed + 8 * few * 4 + lapack.CALL_BYTES + 24)
+    u = lapack.Columns(matrix + m * n * ITEM, m)
+    v = lapack.Columns(u.data + m * p * ITEM, q)
+    asked, call = v.data + q * n * ITEM, matrix + fixed
+    values = asked + ITEM
     counts = call + lapack.CALL_BYTES + 24
     words = 4 * few * few + 7 * few + many
     if few > 0:
         lapack.enter_call(call, letter, m, n)
-        solve_singular(call, matrix, u, asked, v, lapack.Workspace(asked, -1, counts))
+        solve_singular(call, matrix, u, values, v, lapack.Workspace(asked, -1, counts))
         words = wanted_words(asked, words)
-    work = malloc(words * 8 + 8)
+    work = malloc(words * ITEM + 8)
     space = lapack.Workspace(work, words, counts)
     for k in range(count):
         to = load_i64(out, ARRAY_DATA) + k * width
         memset(to, 0, width)
         if few == 0:
             write_identity(to, p)
-            write_identity(to + m * p * 8, q)
+            write_identity(to + m * p * ITEM, q)
             continue
         lapack.copy_turned(matrix, lapack.batch_item(a, 2, out, 1, k), a, 2)
         lapack.enter_call(call, letter, m, n)
-        solve_singular(call, matrix, u, to + m * p * 8, v, space)
+        solve_singular(call, matrix, u, values, v, space)
         if load_i32(call, lapack.ANSWER) != 0:
             lapack.refuse(frame, 1)
             break
         lapack.write_turned(to, u.data, m, p)
-        lapack.write_turned(to + (m * p + few) * 8, v.data, q, n)
+        write_values(to + m * p * ITEM, values, few)
+        lapack.write_turned(to + (m * p + few) * ITEM, v.data, q, n)
     free(work)
     free(matrix)
 
@@ -157,7 +170,7 @@ def factor_orthogonal(call, matrix, tau, work, words):
     """The factors of a matrix in LAPACK's form; with `words` −1, the number needed."""
     store_i32(call, lapack.CALL_BYTES, words)
     rows, columns, answer = call + lapack.ROWS, call + lapack.COLUMNS, call + lapack.ANSWER
-    lapack.dgeqrf(rows, columns, matrix, rows, tau, work, call + lapack.CALL_BYTES, answer)
+    lapack.geqrf(rows, columns, matrix, rows, tau, work, call + lapack.CALL_BYTES, answer)
 
 
 @helper
@@ -167,16 +180,16 @@ def make_orthogonal(call, p, few, matrix, tau, work, words):
     store_i32(call, lapack.CALL_BYTES + 8, p)
     store_i32(call, lapack.CALL_BYTES + 16, few)
     rows, answer, sizes = call + lapack.ROWS, call + lapack.ANSWER, call + lapack.CALL_BYTES
-    lapack.dorgqr(rows, sizes + 8, sizes + 16, matrix, rows, tau, work, sizes, answer)
+    lapack.orgqr(rows, sizes + 8, sizes + 16, matrix, rows, tau, work, sizes, answer)
 
 
 @helper
 def write_upper(to, matrix, m, p, n):
     """Write the upper triangle of a matrix in Fortran order with `m` rows: p × n in C order."""
     for i in range(p):
-        line = f64s(to + i * n * 8)
+        line = floats(to + i * n * ITEM)
         for j in range(n):
-            line[j] = load_f64(matrix, (j * m + i) * 8) if j >= i else 0.0
+            line[j] = load_float(matrix, (j * m + i) * ITEM) if j >= i else 0.0
 
 
 def qr_forward(frame, id, refs, task):
@@ -186,11 +199,11 @@ def qr_forward(frame, id, refs, task):
     m, n = lapack.size_along(a, 2), lapack.size_along(a, 1)
     few = min(m, n)
     p = m if complete else few
-    count, width = lapack.batch_size(out, 1), (m * p + p * n) * 8
+    count, width = lapack.batch_size(out, 1), (m * p + p * n) * ITEM
     size = m * max(n, p)
-    matrix = malloc((size + few + 1) * 8 + lapack.CALL_BYTES + 24)
-    tau = matrix + size * 8
-    asked, call = tau + few * 8, tau + few * 8 + 8
+    matrix = malloc((size + few + 1) * ITEM + lapack.CALL_BYTES + 24)
+    tau = matrix + size * ITEM
+    asked, call = tau + few * ITEM, tau + (few + 1) * ITEM
     words = max(m, n) + 1
     if few > 0:
         lapack.enter_call(call, 0, m, n)
@@ -198,7 +211,7 @@ def qr_forward(frame, id, refs, task):
         words = wanted_words(asked, words)
         make_orthogonal(call, p, few, matrix, tau, asked, -1)
         words = wanted_words(asked, words)
-    work = malloc(words * 8)
+    work = malloc(words * ITEM)
     for k in range(count):
         to = load_i64(out, ARRAY_DATA) + k * width
         if few == 0:
@@ -207,7 +220,7 @@ def qr_forward(frame, id, refs, task):
         lapack.copy_turned(matrix, lapack.batch_item(a, 2, out, 1, k), a, 2)
         lapack.enter_call(call, 0, m, n)
         factor_orthogonal(call, matrix, tau, work, words)
-        write_upper(to + m * p * 8, matrix, m, p, n)
+        write_upper(to + m * p * ITEM, matrix, m, p, n)
         make_orthogonal(call, p, few, matrix, tau, work, words)
         lapack.write_turned(to, matrix, m, p)
     free(work)

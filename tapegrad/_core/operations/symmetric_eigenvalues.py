@@ -14,7 +14,7 @@ from ..tensor.values import is_tensor, shape_of
 from .declaring import adjoint, declared
 from .equal_values import inverse_gaps, learn_whether_equal, warn_of_basis
 from .packing import packed, parts_of
-from .spectral_kernels import eigh_forward, solve_symmetric, wanted_words
+from .spectral_kernels import eigh_forward, solve_symmetric, wanted_words, write_values
 from .turned_bases import message_of, moved_apart, spread, turned_basis
 
 
@@ -74,7 +74,8 @@ def eigh_jvp(np, t, out, _a, lower=True):
     jvp=eigh_jvp,
     shape=_shape,
     value_kernel=eigh_forward,
-    helpers=(wanted_words, solve_symmetric),
+    complex_kernel=eigh_forward,
+    helpers=(write_values, wanted_words, solve_symmetric),
     refusal=_not_converged,
     example="np.linalg.eigh(np.diag(np.arange(len(x)) + 1.0) + 0.1 * x * x[:, None])[1] ** 2",
     examples=(
@@ -125,7 +126,8 @@ def eigvalsh_jvp(np, t, out, _a, lower=True):
     jvp=eigvalsh_jvp,
     shape=_shape_of_values,
     value_kernel=eigh_forward,
-    helpers=(wanted_words, solve_symmetric),
+    complex_kernel=eigh_forward,
+    helpers=(write_values, wanted_words, solve_symmetric),
     refusal=_not_converged,
     example="np.linalg.eigvalsh(np.diag(np.arange(len(x)) + 1.0) + 0.1 * x * x[:, None])",
     examples=(

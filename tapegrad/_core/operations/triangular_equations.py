@@ -8,7 +8,8 @@ import numpy as np
 
 from ..codegen import lapack
 from ..codegen.descriptors import Matrix, Triangle, moved
-from ..codegen.intrinsics import load_i64
+from ..codegen.elements import ITEM, load_float
+from ..codegen.intrinsics import free, load_i64, malloc
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..codegen.shared_kernels import compiled, solve_triangle
 from .declaring import adjoint, declared, joint_batch, transposed
@@ -45,6 +46,29 @@ def solve_triangular_forward(frame, id, refs, task):
         if singular != 0:
             lapack.refuse(frame, singular)
             break
+
+
+def complex_triangular_forward(frame, id, refs, task):
+    """The same of complex matrices in Fortran order: BLAS conjugates none that are not turned."""
+    words = load_i64(load_i64(refs, 0), ARRAY_DATA)
+    a, b = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    out = load_i64(refs, 3 * REFERENCE_BYTES)
+    n, columns = lapack.size_along(out, 2), lapack.size_along(out, 1)
+    trans, lower, unit = load_i64(words, 0), load_i64(words, 8) != 0, load_i64(words, 16) != 0
+    matrix = malloc((n * n + n * columns) * ITEM)
+    x, singular = matrix + n * n * ITEM, 0
+    for k in range(lapack.batch_size(out, 2) if n * columns > 0 else 0):
+        lapack.copy_turned(matrix, lapack.batch_item(a, 2, out, 2, k), a, 2)
+        for i in range(0 if unit else n):
+            if singular == 0 and load_float(matrix, i * (n + 1) * ITEM) == 0.0:
+                singular = i + 1
+        if singular != 0:
+            lapack.refuse(frame, singular)
+            break
+        lapack.copy_turned(x, lapack.batch_item(b, 2, out, 2, k), b, 2)
+        lapack.solve_columns(matrix, n, trans, lower, unit, x, columns)
+        lapack.write_turned(load_i64(out, ARRAY_DATA) + k * n * columns * ITEM, x, n, columns)
+    free(matrix)
 
 
 # --- rules ----------------------------------------------------------------------------------------
@@ -96,6 +120,7 @@ _EXAMPLE = "tg.scipy.linalg.solve_triangular"
     jvp=solve_triangular_jvp,
     shape=_solution_shape,
     value_kernel=solve_triangular_forward,
+    complex_kernel=complex_triangular_forward,
     refusal=_singular,
     example=f"{_EXAMPLE}(np.diag(x * x + 3.0), x)",
     examples=(

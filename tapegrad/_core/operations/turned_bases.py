@@ -12,15 +12,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen import lapack
+from ..codegen.elements import ITEM, floats, load_float, store_float
 from ..codegen.intrinsics import (
-    f64s,
     free,
     helper,
     load_f64,
     load_i64,
     malloc,
     memset,
-    store_f64,
 )
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from .declaring import adjoint, declared
@@ -43,14 +42,16 @@ def block_end(w, step, start, n, slack):
 
 
 @helper
-def read_block(matrix, source, down, along, start, size):
-    """Copy the symmetric part of a block; whether an element is not 0."""
-    found = False
-    for i in range(size):
-        for j in range(size):
-            one = load_f64(source, (start + i) * down + (start + j) * along)
-            other = load_f64(source, (start + j) * down + (start + i) * along)
-            store_f64(matrix, (i * size + j) * 8, 0.5 * (one + other))
+def read_block(matrix, source, array, start, size):
+    """Copy the symmetric part of a block to Fortran order; whether an element is not 0."""
+    down, along = lapack.stride_along(array, 2), lapack.stride_along(array, 1)
+    apart, found = lapack.parts_stride(array), False
+    for i in range(start, start + size):
+        for j in range(start, start + size):
+            one = lapack.load_number(source + i * down + j * along, apart)
+            other = lapack.load_number(source + j * down + i * along, apart)
+            at = ((j - start) * size + i - start) * ITEM
+            store_float(matrix, at, 0.5 * (one + lapack.conjugate(other)))
             found = found or one != 0.0
     return found
 
@@ -59,21 +60,21 @@ def read_block(matrix, source, down, along, start, size):
 def turn_block(to, rows, n, matrix, start, size, values):
     """Replace columns of a basis by those turned with the eigenvectors of a block."""
     words, numbers = 1 + 6 * size + 2 * size * size, 3 + 5 * size
-    call = malloc(lapack.CALL_BYTES + 16 + words * 8 + numbers * 4)
+    call = malloc(lapack.CALL_BYTES + 16 + words * ITEM + numbers * 4)
     work = call + lapack.CALL_BYTES + 16
     lapack.enter_call(call, lapack.LOWER, size, size)
-    space = lapack.Workspace(work, words, work + words * 8)
+    space = lapack.Workspace(work, words, work + words * ITEM)
     solve_symmetric(call, matrix, size, values, space)
-    line = f64s(work)
+    line = floats(work)
     for i in range(rows):
-        at = to + (i * n + start) * 8
+        at = floats(to + (i * n + start) * ITEM)
         for j in range(size):
             total = 0.0
             for k in range(size):
-                total += load_f64(at, k * 8) * load_f64(matrix, (j * size + k) * 8)
+                total += at[k] * load_float(matrix, (j * size + k) * ITEM)
             line[j] = total
         for j in range(size):
-            store_f64(at, j * 8, line[j])
+            at[j] = line[j]
     free(call)
 
 
@@ -82,10 +83,9 @@ def turned_basis_forward(frame, id, refs, task):
     v, w = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
     message, out = load_i64(refs, 3 * REFERENCE_BYTES), load_i64(refs, 4 * REFERENCE_BYTES)
     rows, n = lapack.size_along(out, 2), lapack.size_along(out, 1)
-    down, along = lapack.stride_along(message, 2), lapack.stride_along(message, 1)
     step, matrix = lapack.stride_along(w, 1), 0
     for k in range(lapack.batch_size(out, 2) if n > 0 else 0):
-        to = load_i64(out, ARRAY_DATA) + k * rows * n * 8
+        to = load_i64(out, ARRAY_DATA) + k * rows * n * ITEM
         lapack.copy_matrix(to, lapack.batch_item(v, 2, out, 2, k), v)
         values, told = lapack.batch_item(w, 1, out, 2, k), lapack.batch_item(message, 2, out, 2, k)
         first, last = load_f64(values, 0), load_f64(values, (n - 1) * step)
@@ -95,9 +95,9 @@ def turned_basis_forward(frame, id, refs, task):
             stop = block_end(values, step, start, n, slack)
             size = stop - start
             if size > 1:
-                matrix = malloc((n * n + n) * 8) if matrix == 0 else matrix
-                if read_block(matrix, told, down, along, start, size):
-                    turn_block(to, rows, n, matrix, start, size, matrix + n * n * 8)
+                matrix = malloc(n * n * ITEM + n * 8) if matrix == 0 else matrix
+                if read_block(matrix, told, message, start, size):
+                    turn_block(to, rows, n, matrix, start, size, matrix + n * n * ITEM)
             start = stop
     free(matrix)
 
@@ -145,6 +145,7 @@ def first_batched(function):
     shape=_turned_shape,
     batched=turned_batched,
     value_kernel=turned_basis_forward,
+    complex_kernel=turned_basis_forward,
     helpers=(solve_symmetric, block_end, read_block, turn_block),
     example="tg._core.operations.turned_bases.turned_basis("
     "x[:, None] * x, np.arange(len(x)) // 2.0, np.sin(np.arange(len(x)) * np.ones((len(x), 1))))",
@@ -209,11 +210,13 @@ def spread_forward(frame, id, refs, task):
     """References: no parameters, the diagonals, the message, the values, the output."""
     given, out = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 4 * REFERENCE_BYTES)
     n, step = lapack.size_along(out, 1), lapack.stride_along(given, 1)
+    apart = lapack.parts_stride(given)
     for k in range(lapack.batch_size(out, 2) if n > 0 else 0):
-        to, at = load_i64(out, ARRAY_DATA) + k * n * n * 8, lapack.batch_item(given, 1, out, 2, k)
-        memset(to, 0, n * n * 8)
+        to, at = load_i64(out, ARRAY_DATA), lapack.batch_item(given, 1, out, 2, k)
+        to += k * n * n * ITEM
+        memset(to, 0, n * n * ITEM)
         for i in range(n):
-            store_f64(to, i * (n + 1) * 8, load_f64(at, i * step))
+            floats(to)[i * (n + 1)] = lapack.load_number(at + i * step, apart)
 
 
 def _spread_shape(values, message, w):
@@ -229,6 +232,7 @@ def _spread_shape(values, message, w):
     shape=_spread_shape,
     batched=first_batched(lambda *given: _spread(*given)),
     value_kernel=spread_forward,
+    complex_kernel=spread_forward,
     example="tg._core.operations.turned_bases.spread("
     "x * x, np.zeros((len(x), len(x))), np.arange(len(x)) + 0.0)",
 )
@@ -249,10 +253,11 @@ def told_forward(frame, id, refs, task):
     """References: no parameters, what moves, the message, vᵀ H v, the values, the output."""
     moved, out = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 5 * REFERENCE_BYTES)
     n, step = lapack.size_along(out, 1), lapack.stride_along(moved, 1)
+    apart = lapack.parts_stride(moved)
     for k in range(lapack.batch_size(out, 1) if n > 0 else 0):
-        to, at = load_i64(out, ARRAY_DATA) + k * n * 8, lapack.batch_item(moved, 1, out, 1, k)
+        to, at = load_i64(out, ARRAY_DATA) + k * n * ITEM, lapack.batch_item(moved, 1, out, 1, k)
         for i in range(n):
-            store_f64(to, i * 8, load_f64(at, i * step))
+            floats(to)[i] = lapack.load_number(at + i * step, apart)
 
 
 def _told_shape(moved, message, p, w):
@@ -267,6 +272,7 @@ def _told_shape(moved, message, p, w):
     shape=_told_shape,
     batched=first_batched(lambda *given: _told(*given)),
     value_kernel=told_forward,
+    complex_kernel=told_forward,
     example="tg._core.operations.turned_bases.told("
     "x * x, np.zeros((len(x), len(x))), np.ones((len(x), len(x))), np.arange(len(x)) + 0.0)",
 )

@@ -131,6 +131,9 @@ class Structural:
     that its rule differentiates has `small(numbers, static, *operands)` for that, in native
     programs; `numbers` is what `small_matrices` says.
 
+    Arrays `in_pairs` have a last axis of real and imaginary parts; the value kernel reads and
+    writes complex numbers.
+
     The derivative of a `constant` operation is 0: its rule gives None for every operand. Values
     computed from it have the derivative with respect to the operands themselves.
 
@@ -163,6 +166,7 @@ class Structural:
     work: Callable[..., float] | None = None
     small: Callable[..., Any] | None = None
     writes: bool = False
+    in_pairs: bool = False
     constant: bool = False
     refusal: Callable[[int], Exception] | None = None
     example: str = ""

@@ -113,11 +113,17 @@ from tapegrad._core.codegen.vector_math import select
 from numba import types
 """
 
+#: What stands for the same names in kernels of complex matrices.
+_COMPLEX_HEAD = "from tapegrad._core.codegen.complex_lapack import invert_factors, lapack\n"
+
 
 def structural_source(op: Structural, kernel: Callable, width: int) -> str:
     """Text of the module with a kernel of a structural operation, whose values have this width."""
     texts = map(_text_of, (*op.helpers, kernel))
-    return _STRUCTURAL_HEAD + elements.head(width) + "\n\n".join(texts)
+    head = _STRUCTURAL_HEAD
+    if op.in_pairs and kernel is op.value_kernel:
+        head, width = head + _COMPLEX_HEAD, elements.PAIR
+    return head + elements.head(width) + "\n\n".join(texts)
 
 
 @functools.cache
@@ -128,7 +134,8 @@ def _text_of(function: Callable) -> str:
 def compile_structural(op: Structural, kernel: Callable | None = None, width: int = 8) -> int:
     """Address of the adjoint kernel of a structural operation, or of another of its kernels.
 
-    Values, and positions that a program computes, have so many bytes.
+    Values, and positions that a program computes, have so many bytes; in value kernels of
+    operations `in_pairs` numbers have 16.
     """
     kernel = kernel or op.adjoint or python_adjoint
     name, signature = kernel.__name__, "void(int64, int64, int64, int64)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -135,8 +136,10 @@ class Kernel(ArrayStep):
         if self.op.work is not None:
             shapes = [view.shape for view in views]
             return Work(1, along=float(self.op.work(dict(static), self.out.shape, *shapes)))
-        solved = max((view.size * view.shape[-1] for view in views if view.shape), default=0)
-        return Work(1, solved=float(solved))
+        parts = int(self.op.in_pairs)
+        shapes = [view.shape[: len(view.shape) - parts] for view in views]
+        solved = max((math.prod(shape) * shape[-1] for shape in shapes if shape), default=0)
+        return Work(1, solved=float(solved * (4 if parts else 1)))  # products of complex numbers
 
     @property
     def results(self) -> Iterable[tuple[int, int | None]]:
