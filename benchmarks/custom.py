@@ -65,7 +65,7 @@ class Square(tg.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        """Multiply each element's slope by its gradient."""
+        """Multiply each element's partial derivative by its gradient."""
         (x,) = ctx.saved_tensors
         found = tg.zeros_like(x)
         for i in range(x.shape[0]):

@@ -127,7 +127,7 @@ def loop_square():
 
 @njit(**_LANES)
 def prices_gradient(spot, strike, time, volatility, to_spot, to_strike, to_time, to_volatility):
-    """One pass over the options, with the slopes that the textbooks call the Greeks."""
+    """One pass over the options, with the partial derivatives known as the Greeks."""
     rate, scale, density = 0.03, 1 / math.sqrt(2), 1 / math.sqrt(2 * math.pi)
     total = 0.0
     for i in range(spot.size):
@@ -154,7 +154,7 @@ def black_scholes():
 
 @njit(**_LANES)
 def chain_round(a, x, y):
-    """Return the end of four operations, and what their slopes are made of."""
+    """Return the end of four operations, and what their partial derivatives are made of."""
     c = a * y + x
     inverse = 1.0 / (1.0 + c * c)
     return c * c * inverse, 2.0 * c * inverse * inverse

@@ -69,9 +69,9 @@ def interval(op: Pointwise) -> str:
 def pointwise_rows():
     for op in TABLE.values():
         if isinstance(op, Pointwise) and not op.name.startswith("complex_"):
-            slopes = "; ".join(code(slope) for slope in op.slopes)
+            partials = "; ".join(code(partial) for partial in op.partials)
             name = f"{op.name}({', '.join(op.inputs)})"
-            yield code(name), cell(op.doc), slopes, interval(op), cell(op.awkward)
+            yield code(name), cell(op.doc), partials, interval(op), cell(op.awkward)
 
 
 def structural_rows():

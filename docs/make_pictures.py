@@ -58,7 +58,7 @@ def short(value) -> str:
 
 
 def adjoints(tape: Tape) -> list[float]:
-    """Adjoints of the scalar rows of a tape, by the table's slopes: the sweep in ten lines."""
+    """Adjoints of the scalar rows of a tape, by the table's partials: the sweep in ten lines."""
     found = [0.0] * len(tape)
     found[tape.outputs[0]] = 1.0
     for number in reversed(range(len(tape))):
@@ -67,9 +67,9 @@ def adjoints(tape: Tape) -> list[float]:
             continue
         values = [tape.rows[o[0]].value if isinstance(o, tuple) else o for o in row.operands]
         names = dict(zip(TABLE[row.op].inputs, values, strict=True))
-        for operand, slope in zip(row.operands, TABLE[row.op].slopes, strict=True):
+        for operand, partial in zip(row.operands, TABLE[row.op].partials, strict=True):
             if isinstance(operand, tuple):
-                value = eval(slope, {"np": np}, {**names, "out": row.value})
+                value = eval(partial, {"np": np}, {**names, "out": row.value})
                 found[operand[0]] += found[number] * value
     return found
 
@@ -116,7 +116,7 @@ def brace(axes, x, width, y, text, below=False):
 
 
 def draw_views():
-    """A buffer, two views of it, and the mirror with the same views."""
+    """A buffer, two views of it, and its adjoint buffer with the same views."""
 
     def f(x):
         return np.sum((x[1:] - x[:-1]) ** 2)
@@ -144,8 +144,8 @@ def draw_views():
     arrow(axes, (left + 17, 22.2), (left + 17, 28.6), "#a02020")
     label(axes, left + 18, 25.2, "added where x[1:] lies: +", ha="left")
     cells(axes, left, 29, gradient, [RED] * 5)
-    label(axes, 21, 30.5, "mirror of x", ha="right")
-    label(axes, 38, 35, "a view costs no row: its adjoint is the same view of the mirror",
+    label(axes, 21, 30.5, "adjoint buffer of x", ha="right")
+    label(axes, 38, 35, "a view costs no row: its adjoint is the same view of the adjoint buffer",
           ha="center")  # fmt: skip
     return figure
 
@@ -178,7 +178,7 @@ def draw_write():
     label(axes, 52, 7.6, "undone", ha="center")
     label(axes, 11.5, 15.5, "row", ha="right")
     box(axes, 29.5, 14, 21, f"write y[:1], kept {short(kept)}", PALE)
-    label(axes, 11.5, 21.5, "mirror of y", ha="right")
+    label(axes, 11.5, 21.5, "adjoint buffer of y", ha="right")
     cells(axes, 34, 20, ("g", "1"), (RED, RED))
     cells(axes, 58, 20, (0.0, "1"), ("white", RED))
     arrow(axes, (47, 21.5), (57, 21.5), "#a02020")

@@ -709,11 +709,11 @@ def record(f: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> Tape: .
 def custom_vjp(forward: Callable[..., Any], backward: Callable[..., Any]) -> CustomVjp: ...
 @overload
 def elementwise(
-    function: Callable[..., Any], *, slopes: Sequence[Callable[..., Any]] | None = None
+    function: Callable[..., Any], *, partials: Sequence[Callable[..., Any]] | None = None
 ) -> Elementwise: ...
 @overload
 def elementwise(
-    function: None = None, *, slopes: Sequence[Callable[..., Any]] | None = None
+    function: None = None, *, partials: Sequence[Callable[..., Any]] | None = None
 ) -> Callable[[Callable[..., Any]], Elementwise]: ...
 
 # --- compiled functions --------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from numba import types
 from tapegrad._core.codegen import adjoint_memory, external_symbols
 from tapegrad._core.codegen.intrinsics import c_function, helper, load_i64
 from tapegrad._core.codegen.layout import BLOCK, CACHE_LINE
-from tapegrad._core.codegen.sweep_frame import MIRROR_HEADER
+from tapegrad._core.codegen.sweep_frame import ADJOINT_HEADER
 from tapegrad._core.sweep import elementwise_run_layout
 from tapegrad._core.tape import reverse_sweep, workspace
 from tapegrad._core.tensor import buffer_pool
@@ -67,8 +67,8 @@ def _adopt(self, tensor, usual=reverse_sweep.Sweep.adopt):
         return made
     while block.base is not None:
         block = block.base
-    start = made.ctypes.data - MIRROR_HEADER - block.ctypes.data
-    cut(block[start : start + MIRROR_HEADER + made.nbytes], block)
+    start = made.ctypes.data - ADJOINT_HEADER - block.ctypes.data
+    cut(block[start : start + ADJOINT_HEADER + made.nbytes], block)
     return made
 
 

@@ -18,7 +18,7 @@ from tapegrad._core.tape.tape import needed
 from tapegrad._core.tensor.registry import load_families
 from tapegrad._derivatives.declared_adjoints import site_of
 from tapegrad._derivatives.rule_namespace import FORWARD, REVERSE
-from tapegrad._derivatives.tape_walk import Walk
+from tapegrad._derivatives.tape_traversal import Traversal
 
 #: Operations with rules of their own.
 load_families()
@@ -73,19 +73,19 @@ def sites(op, f, x):
     found = []
     tensor = tg.tensor(x, requires_grad=True)
     made = f(tensor)
-    walk = Walk(())
-    for number in needed(walk.reader, [made._id]) if made._id >= 0 else ():
-        if walk.operation(number)[0] == op.name:
-            site = site_of(op, walk.read(number))
-            value = walk.number(number) if site.out is None else np.array(site.out)
-            operands = [_plain(walk, *operand) for operand in site.operands]
+    traversal = Traversal(())
+    for number in needed(traversal.reader, [made._id]) if made._id >= 0 else ():
+        if traversal.operation(number)[0] == op.name:
+            site = site_of(op, traversal.read(number))
+            value = traversal.number(number) if site.out is None else np.array(site.out)
+            operands = [_plain(traversal, *operand) for operand in site.operands]
             found.append((site, operands, np.reshape(value, site.shape)))
     return found
 
 
-def _plain(walk, source, what):
+def _plain(traversal, source, what):
     if source >= 0 and what is None:
-        return walk.number(source)
+        return traversal.number(source)
     return np.array(what)
 
 

@@ -75,8 +75,8 @@ def reverse(step, memory, adjoints, wanted):
     for k in reversed(range(len(step.ops))):
         op, operands = BY_CODE[step.ops[k][0]], step.ops[k][1]
         inputs = [found[o] if isinstance(o, int) else read(memory, o) for o in operands]
-        slopes = expressions(op, op.slopes, inputs, found[k])
-        for j in sorted(range(len(slopes)), key=lambda j: op.slopes[j] == "1.0"):
+        slopes = expressions(op, op.partials, inputs, found[k])
+        for j in sorted(range(len(slopes)), key=lambda j: op.partials[j] == "1.0"):
             part = np.where(own[k] == 0.0, 0.0, own[k] * slopes[j])
             if isinstance(operands[j], int):
                 own[operands[j]] = own[operands[j]] + part

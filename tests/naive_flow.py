@@ -196,8 +196,8 @@ class Run:
             return PLAIN[op](*numbers)
         declared = TABLE.get(op) or STEERING[op]
         (out,) = expressions(declared, [declared.value], numbers)
-        slopes = expressions(declared, declared.slopes, numbers, out)
-        pairs = zip(operands, slopes, declared.slopes, strict=True)
+        slopes = expressions(declared, declared.partials, numbers, out)
+        pairs = zip(operands, slopes, declared.partials, strict=True)
         return self._node(out, [(one, slope) for one, slope, text in pairs if text != "0.0"])
 
     def _touch(self, step, *operands):

@@ -55,10 +55,10 @@ def expression(op, text, inputs, out):
     return np.broadcast_to(np.asarray(result), np.shape(out))
 
 
-def slopes(op, *inputs):
+def partials(op, *inputs):
     """The slopes by the row's own expressions."""
     out = value(op, *inputs)
-    return [expression(op, text, inputs, out) for text in op.slopes]
+    return [expression(op, text, inputs, out) for text in op.partials]
 
 
 def varies(op, j):
@@ -94,10 +94,10 @@ def check_value(op, rng):
     np.testing.assert_allclose(expression(op, op.value, inputs, out), out, rtol=1e-14)
 
 
-def check_slopes(op, rng):
+def check_partials(op, rng):
     """The row's slope expressions against measured slopes."""
     inputs = points(op, (200,), rng)
-    for j, slope in enumerate(slopes(op, *inputs)):
+    for j, slope in enumerate(partials(op, *inputs)):
         if varies(op, j):
             measured, tolerance = measured_slope(op, j, *inputs)
             np.testing.assert_allclose(slope, measured, rtol=tolerance, atol=tolerance)

@@ -132,7 +132,7 @@ class Program:
         np.add.at(adjoints, self.outputs, seeds)
         for slot, op, operands in reversed(list(self.operations())):
             g = adjoints[slot]
-            for operand, text in zip(operands, op.slopes, strict=True):
+            for operand, text in zip(operands, op.partials, strict=True):
                 slope = rows.expression(op, text, values[operands], values[slot])
                 if g != 0.0 and text != "0.0" and self.wanted[operand]:
                     with np.errstate(all="ignore"):

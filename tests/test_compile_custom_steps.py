@@ -33,7 +33,7 @@ def blend(a, b, c, d, e):
     return a * b + c / d - math.exp(-e * e)
 
 
-cube = tg.elementwise(lambda x: x * x * x, slopes=[lambda x: 3.0 * x * x])
+cube = tg.elementwise(lambda x: x * x * x, partials=[lambda x: 3.0 * x * x])
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 40])

@@ -146,7 +146,7 @@ def test_derivatives_detached_inside_are_refused():
             same(c(x), np.asarray(f(x)))
 
 
-def test_files_hold_deposits_at_computed_positions(tmp_path):
+def test_files_hold_scatter_adds_at_computed_positions(tmp_path):
     f = lambda x: np.max(x) * np.sort(x) ** 2  # noqa: E731
     c = tg.compile(f)
     c.jacobian(V)
@@ -160,7 +160,7 @@ def test_files_hold_deposits_at_computed_positions(tmp_path):
 
 @pytest.mark.parametrize("native", [False, True])
 def test_derived_programs_are_differentiated(native):
-    """Through deposits at computed positions, shares of ties, products of the others."""
+    """Through scatter-adds at computed positions, shares of ties, products of the others."""
     f = lambda x: np.sum(np.sort(x)[:3] ** 3) + np.max(x) ** 2 * np.prod(x)  # noqa: E731
     g = lambda x: np.sum(tg.grad(f)(x) ** 2)  # noqa: E731
     c = tg.compile(g, native=native, verify="never")

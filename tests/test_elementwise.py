@@ -181,7 +181,7 @@ def test_eight_inputs_and_any_of_them_differentiated():
 
 
 def test_given_slopes():
-    @tg.elementwise(slopes=[lambda x, y: 10.0, lambda x, y, out: out + x])
+    @tg.elementwise(partials=[lambda x, y: 10.0, lambda x, y, out: out + x])
     def f(x, y):
         return x + y * y
 
@@ -191,12 +191,12 @@ def test_given_slopes():
     second = tg.grad(lambda y: np.sum(tg.grad(lambda y: np.sum(f(X, y)))(y)))(Y)
     np.testing.assert_allclose(second, X + Y * Y + X, 1e-15)  # by the given slope of out
     for slope in (np.cos, math.cos, numba.njit(lambda x: math.cos(x))):
-        sine = tg.elementwise(numba.njit(lambda x: np.sin(x)), slopes=[slope])
+        sine = tg.elementwise(numba.njit(lambda x: np.sin(x)), partials=[slope])
         np.testing.assert_allclose(tg.elementwise_grad(sine)(X), np.cos(X), 1e-14)
 
 
 def test_given_slopes_hold_inside_other_functions():
-    reversal = tg.elementwise(lambda x: x, slopes=[lambda x: -1.0])
+    reversal = tg.elementwise(lambda x: x, partials=[lambda x: -1.0])
     f = tg.elementwise(lambda x: reversal(x * x) + x)
     np.testing.assert_array_equal(f(X), X * X + X)
     np.testing.assert_allclose(tg.elementwise_grad(f)(X), 1 - 2 * X, 1e-15)

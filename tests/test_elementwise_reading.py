@@ -266,8 +266,8 @@ def test_functions_that_cannot_be():
     code.__code__ = (lambda x: (lambda x: x)(x)).__code__.replace(co_firstlineno=1)
     with pytest.raises(TypeError, match="0 functions <lambda> begin in line 1 of"):
         tg.elementwise(code)
-    with pytest.raises(TypeError, match="has 1 inputs, slopes= has 2 functions; give one for"):
-        tg.elementwise(g, slopes=[g, g])
+    with pytest.raises(TypeError, match="has 1 inputs, partials= has 2 functions; give one for"):
+        tg.elementwise(g, partials=[g, g])
     names = {}
     exec("def f(x): return x", names)
     with pytest.raises(TypeError, match="the text of f cannot be found; define it in a file"):

@@ -37,7 +37,7 @@ def test_element_wise_rows_agree_with_reverse_mode(op, shape, dtype, rng):
 def test_element_wise_rows_agree_with_their_slopes(op, rng):
     """One input at a time; the others are constants."""
     points = rows.points(op, (7,), rng)
-    for j, slope in enumerate(rows.slopes(op, *points)):
+    for j, slope in enumerate(rows.partials(op, *points)):
 
         def f(x, j=j):
             return ours(op)(*[x if k == j else y for k, y in enumerate(points)])
@@ -72,7 +72,7 @@ STRUCTURE = {
     "store": _stored,
     "convert": lambda x: (x[::-1].astype(np.float32) * x.astype(np.float32)).astype(float),
     "gather": lambda x: x[[0, 1, 1], [2, 0, 0]] * x[x > 0.8],
-    "deposit": lambda x: tg.grad(lambda y: np.sum(y[[0, 2, 2]] ** 2 * x[0]))(x[1]),
+    "scatter_add": lambda x: tg.grad(lambda y: np.sum(y[[0, 2, 2]] ** 2 * x[0]))(x[1]),
     "write": None,
     "scatter": None,
     "max": lambda x: (np.max(x, 1), np.max(x), np.max(x, 0, keepdims=True)),
@@ -353,7 +353,7 @@ def test_a_planted_wrong_slope_is_caught(name, slopes, rng, monkeypatch):
     op = TABLE[name]
     points = rows.points(op, (5,), rng)
     both_ways(ours(op), points, rng)
-    declared_otherwise(monkeypatch, name, slopes=slopes)
+    declared_otherwise(monkeypatch, name, partials=slopes)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         both_ways(ours(op), points, rng)
 

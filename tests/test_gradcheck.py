@@ -83,7 +83,7 @@ def test_the_output_and_the_input_are_named():
 
 @every_mode
 def test_a_wrong_slope_is_caught_in_forward_mode(mode):
-    @tg.elementwise(slopes=[lambda x: np.cos(x) * 1.01])
+    @tg.elementwise(partials=[lambda x: np.cos(x) * 1.01])
     def wrong(x):
         return np.sin(x)
 
@@ -255,7 +255,7 @@ def test_check_grads_catches_a_wrong_second_derivative(monkeypatch):
     f = lambda x: np.sum(np.tanh(x))  # noqa: E731
     x = np.array([0.3, 1.2])
     tg.check_grads(f, (x,), modes=("rev",))
-    wrong = dataclasses.replace(TABLE["tanh"], slopes=("1.0 - out * out * out",))
+    wrong = dataclasses.replace(TABLE["tanh"], partials=("1.0 - out * out * out",))
     monkeypatch.setitem(BY_CODE, wrong.code, wrong)
     tg.check_grads(f, (x,), order=1, modes=("rev",))
     with pytest.raises(AssertionError, match=r"derivative of rev of the function .* \(order 2"):

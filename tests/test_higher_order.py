@@ -17,7 +17,7 @@ def point(op, rng):
 
 
 def differentiable(op):
-    return [k for k, slope in enumerate(op.slopes) if slope != "0.0"]
+    return [k for k, slope in enumerate(op.partials) if slope != "0.0"]
 
 
 def central(f, values, k):

@@ -43,7 +43,7 @@ def check_gradients(op, inputs, mask, rng, rtol=1e-12):
     weights = rng.normal(size=shape).astype(np.result_type(*inputs))
     weights[rng.uniform(size=shape) < 0.2] = 0.0
     found = tg.grad(lambda *a: np.sum(weights * ours(op)(*a)), argnums(op, mask))(*inputs)
-    wanted = rows.slopes(op, *inputs)
+    wanted = rows.partials(op, *inputs)
     for j, gradient in zip(argnums(op, mask), found, strict=True):
         same(gradient, rows.unbroadcast(weights * wanted[j], np.shape(inputs[j])), rtol)
         assert np.asarray(gradient).dtype == inputs[j].dtype
@@ -148,7 +148,7 @@ def test_numpy_dispatch_gives_the_same(op, rng):
 
 @every_row
 def test_slopes_are_the_derivatives(op, rng):
-    rows.check_slopes(op, rng)
+    rows.check_partials(op, rng)
 
 
 @every_mask
@@ -166,7 +166,7 @@ def test_gradient_on_arrays(op, mask, shape, rng):
 def test_gradient_on_scalars(op, mask, rng):
     for _ in range(5):
         inputs = [float(x) for x in rows.points(op, (), rng)]
-        wanted = rows.slopes(op, *inputs)
+        wanted = rows.partials(op, *inputs)
         found = tg.grad(ours(op), argnums(op, mask))(*inputs)
         same(found, [wanted[j] for j in argnums(op, mask)])
         zero_d = tg.grad(ours(op), argnums(op, mask))(*[np.array(x) for x in inputs])
@@ -183,7 +183,7 @@ def test_gradient_beside_constant_floats_and_recorded_scalars(op, array_at, rng)
         inputs = [full[0][3] + 0.2 * np.arange(7), 0.7] if array_at == 0 else [0.3, full[1]]
         keep = np.abs(inputs[0] / inputs[1] - np.round(inputs[0] / inputs[1])) > 1e-3
         inputs[array_at] = inputs[array_at][keep]
-    wanted = rows.slopes(op, *inputs)
+    wanted = rows.partials(op, *inputs)
     f = lambda *a: np.sum(ours(op)(*a))  # noqa: E731
     same(tg.grad(f, array_at)(*inputs), wanted[array_at])
     every = tuple(range(len(inputs)))
@@ -198,7 +198,7 @@ def test_jacobian_is_diagonal(op, rng):
     inputs = rows.points(op, (11,), rng)
     every = tuple(range(len(inputs)))
     for found, slope in zip(
-        tg.jacobian(ours(op), every)(*inputs), rows.slopes(op, *inputs), strict=True
+        tg.jacobian(ours(op), every)(*inputs), rows.partials(op, *inputs), strict=True
     ):
         same(found, np.diag(slope))
 
@@ -212,7 +212,7 @@ def test_gradient_through_views(op, key, rng):
     f = lambda *a: np.sum(weights * ours(op)(*[x[key] for x in a]))  # noqa: E731
     for j, gradient in enumerate(tg.grad(f, every)(*inputs)):
         wanted = np.zeros((6, 7))
-        wanted[key] = weights * rows.slopes(op, *[x[key] for x in inputs])[j]
+        wanted[key] = weights * rows.partials(op, *[x[key] for x in inputs])[j]
         same(gradient, wanted)
 
 
@@ -243,7 +243,7 @@ def test_fan_out(op, size, rng):
 
     doubled = [x if j in moving else np.ones_like(x) for j in range(len(inputs))]
     out = rows.value(op, *doubled)
-    total = sum(rows.slopes(op, *doubled)[j] for j in moving)
+    total = sum(rows.partials(op, *doubled)[j] for j in moving)
     same(tg.grad(f)(x), total * (x + 1) + out, 1e-11)
 
 
@@ -258,7 +258,7 @@ def test_float32(op, mask, shape, rng):
     np.testing.assert_allclose(out.detach().numpy(), wanted, rtol=1e-5, atol=1e-6)
     weights = np.asarray(rng.uniform(0.5, 1.5, shape), np.float32)
     found = tg.grad(lambda *a: np.sum(weights * ours(op)(*a)), argnums(op, mask))(*inputs)
-    slopes = rows.slopes(op, *[x.astype(np.float64) for x in inputs])
+    slopes = rows.partials(op, *[x.astype(np.float64) for x in inputs])
     for j, gradient in zip(argnums(op, mask), found, strict=True):
         assert np.shape(gradient) == shape
         assert not shape or gradient.dtype == np.float32
@@ -290,13 +290,13 @@ PLANTED = {
 
 def planted(name):
     op = next(op for op in rows.ROWS if op.name == name)
-    return dataclasses.replace(op, slopes=PLANTED[name])
+    return dataclasses.replace(op, partials=PLANTED[name])
 
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_wrong_slope_is_caught_in_the_expression(name, rng):
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
-        rows.check_slopes(planted(name), rng)
+        rows.check_partials(planted(name), rng)
 
 
 @pytest.mark.parametrize("name", PLANTED)

@@ -58,7 +58,7 @@ def check(text, numbers, counts, only_plain):
 
 def text_of(op):
     """A loop over the value and the slopes of an operation, of columns of numbers."""
-    texts = [op.value, *op.slopes]
+    texts = [op.value, *op.partials]
     steps = op.needed(*texts)
     width = len(op.inputs) + len(texts)
     lines = [f"        {name} = v[{width} * k + {j}]" for j, name in enumerate(op.inputs)]

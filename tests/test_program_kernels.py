@@ -215,9 +215,9 @@ def test_not_a_number_in_a_product(rng):
 # --- others -----------------------------------------------------------------------------------
 
 
-def test_deposits(rng):
+def test_scatter_adds(rng):
     place = np.array([3, 1, 3, 0])
-    step = Kernel(TABLE["deposit"].code, [View(0, (4,), (2,)), place], contiguous(OUT, (6,)))
+    step = Kernel(TABLE["scatter_add"].code, [View(0, (4,), (2,)), place], contiguous(OUT, (6,)))
     arena = Arena(SLOTS, rng)
     before = arena.adjoint(step.operands[0]).copy()
     part = part_of_kernel(step, always)
@@ -230,11 +230,11 @@ def test_deposits(rng):
 
 
 @pytest.mark.parametrize("stride", [1, 2, -1])
-def test_deposits_at_computed_positions(stride, rng):
+def test_scatter_adds_at_computed_positions(stride, rng):
     """What is no position of the output is left out."""
     first = 20 if stride > 0 else 24
     source, at = View(0, (5,), (2,)), View(first, (5,), (stride,))
-    step = Kernel(TABLE["deposit"].code, [source, at], contiguous(OUT, (6,)))
+    step = Kernel(TABLE["scatter_add"].code, [source, at], contiguous(OUT, (6,)))
     arena = Arena(SLOTS, rng)
     arena.value(at)[...] = [3.0, 1.0, 3.0, 6.0, -1.0]
     before = arena.adjoint(source).copy()

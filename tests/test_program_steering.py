@@ -65,7 +65,7 @@ def test_they_have_codes_and_those_that_do_not_choose_no_derivative():
     for name, op in STEERING.items():
         assert BY_CODE[op.code] is op and op.name == name not in TABLE
         if name not in CHOICES:
-            assert set(op.slopes) == {"0.0"} if name in POINTWISE else op.adjoint is None
+            assert set(op.partials) == {"0.0"} if name in POINTWISE else op.adjoint is None
         assert users_name(name) == f"{name}_2"
 
 
@@ -76,7 +76,7 @@ def test_slopes_of_choices(name):
     with np.errstate(all="ignore"):
         wanted = CHOICES[name][1](*inputs)
         given = dict(zip(op.inputs, inputs, strict=True))
-        found = [eval(slope, SCOPE, given) for slope in op.slopes]
+        found = [eval(slope, SCOPE, given) for slope in op.partials]
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(
             np.broadcast_to(one, other.shape)[~np.isnan(other)], other[~np.isnan(other)]

@@ -44,7 +44,7 @@ def scope_at(op, values):
 def slopes_at(op, values):
     """Slopes of an operation as its text says."""
     scope = scope_at(op, values)
-    return [np.asarray(eval(slope, scope)) * np.ones(len(values[0])) for slope in op.slopes]
+    return [np.asarray(eval(slope, scope)) * np.ones(len(values[0])) for slope in op.partials]
 
 
 @every_op
@@ -63,16 +63,16 @@ def test_second_partials_are_differences_of_the_slopes(op):
             slopes_at(op, [x + sign * step * (i == j) for i, x in enumerate(values)])
             for sign in (1, -1)
         ]
-        for k, slope in enumerate(op.slopes):
+        for k, slope in enumerate(op.partials):
             found = np.asarray(eval(partials.second[k][j], scope)) * np.ones(20)
             wanted = (ends[0][k] - ends[1][k]) / (2 * step)
-            if slope == "0.0" or op.slopes[j] == "0.0":
+            if slope == "0.0" or op.partials[j] == "0.0":
                 wanted = np.zeros(20)
             np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_what_cannot_be_read_has_no_partials():
-    op = dataclasses.replace(next(op for op in OPS if op.name == "sin"), slopes=("np.frexp(x)",))
+    op = dataclasses.replace(next(op for op in OPS if op.name == "sin"), partials=("np.frexp(x)",))
     assert partials_of(op) is None
 
 

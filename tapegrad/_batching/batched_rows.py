@@ -36,7 +36,7 @@ from .._derivatives.declared_adjoints import site_of
 from .._derivatives.declared_tangents import aligned
 from .._derivatives.infinities import product
 from .._derivatives.rule_namespace import Namespace
-from .._derivatives.tape_walk import evaluate, placed, tensor_at
+from .._derivatives.tape_traversal import evaluate, placed, tensor_at
 from .batched_calls import call_of_each, spread
 from .element import Element, Unbatched
 from .recorded_rows import RecordedRow
@@ -162,7 +162,7 @@ def _one_by_one(op: Structural, t: list, site: Site):
 
 def _steering(op: Pointwise, operands: list):
     """An operation of traces, by its expression; without derivative where its partials are 0."""
-    if all(slope == "0.0" for slope in op.slopes):
+    if all(partial == "0.0" for partial in op.partials):
         operands = [steered(np.positive, one) for one in operands]
     (made,) = evaluate(op, [op.value], dict(zip(op.inputs, operands, strict=True)))
     return made
@@ -210,7 +210,7 @@ class BatchedRows:
         view = tensor._array if type(tensor) is rt.Array else None
         return self.seen(tensor._id, view)
 
-    # --- the walk -------------------------------------------------------------------------------
+    # --- the traversal --------------------------------------------------------------------------
 
     def run(self, wanted: list) -> list:
         """The batched counterparts of recorded tensors (see `of_tensor`); others are left out."""

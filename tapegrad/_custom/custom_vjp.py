@@ -180,7 +180,7 @@ class CustomVjp:
             "of its backward; give custom_vjp one that is itself made by custom_vjp"
         )
 
-    def rule(self, walk: Any, number: int, adjoint: Any) -> None:
+    def rule(self, traversal: Any, number: int, adjoint: Any) -> None:
         """The adjoint as an operation, where it has an adjoint itself.
 
         In a traced program it need not have one, unless it is differentiated there.
@@ -190,16 +190,16 @@ class CustomVjp:
             if backward is None or rt.trace() is None:
                 raise self._without_adjoint()
             backward = _made(backward, None)
-        *operands, (_, count), _, (_, whole) = walk.operands(number)
+        *operands, (_, count), _, (_, whole) = traversal.operands(number)
         operands, shapes = operands[:-count], [shape for _, shape in operands[-count:]]
-        base = walk.base(number)
+        base = traversal.base(number)
         views = _parts(base, shapes) if count > 1 else [base]
         adjoints = [scalar_of(seen_as(adjoint, base, view)) for view in views]
         outputs = [scalar_of(view_like(whole, view)) for view in views]
         parts = backward(*adjoints, *[x for _, x in operands], *outputs)
         for (source, tensor), part in zip(operands, _tuple(parts), strict=True):
             if source >= 0:
-                walk.add(source, tensor._array if type(tensor) is rt.Array else None, part)
+                traversal.add(source, tensor._array if type(tensor) is rt.Array else None, part)
 
 
 def _laid(made, output: np.ndarray):

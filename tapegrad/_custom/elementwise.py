@@ -54,7 +54,7 @@ class Elementwise:
     def __reduce__(self) -> tuple[Any, ...]:
         """The operation itself travels, not the function: another process needs no source."""
         op = self.declaration
-        content = (self.__name__, len(op.inputs), op.value, op.slopes, op.steps)
+        content = (self.__name__, len(op.inputs), op.value, op.partials, op.steps)
         return operation_of, (content, self._names, self._defaults, self.__doc__)
 
 
@@ -67,7 +67,7 @@ def operation_of(content, names, defaults, doc):
 operation_of.__module__, operation_of.__qualname__ = "tapegrad", "_operation_of"
 
 
-def elementwise(function=None, *, slopes=None):
+def elementwise(function=None, *, partials=None):
     """Turn a scalar function into an element-wise operation with derivatives of any order.
 
     The function is read, not run: its source becomes one compiled loop and one row of the tape, and
@@ -81,7 +81,7 @@ def elementwise(function=None, *, slopes=None):
         conditional expressions, `if`, assignments, loops over constants, the functions of `math`,
         NumPy and `scipy.special` that are in the table of operations, and functions of the same
         kind. Names from outside of the function are constants with their value at declaration.
-    slopes : list of callables, optional
+    partials : list of callables, optional
         The partial derivatives, one function per input, in place of those that are found. Each
         takes the inputs and, if it has one more parameter, the value of `function`.
 
@@ -109,7 +109,7 @@ def elementwise(function=None, *, slopes=None):
     array([-0.5,  1. ])
     """
     if function is None:
-        return functools.partial(elementwise, slopes=slopes)
+        return functools.partial(elementwise, partials=partials)
     function = getattr(function, "py_func", function)  # one that Numba has compiled
     if not inspect.isfunction(function):
         raise TypeError(
@@ -117,7 +117,7 @@ def elementwise(function=None, *, slopes=None):
             "that is written in Python with def or lambda"
         )
     names, defaults = _inputs_of(function)
-    content = _content(function, names, slopes)
+    content = _content(function, names, partials)
     return operation_of(content, names, defaults, inspect.getdoc(function))
 
 
@@ -141,24 +141,24 @@ def _content(function, names, given):
     reader = Reader(function, lines)
     out = reader.number(reader.run(inputs), reader.tree)
     if given is None:
-        slopes = lines.slopes(out, inputs)
+        partials = lines.partials(out, inputs)
     else:
-        slopes = _given_slopes(reader, given, inputs, out)
+        partials = _given_partials(reader, given, inputs, out)
     name = function.__name__ if function.__name__.isidentifier() else "elementwise"
-    return (name, len(names), *declaration(lines, out, slopes))
+    return (name, len(names), *declaration(lines, out, partials))
 
 
-def _given_slopes(reader, given, inputs, out):
+def _given_partials(reader, given, inputs, out):
     if len(given) != len(inputs):
         raise TypeError(
-            f"tapegrad.elementwise: {reader.function.__name__} has {len(inputs)} inputs, slopes= "
+            f"tapegrad.elementwise: {reader.function.__name__} has {len(inputs)} inputs, partials= "
             f"has {len(given)} functions; give one for each input"
         )
     found = []
-    for slope in given:
-        code = getattr(slope, "py_func", slope)
+    for partial in given:
+        code = getattr(partial, "py_func", partial)
         has_value = inspect.isfunction(code) and len(_parameters(code)) > len(inputs)
-        result = reader.call(reader.tree, slope, [*inputs, out] if has_value else inputs)
+        result = reader.call(reader.tree, partial, [*inputs, out] if has_value else inputs)
         found.append(str(reader.number(result, reader.tree)))
     return found
 
@@ -167,9 +167,9 @@ def _parameters(function):
     return inspect.signature(function).parameters.values()
 
 
-def _declared(name, count, value, slopes, steps) -> Pointwise:
+def _declared(name, count, value, partials, steps) -> Pointwise:
     """The operation of this content: the one that is there, or a new one."""
-    content = (name, count, value, slopes, steps)
+    content = (name, count, value, partials, steps)
     with _lock:
         if content in _known:
             return _known[content]
@@ -179,7 +179,7 @@ def _declared(name, count, value, slopes, steps) -> Pointwise:
 
         def make(code):
             domain = ((-2.0, 2.0),) * count
-            return Pointwise(called, inputs, value, slopes, text, domain, "", "", code, steps)
+            return Pointwise(called, inputs, value, partials, text, domain, "", "", code, steps)
 
         op = declare(make)
         if op is None:

@@ -12,7 +12,7 @@ from .._core.tensor.copies import pack
 from .._core.tensor.values import dtype_of, shape_of, value_of
 from .infinities import product
 from .rule_namespace import REVERSE
-from .tape_walk import beside, evaluate
+from .tape_traversal import beside, evaluate
 from .view_layouts import seen_as
 
 
@@ -35,9 +35,9 @@ def values_at(reads: int, site: Site, read, output) -> tuple:
     return out, operands
 
 
-def output_at(walk, number: int, site: Site):
+def output_at(traversal, number: int, site: Site):
     """The output of a row as its rules see it, with the value that the traversal finds."""
-    out = walk.value(number, number, site.out)
+    out = traversal.value(number, number, site.out)
     return PUBLIC["reshape"](out, site.shape) if site.out is None else out
 
 
@@ -72,36 +72,36 @@ def _parts(op: Structural, g, site: Site, out, operands) -> list:
     return [part() if callable(part) else part for part in wanted]
 
 
-def write_adjoint(walk, number: int, adjoint, op: Structural) -> None:
+def write_adjoint(traversal, number: int, adjoint, op: Structural) -> None:
     """Write the adjoints of a row's operands as rows, given its own."""
-    site = site_of(op, walk.read(number))
+    site = site_of(op, traversal.read(number))
     adjoint = pack(adjoint) if type(adjoint) is rt.Scalar else adjoint
     if site.out is None or site.out.flags.c_contiguous:
         same = shape_of(adjoint) == site.shape
         g = adjoint if same else PUBLIC["reshape"](adjoint, site.shape)
     else:
-        g = seen_as(adjoint, walk.base(number), site.out)
+        g = seen_as(adjoint, traversal.base(number), site.out)
     out, operands = values_at(
-        op.used, site, walk.tensor, lambda site: output_at(walk, number, site)
+        op.used, site, traversal.tensor, lambda site: output_at(traversal, number, site)
     )
     for (source, view), part in zip(
         site.operands, parts_of(op, g, site, out, operands), strict=True
     ):
         if part is not None:
-            walk.add(source, view, summed_to(part, np.shape(view)))
+            traversal.add(source, view, summed_to(part, np.shape(view)))
 
 
-def write_pointwise(walk, number: int, adjoint, declaration: Pointwise) -> None:
+def write_pointwise(traversal, number: int, adjoint, declaration: Pointwise) -> None:
     """Write adjoint times partial derivative, for each operand of an element-wise row."""
-    *operands, (_, out) = walk.operands(number)
+    *operands, (_, out) = traversal.operands(number)
     values = [beside(dtype_of(out), tensor) for _, tensor in operands]
     names = dict(zip(declaration.inputs, values, strict=True))
-    pairs = zip(operands, declaration.slopes, strict=True)
+    pairs = zip(operands, declaration.partials, strict=True)
     wanted = [(*pair, s) for pair, s in pairs if pair[0] >= 0 and s != "0.0"]
-    slopes = evaluate(declaration, [slope for *_, slope in wanted], {**names, "out": out})
-    for (source, tensor, _), slope in zip(wanted, slopes, strict=True):
-        part = product(adjoint, slope)
+    partials = evaluate(declaration, [partial for *_, partial in wanted], {**names, "out": out})
+    for (source, tensor, _), partial in zip(wanted, partials, strict=True):
+        part = product(adjoint, partial)
         view = tensor._array if type(tensor) is rt.Array else None
         shape = np.shape(value_of(tensor))
         part = summed_to(part, shape)
-        walk.add(source, view, part)
+        traversal.add(source, view, part)

@@ -16,7 +16,7 @@ from .declared_adjoints import output_at, parts_of, site_of, summed_to, values_a
 from .infinities import symmetric_product as product
 from .recorded_reverse import adjoints_if_reached
 from .rule_namespace import FORWARD
-from .tape_walk import beside, evaluate
+from .tape_traversal import beside, evaluate
 from .view_layouts import joined
 
 
@@ -28,14 +28,14 @@ def aligned(tangent, ndim: int):
     return PUBLIC["reshape"](tangent, (count, *[1] * (ndim - len(rest)), *rest))
 
 
-def tangent_of(walk, number: int, op: Structural):
+def tangent_of(traversal, number: int, op: Structural):
     """The tangent of a row from those of its operands, an axis of directions first, or None."""
-    site = site_of(op, walk.read(number))
-    tangents = [walk.tangent(*operand) for operand in site.operands]
+    site = site_of(op, traversal.read(number))
+    tangents = [traversal.tangent(*operand) for operand in site.operands]
     if op.jvp is None:
-        tangent = _transposed(walk, number, op, site, tangents)
+        tangent = _transposed(traversal, number, op, site, tangents)
     else:
-        values = _values(walk, number, op.used_forwards, site)
+        values = _values(traversal, number, op.used_forwards, site)
         if site.broadcast:
             ndim = max(np.ndim(what) for _, what in site.operands)
             tangents = [None if t is None else aligned(t, ndim) for t in tangents]
@@ -43,31 +43,31 @@ def tangent_of(walk, number: int, op: Structural):
         rule = op.jvp if trace is None else functools.partial(trace.by_rule, op.jvp)
         tangent = rule(FORWARD, tangents, values[0], *values[1], **site.static)
     if tangent is None or site.out is None or site.out.flags.c_contiguous:
-        shape = (walk.directions, *walk.shape(number))
+        shape = (traversal.directions, *traversal.shape(number))
         return None if tangent is None else PUBLIC["reshape"](tangent, shape)
-    return joined(walk.base(number), [(tangent, site.out)])
+    return joined(traversal.base(number), [(tangent, site.out)])
 
 
-def _values(walk, number: int, reads: int, site: Site) -> tuple:
+def _values(traversal, number: int, reads: int, site: Site) -> tuple:
     return values_at(
         reads,
         site,
-        lambda source, what: walk.value(number, source, what),
-        lambda site: output_at(walk, number, site),
+        lambda source, what: traversal.value(number, source, what),
+        lambda site: output_at(traversal, number, site),
     )
 
 
-def _transposed(walk, number: int, op: Structural, site: Site, tangents):
+def _transposed(traversal, number: int, op: Structural, site: Site, tangents):
     """The tangent of a row without a `jvp`: `vjp` is linear in its adjoint, so it is transposed.
 
     The adjoint that it is transposed at does not matter, but with one of 0 nothing would pass
     through infinite partial derivatives.
     """
-    out, operands = _values(walk, number, op.used, site)
+    out, operands = _values(traversal, number, op.used, site)
     dtype = np.float64 if site.out is None else site.out.dtype
     before = rt.set_recording(True)
     try:
-        seed = tensor(np.ones((walk.directions, *site.shape), dtype), requires_grad=True)
+        seed = tensor(np.ones((traversal.directions, *site.shape), dtype), requires_grad=True)
         parts = parts_of(op, seed, site, out, operands)
         pairs = [
             (summed_to(part, np.shape(view), 1), tangent)
@@ -80,32 +80,32 @@ def _transposed(walk, number: int, op: Structural, site: Site, tangents):
             (found,) = adjoints_if_reached(roots, seeds, [seed])
     finally:
         rt.set_recording(before)
-    return found if walk.recorded or found is None else value_of(found)
+    return found if traversal.recorded or found is None else value_of(found)
 
 
 class _Values(dict):
     """The names of a partial derivative: operands are looked up only if it reads them."""
 
-    def __init__(self, walk, number, operands, names):
+    def __init__(self, traversal, number, operands, names):
         self.operands = dict(zip(names, operands, strict=True))
-        self.walk, self.number = walk, number
-        base = walk.base(number)
+        self.traversal, self.number = traversal, number
+        base = traversal.base(number)
         self.dtype = np.dtype(np.float64) if base is None else base.dtype
 
     def __missing__(self, name):
-        return beside(self.dtype, self.walk.value(self.number, *self.operands[name]))
+        return beside(self.dtype, self.traversal.value(self.number, *self.operands[name]))
 
 
-def pointwise_tangent(walk, number, declaration):
+def pointwise_tangent(traversal, number, declaration):
     """The sum over the operands of tangent times partial derivative."""
-    operands = walk.read(number)
-    values = _Values(walk, number, operands, (*declaration.inputs, "out"))
-    ndim, total = len(walk.shape(number)), None
-    tangents = [walk.tangent(source, view) for source, view in operands[:-1]]
-    pairs = [(t, s) for t, s in zip(tangents, declaration.slopes, strict=True) if s != "0.0"]
+    operands = traversal.read(number)
+    values = _Values(traversal, number, operands, (*declaration.inputs, "out"))
+    ndim, total = len(traversal.shape(number)), None
+    tangents = [traversal.tangent(source, view) for source, view in operands[:-1]]
+    pairs = [(t, s) for t, s in zip(tangents, declaration.partials, strict=True) if s != "0.0"]
     pairs = [(aligned(t, ndim), s) for t, s in pairs if t is not None]
-    slopes = evaluate(declaration, [slope for _, slope in pairs], values)
-    for (tangent, _), slope in zip(pairs, slopes, strict=True):
-        part = product(tangent, slope)
+    partials = evaluate(declaration, [partial for _, partial in pairs], values)
+    for (tangent, _), partial in zip(pairs, partials, strict=True):
+        part = product(tangent, partial)
         total = part if total is None else total + part
     return total

@@ -24,21 +24,21 @@ from .declared_tangents import aligned, pointwise_tangent, tangent_of
 from .functionalization import without_writes_to
 from .infinities import settled
 from .past_values import Rewound
-from .tape_walk import Walk
+from .tape_traversal import Traversal
 from .view_layouts import copied, of_row, seen_as
 
 
-def _load(walk, number: int):
-    return walk.tangent(*walk.read(number)[0])
+def _load(traversal, number: int):
+    return traversal.tangent(*traversal.read(number)[0])
 
 
-def _write(walk, number):
+def _write(traversal, number):
     """The tangent of a written value belongs to its place; that of a constant is zero."""
-    (buffer, view), _, (source, seen), *_ = walk.read(number)
-    walk.begin(buffer)
-    place = walk.tangent(buffer, view)
-    tangent = walk.tangent(source, seen)
-    key = (slice(None), *walk.key(number, view))
+    (buffer, view), _, (source, seen), *_ = traversal.read(number)
+    traversal.begin(buffer)
+    place = traversal.tangent(buffer, view)
+    tangent = traversal.tangent(source, seen)
+    key = (slice(None), *traversal.key(number, view))
     if tangent is not None:
         tangent = aligned(tangent, np.ndim(value_of(place[key])) - 1)
     place[key] = 0.0 if tangent is None else tangent
@@ -48,18 +48,18 @@ def _write(walk, number):
 BY_HAND = {"load": _load, "write": _write, "store": _write, "scatter": _write}
 
 
-def _tangent(walk, number: int, name: str, op):
+def _tangent(traversal, number: int, name: str, op):
     """The tangent of a row from those of its operands; None where it is zero, or was written."""
     if isinstance(op, Pointwise):
-        return pointwise_tangent(walk, number, op)
+        return pointwise_tangent(traversal, number, op)
     if name in BY_HAND:
-        return BY_HAND[name](walk, number)
+        return BY_HAND[name](traversal, number)
     if op.jvp is None and op.vjp is None:
         raise NotImplementedError(
             f"tapegrad: a forward derivative through {name} is not supported yet; use a "
             "reverse one: grad, vjp or jacobian"
         )
-    return tangent_of(walk, number, op)
+    return tangent_of(traversal, number, op)
 
 
 def _view_of(tensor):
@@ -124,7 +124,7 @@ class Carried(Rewound):
         return np.zeros(shape, value.dtype) if tangent is None else np.array(tangent, order="C")
 
 
-class Recorded(Walk):
+class Recorded(Traversal):
     """Tangents as tensors, or arrays where they depend on nothing recorded."""
 
     recorded = True
@@ -177,11 +177,11 @@ class Recorded(Walk):
         return np.zeros(shape, value.dtype) if tangent is None else tangent
 
 
-def _walked(walk, outputs, inputs, seeds) -> list:
+def _traversed(traversal, outputs, inputs, seeds) -> list:
     for tensor, seed in zip(inputs, seeds, strict=True):
-        walk.start(tensor._id, of_row(seed, walk.base(tensor._id), tensor))
-    walk.run([output._id for output in outputs])
-    return [walk.found(output) for output in outputs]
+        traversal.start(tensor._id, of_row(seed, traversal.base(tensor._id), tensor))
+    traversal.run([output._id for output in outputs])
+    return [traversal.found(output) for output in outputs]
 
 
 def tangents_of(outputs, inputs, seeds, recorded: bool) -> list:
@@ -199,6 +199,6 @@ def _tangents(outputs, inputs, seeds, recorded: bool) -> list:
     if recorded or any([is_recorded(seed) for seed in seeds]):
         inputs, outputs = without_writes_to(inputs, outputs)  # rows that the traversal must know
         stops = [tensor._id for tensor in inputs]
-        return _walked(Recorded(stops, directions), outputs, inputs, seeds)
+        return _traversed(Recorded(stops, directions), outputs, inputs, seeds)
     with Carrying(directions) as carrying:
-        return _walked(Carried(stops, carrying), outputs, inputs, seeds)
+        return _traversed(Carried(stops, carrying), outputs, inputs, seeds)

@@ -18,11 +18,11 @@ from .._core.operations import PUBLIC
 from .._core.tape.tape import bounds, name_of_row, needed
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import link, pack
-from .._core.tensor.gathering import deposit
+from .._core.tensor.gathering import scatter_add
 from .._core.tensor.trace import named, steered
 from .._core.tensor.values import is_recorded, is_tensor, value_of
 from .past_values import Rewound
-from .tape_walk import placed
+from .tape_traversal import placed
 
 
 def without_writes(outputs, stops) -> list:
@@ -36,18 +36,18 @@ def without_writes_to(inputs, outputs) -> tuple[list, list]:
     The new input has the value from before the writes. Derivatives with respect to the old one
     would be zero from now on, so that they must not be requested.
     """
-    walk = Unwritten([tensor._id for tensor in inputs], refuses=False)
-    outputs = _again(outputs, walk)
-    return [walk.input(tensor) for tensor in inputs], outputs
+    traversal = Unwritten([tensor._id for tensor in inputs], refuses=False)
+    outputs = _again(outputs, traversal)
+    return [traversal.input(tensor) for tensor in inputs], outputs
 
 
-def _again(outputs, walk: Unwritten) -> list:
-    numbers = needed(walk.reader, [output._id for output in outputs], walk.stops)
-    if not any(walk.reader.writes(number) for number in numbers):
+def _again(outputs, traversal: Unwritten) -> list:
+    numbers = needed(traversal.reader, [output._id for output in outputs], traversal.stops)
+    if not any(traversal.reader.writes(number) for number in numbers):
         return list(outputs)
     for number in numbers:
-        walk.take(number)
-    return [walk.operand(output._id, getattr(output, "_array", None)) for output in outputs]
+        traversal.take(number)
+    return [traversal.operand(output._id, getattr(output, "_array", None)) for output in outputs]
 
 
 class Unwritten(Rewound):
@@ -162,8 +162,8 @@ class Unwritten(Rewound):
         value = self.operand(source, what)
         value = _array(value) if is_tensor(value) else self.wrote(number)
         value = PUBLIC["ravel"](PUBLIC["broadcast_to"](value, np.shape(value_of(positions))))
-        written = deposit(PUBLIC["where"](last, value, 0.0), at, base.size)
-        count = deposit(steered(np.multiply, last, 1.0), at, base.size)
+        written = scatter_add(PUBLIC["where"](last, value, 0.0), at, base.size)
+        count = scatter_add(steered(np.multiply, last, 1.0), at, base.size)
         kept = steered(operator.eq, PUBLIC["reshape"](count, base.shape), 0.0)
         return _array(PUBLIC["where"](kept, before, PUBLIC["reshape"](written, base.shape)))
 
@@ -179,7 +179,7 @@ class Unwritten(Rewound):
         places = np.ravel(picked[0][1])
         last = len(places) - 1 - np.unique(places[::-1], return_index=True)[1]
         values = PUBLIC["reshape"](value, (-1,))[last]
-        return _array(PUBLIC["reshape"](deposit(values, places[last], part.size), part.shape))
+        return _array(PUBLIC["reshape"](scatter_add(values, places[last], part.size), part.shape))
 
 
 @named("unwritten.places")

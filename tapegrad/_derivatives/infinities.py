@@ -40,21 +40,21 @@ def _is_plain(x, y, seen) -> bool:
     return math.isfinite(np.vdot(values, values))  # an overflow only selects the slower variant
 
 
-def product(adjoint, slope):
+def product(adjoint, partial):
     """Adjoint times partial derivative, 0 where the adjoint is exactly 0."""
-    if _is_plain(adjoint, slope, slope):
-        return adjoint * slope
-    return adjoint * PUBLIC["where"](_lost(adjoint, slope), 0.0, slope)
+    if _is_plain(adjoint, partial, partial):
+        return adjoint * partial
+    return adjoint * PUBLIC["where"](_lost(adjoint, partial), 0.0, partial)
 
 
-def symmetric_product(tangent, slope):
+def symmetric_product(tangent, partial):
     """Tangent times partial derivative, 0 where either is exactly 0."""
-    made = tangent * slope
-    if _is_plain(tangent, slope, made):
+    made = tangent * partial
+    if _is_plain(tangent, partial, made):
         return made
     where = PUBLIC["where"]
-    lost = steered(operator.or_, _lost(tangent, slope), _lost(slope, tangent))
-    return where(lost, 0.0, tangent) * where(lost, 0.0, slope)
+    lost = steered(operator.or_, _lost(tangent, partial), _lost(partial, tangent))
+    return where(lost, 0.0, tangent) * where(lost, 0.0, partial)
 
 
 def _lost(factor, other):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._core.tape.tape import bounds
-from .tape_walk import Walk, placed
+from .tape_traversal import Traversal, placed
 
 
 class _Past:
@@ -23,7 +23,7 @@ class _Past:
         self.newer: list[tuple[int, np.ndarray]] = []  # the row, and the value that it wrote
 
 
-class Rewound(Walk):
+class Rewound(Traversal):
     """Rows with the values that they had read."""
 
     def __init__(self, stops):

@@ -20,19 +20,19 @@ from .._core.tape.reverse_sweep import FreedError
 from .._core.tape.tape import USED_UP, Reader, needed
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import pack
-from .._core.tensor.gathering import deposit
+from .._core.tensor.gathering import scatter_add
 from .._core.tensor.values import is_recorded, value_of
 from .declared_adjoints import write_adjoint, write_pointwise
 from .functionalization import without_writes, without_writes_to
 from .infinities import settled
-from .tape_walk import Walk, tensor_at
+from .tape_traversal import Traversal, tensor_at
 from .view_layouts import cast, in_zeros, of_input
 
 #: Adjoints of operations whose rules are a user's, by their names; each has its own conventions.
 BY_HAND: dict[str, Callable] = {}
 
 
-class Differentiation(Walk):
+class Differentiation(Traversal):
     """The adjoints of rows, as tensors, during a backward traversal of the rows.
 
     Rows of scalars are taken in compiled code (`adjoint_recorder`), those of arrays by the rules
@@ -76,7 +76,7 @@ class Differentiation(Walk):
             return None if found is None else _scalar(*found)
         reads = self.writing.reads(number)
         if reads is not None:
-            self.add(number, None, _deposited(base, reads))
+            self.add(number, None, _scattered(base, reads))
         return self.adjoints.get(number)
 
     def run(self, outputs, seeds) -> None:
@@ -94,15 +94,15 @@ class Differentiation(Walk):
         pass_back(self, number, self.adjoint(number))
 
 
-def pass_back(walk: Walk, number: int, adjoint) -> None:
+def pass_back(traversal: Traversal, number: int, adjoint) -> None:
     """Write the adjoints of a row's operands."""
-    name, op = walk.operation(number)
+    name, op = traversal.operation(number)
     if isinstance(op, Pointwise):
-        write_pointwise(walk, number, adjoint, op)
+        write_pointwise(traversal, number, adjoint, op)
     elif name in BY_HAND:
-        BY_HAND[name](walk, number, adjoint)
+        BY_HAND[name](traversal, number, adjoint)
     elif op.vjp is not None:
-        write_adjoint(walk, number, adjoint, op)
+        write_adjoint(traversal, number, adjoint, op)
     else:
         raise NotImplementedError(
             f"tapegrad: a derivative of a derivative through {name} is not supported yet; "
@@ -114,7 +114,7 @@ def _scalar(row: int, value: float):
     return tensor_at(row, None, value) if row >= 0 else np.float64(value)
 
 
-def _deposited(base: np.ndarray, loads: np.ndarray):
+def _scattered(base: np.ndarray, loads: np.ndarray):
     """The contributions of reads of single cells to the adjoint of their buffer."""
     places = np.zeros(1, np.int64)
     for n, stride in zip(base.shape, base.strides, strict=True):
@@ -123,7 +123,7 @@ def _deposited(base: np.ndarray, loads: np.ndarray):
     picked = order[np.searchsorted(places[order], loads["place"] * 4)]
     pairs = zip(loads["row"].tolist(), loads["value"].tolist(), strict=True)
     adjoints = pack(*[_scalar(*pair) for pair in pairs], shape=(len(loads),))
-    return PUBLIC["reshape"](deposit(adjoints, picked, base.size), base.shape)
+    return PUBLIC["reshape"](scatter_add(adjoints, picked, base.size), base.shape)
 
 
 def recorded_adjoints(outputs, seeds, inputs, only: bool = False) -> list:
@@ -187,9 +187,9 @@ def _writing(outputs, stops) -> Writing:
 
 def _adjoints(writing, outputs, seeds, inputs) -> list:
     stops = [tensor._id for tensor in inputs]
-    walk = Differentiation(stops, writing)
-    walk.run(outputs, seeds)
-    return [of_input(walk.adjoint(t._id), walk.base(t._id), t) for t in inputs]
+    traversal = Differentiation(stops, writing)
+    traversal.run(outputs, seeds)
+    return [of_input(traversal.adjoint(t._id), traversal.base(t._id), t) for t in inputs]
 
 
 def depends_on_others(outputs, inputs) -> bool:

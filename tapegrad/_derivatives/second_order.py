@@ -107,7 +107,7 @@ def _add_curved(sweep: SecondOrderSweep, tangents: _Tangents, number: int) -> No
     if site.out is None:
         g = np.reshape(sweep.cell(number)[0], site.shape)
     else:
-        g = sweep.mirror(number, site.out)[0].copy()  # rows refer to it
+        g = sweep.adjoint_buffer(number, site.out)[0].copy()  # rows refer to it
     parts = _along(tangents, number, op, site, g)
     for (source, view), part in zip(site.operands, parts, strict=True):
         if part is not None:

@@ -18,7 +18,7 @@ from .._core.tape import reverse_sweep
 from .._core.tensor.values import value_of
 from .declared_adjoints import parts_of, site_of, summed_to, values_at
 from .past_values import Before
-from .tape_walk import Walk
+from .tape_traversal import Traversal
 
 _PLACE = struct.Struct("<ii")  # of a row: its first reference, and the number of references
 _REFERENCE = struct.Struct("<qii")
@@ -27,10 +27,10 @@ _number = ctypes.c_double.from_address
 _FIRST, _ALL = slice(0, 1), slice(None)
 
 
-def walk_of(sweep, number: int) -> Any:
+def traversal_of(sweep, number: int) -> Any:
     """A traversal that finds what the row has read, even if it was written since."""
     if not sweep.writes:
-        return Walk(())
+        return Traversal(())
     if sweep.before is None:
         sweep.before = Before(())
     return sweep.before.at(number)
@@ -43,7 +43,7 @@ def _row_at(sweep, number: int) -> int:
 
 
 def references_of(sweep, number: int):
-    """Operands of a row, then its output, as `Walk.read` returns them."""
+    """Operands of a row, then its output, as `Traversal.read` returns them."""
     return sweep.references(number) or _references_of_all(sweep, number)
 
 
@@ -56,7 +56,7 @@ def _references_of_all(sweep, number: int) -> list:
     memory = ctypes.string_at(at, count * layout.REFERENCE_BYTES)
     objects = (ctypes.py_object * (2 * count)).from_address(at)  # every other word is none
     return [
-        (source, objects[2 * k]) if tag in _OBJECTS else Walk.referred(what, source, tag)
+        (source, objects[2 * k]) if tag in _OBJECTS else Traversal.referred(what, source, tag)
         for k, (what, source, tag) in enumerate(_REFERENCE.iter_unpack(memory))
     ]
 
@@ -74,10 +74,10 @@ def _read(sweep, number: int, op: Structural) -> tuple:
         if site.out is None:
             return site, np.reshape(_value(sweep, number, None), site.shape), operands
         return site, site.out, operands
-    walk = walk_of(sweep, number)
-    site = site_of(op, walk.read(number))
-    output = lambda site: np.reshape(walk.then(number, site.out), site.shape)  # noqa: E731
-    return site, *values_at(op.used, site, walk.then, output)
+    traversal = traversal_of(sweep, number)
+    site = site_of(op, traversal.read(number))
+    output = lambda site: np.reshape(traversal.then(number, site.out), site.shape)  # noqa: E731
+    return site, *values_at(op.used, site, traversal.then, output)
 
 
 def pass_back(sweep, number: int, op: Structural) -> None:
@@ -86,7 +86,7 @@ def pass_back(sweep, number: int, op: Structural) -> None:
     if site.out is None:
         own = sweep.cells(number).reshape(sweep.seeds, *site.shape)
     else:
-        own = sweep.mirror(number, site.out)
+        own = sweep.adjoint_buffer(number, site.out)
     with np.errstate(all="ignore"):
         if sweep.seeds == 1:
             _add(sweep, site, parts_of(op, own[0], site, out, operands), _FIRST)

@@ -1,8 +1,8 @@
 """Adjoints and tangents laid out in memory as the buffers that they belong to.
 
-A view of a buffer is found in other memory by its place in the buffer (`tape_walk.placed`). So the
-memory must have elements of the buffer's dtype, in its order: buffers of operations are in C order,
-those of inputs in any.
+A view of a buffer is found in other memory by its place in the buffer (`tape_traversal.placed`). So
+the memory must have elements of the buffer's dtype, in its order: buffers of operations are in C
+order, those of inputs in any.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .._core.tape.tape import bounds
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import copy_tensor, link, pack, view_like
 from .._core.tensor.values import array_of, dtype_of, is_tensor, records, shape_of, value_of
-from .tape_walk import placed
+from .tape_traversal import placed
 
 
 def of_input(adjoint, base, tensor):

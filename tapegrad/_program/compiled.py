@@ -10,8 +10,8 @@ from .._core.tensor.values import is_recorded
 from .._transforms.derivative_products import hvp, jvp, vjp
 from .._transforms.jacobians import hessian, jacobian
 from .dispatch.background import finish
+from .dispatch.fast_path import arrays_for
 from .dispatch.flow_derivatives import hessian_of, hvp_of, jacobian_of, jvp_of, vjp_of
-from .dispatch.short_call import arrays_for
 from .dispatch.signature import own_copy
 from .dispatch.variants import Compilation
 from .files import file_format

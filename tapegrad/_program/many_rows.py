@@ -9,9 +9,9 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.values import array_of, is_recorded, records, value_of
 from .composition import Composed
 from .dispatch.batch import Batch
+from .dispatch.fast_path import fast_call
 from .dispatch.flows import Flow
 from .dispatch.rowwise import RecordedRows, gathered, row_of
-from .dispatch.short_call import fast_call
 from .dispatch.signature import Arguments
 from .dispatch.variants import Variant
 

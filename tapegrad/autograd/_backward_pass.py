@@ -21,7 +21,7 @@ from .._core.tensor.aliases import before_write
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
 from .._derivatives.recorded_reverse import adjoints_if_reached
 from .._derivatives.reverse_mode import plant, run
-from .._derivatives.tape_walk import Walk
+from .._derivatives.tape_traversal import Traversal
 from .._derivatives.view_layouts import in_zeros, seen_as
 from ._hooks import Watch, called, fitting, forget_row, part_of, version_of, watches
 from .grad_mode import no_grad
@@ -64,13 +64,13 @@ class Pass:
             on_the_way = self._leading(self.watched, self.goals)
             self.watched = {n: watch for n, watch in self.watched.items() if n in on_the_way}
         kept = [number for number, watch in self.watched.items() if watch.kept]
-        self.keeping = {version_of(self.walk.reader, n): n for n in kept}
+        self.keeping = {version_of(self.traversal.reader, n): n for n in kept}
         self.ends = self._ends() if targets else set()
 
     @functools.cached_property
-    def walk(self) -> Walk:
+    def traversal(self) -> Traversal:
         """Rows and their versions when the pass begins."""
-        return Walk(())
+        return Traversal(())
 
     def is_input(self, number: int) -> bool:
         return number >> layout.ROWS_BITS in store.input_slots
@@ -97,7 +97,7 @@ class Pass:
             if not writing.meets_writes:
                 return {n for n in numbers if writing.marks[n] & (layout.ACTIVE | layout.STOP)}
         # Marks pass from a row to its readers, not to those of a buffer that it writes.
-        reader = self.walk.reader
+        reader = self.traversal.reader
         return {n for n in numbers if not goals.isdisjoint(needed(reader, [n], goals))}
 
     def read(self, number: int, view) -> list:
@@ -114,7 +114,7 @@ class Pass:
 
     def buffer(self, place: int) -> int:
         """The row whose adjoint is meant at a halt: that of the buffer, where it is written."""
-        written = self.walk.reader.buffer_written(place)
+        written = self.traversal.reader.buffer_written(place)
         return place if written < 0 else written
 
     def visit(self, place: int, number: int) -> None:
@@ -172,7 +172,7 @@ class Pass:
 
     def _differentiate(self, place: int, watching, gradients) -> None:
         """Pass on the adjoint of a row whose node has hooks that see the gradients of operands."""
-        node = node_at(self.walk.reader, place)
+        node = node_at(self.traversal.reader, place)
         sent = []
         for gradient in gradients:
             inputs = node.gradients((gradient,))
@@ -243,14 +243,14 @@ class Swept(Pass):
 
     def _forget_used(self) -> None:
         for number in self.watched:
-            if self.walk.reader.row(number)["op"] < 0:
+            if self.traversal.reader.row(number)["op"] < 0:
                 forget_row(number)
 
     def _memory(self, number: int, view) -> np.ndarray:
-        base = self.walk.base(number)
+        base = self.traversal.base(number)
         if base is None:
             return self.sweep.cell(number)
-        return self.sweep.mirror(number, base if view is None else view)
+        return self.sweep.adjoint_buffer(number, base if view is None else view)
 
     def read(self, number, view):
         memory = self._memory(number, view)
@@ -266,7 +266,7 @@ class Swept(Pass):
         for k, (source, operand) in enumerate(node.operands()):
             found = [inputs[k] for inputs in gradients]
             if source >= 0 and any(one is not None for one in found):
-                tensor = self.walk.tensor(source, operand)
+                tensor = self.traversal.tensor(source, operand)
                 zero = np.zeros(tensor.shape, tensor.dtype)
                 seeds = [zero if one is None else np.asarray(value_of(one)) for one in found]
                 plant(self.sweep, tensor, np.array(seeds))
@@ -274,7 +274,7 @@ class Swept(Pass):
 
     def _forget(self, number: int) -> None:
         """Make a row one that the sweep has not reached."""
-        self.sweep.forget(number, self.walk.base(number) is not None)
+        self.sweep.forget(number, self.traversal.base(number) is not None)
 
 
 class Recorded(Pass):
@@ -285,7 +285,7 @@ class Recorded(Pass):
         self._check_halts(roots)
         self.found: dict = {}
         last = list(store.leaves)
-        waiting = sorted(self.halts(), key=self.walk.reader.time)
+        waiting = sorted(self.halts(), key=self.traversal.reader.time)
         while roots:
             self._carry(roots, seeds, [*waiting, *last])
             roots = []
@@ -294,14 +294,14 @@ class Recorded(Pass):
                 if number in self.found:
                     self.visit(number, number)
                     if number not in self.ends and number in self.found:
-                        roots, seeds = [self.walk.output(number)], [self.found[number]]
+                        roots, seeds = [self.traversal.output(number)], [self.found[number]]
         for number in last:
             if number in self.found:
                 self.visit(number, number)
 
     def _check_halts(self, roots) -> None:
         """Refuse halts at rows that write to a buffer: no tensor has its old value."""
-        reader = self.walk.reader
+        reader = self.traversal.reader
         written = {n for n in self.halts() if reader.buffer_written(n) >= 0}
         if written and not written.isdisjoint(needed(reader, [root._id for root in roots])):
             raise NotImplementedError(
@@ -311,7 +311,7 @@ class Recorded(Pass):
             )
 
     def _carry(self, roots, seeds, numbers) -> None:
-        tensors = [self.walk.output(number) for number in numbers]
+        tensors = [self.traversal.output(number) for number in numbers]
         found = adjoints_if_reached(roots, seeds, tensors)
         for number, tensor, adjoint in zip(numbers, tensors, found, strict=True):
             if adjoint is not None:
@@ -320,7 +320,7 @@ class Recorded(Pass):
                 self.found[number] = _as_tensor(adjoint, tensor)
 
     def read(self, number, view):
-        adjoint, base = self.found[number], self.walk.base(number)
+        adjoint, base = self.found[number], self.traversal.base(number)
         if base is None or view is None or rt.same_place(view, base):
             return [adjoint]
         return [seen_as(adjoint, base, view)]
@@ -331,7 +331,7 @@ class Recorded(Pass):
         if before is self.found[number]:
             self.found[number] = gradient
         else:
-            change = in_zeros(self.walk.base(number), view, gradient - before)
+            change = in_zeros(self.traversal.base(number), view, gradient - before)
             self.found[number] = self.found[number] + change
 
     def send(self, node, gradients):

@@ -12,7 +12,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.aliases import rely
 from .._core.tensor.copies import view_like
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
-from .._derivatives.tape_walk import Walk
+from .._derivatives.tape_traversal import Traversal
 from .._derivatives.view_layouts import cast
 
 
@@ -57,7 +57,7 @@ class Context:
         self._is_packed = True  # whether all that backward finds is arguments and results
         self._held: dict = {}
         self._given: list = []
-        self._walk: Any = None
+        self._traversal: Any = None
         self._number = -1
 
     def save_for_backward(self, *tensors) -> None:
@@ -166,14 +166,14 @@ class Context:
         self._dirty = self._constant = ()
 
     @contextlib.contextmanager
-    def _at(self, walk: Walk, number: int):
+    def _at(self, traversal: Traversal, number: int):
         """The traversal that reads saved values from this row, inside."""
-        before = self._walk, self._number
-        self._walk, self._number = walk, number
+        before = self._traversal, self._number
+        self._traversal, self._number = traversal, number
         try:
             yield
         finally:
-            self._walk, self._number = before
+            self._traversal, self._number = before
 
     def __getattr__(self, name: str):
         packed = self.__dict__.get("_packed", {})
@@ -189,20 +189,20 @@ class Context:
             return saved.tensor
         if type(saved) is not _Saved:
             return saved
-        walk = self._walk or Walk(())
-        if walk.reader.row(self._number)["op"] < 0:
+        traversal = self._traversal or Traversal(())
+        if traversal.reader.row(self._number)["op"] < 0:
             raise RuntimeError(
                 "tapegrad.saved_tensors: the tensors were freed by a backward pass; call it with "
                 "retain_graph=True to look at them again"
             )
         if saved.kind == "result":
-            whole = walk.base(self._number)
-            made = _tensor(walk.value(self._number, self._number, whole))
-            call = walk.read(self._number)[0][1]
+            whole = traversal.base(self._number)
+            made = _tensor(traversal.value(self._number, self._number, whole))
+            call = traversal.read(self._number)[0][1]
             return cast(view_like(made, call.views(value_of(made))[saved.number]), saved.dtype)
-        source, view = walk.read(self._number)[1 + saved.number]
+        source, view = traversal.read(self._number)[1 + saved.number]
         leaf = _input_at(source, view)
-        return _tensor(walk.value(self._number, source, view)) if leaf is None else leaf
+        return _tensor(traversal.value(self._number, source, view)) if leaf is None else leaf
 
 
 def _kept(saved):

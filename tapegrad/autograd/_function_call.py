@@ -13,8 +13,8 @@ from .._core.tensor.values import FLOATS, is_recorded, is_tensor, value_of, wrap
 from .._derivatives.forward_mode import BY_HAND as TANGENTS
 from .._derivatives.recorded_reverse import BY_HAND as ADJOINTS
 from .._derivatives.recorded_reverse import adjoints_if_reached
-from .._derivatives.sweep_rules import walk_of
-from .._derivatives.tape_walk import Walk
+from .._derivatives.sweep_rules import traversal_of
+from .._derivatives.tape_traversal import Traversal
 from .._derivatives.view_layouts import cast, copied, joined, seen_as
 from ._returned import gradient_for, gradients_for
 
@@ -86,16 +86,16 @@ class Call:
                 return k
         return None
 
-    def operands(self, walk: Walk, number: int) -> list:
+    def operands(self, traversal: Traversal, number: int) -> list:
         """For each argument the row and the view that it was; (−1, None) without derivative."""
-        recorded = iter(walk.read(number)[1:])
+        recorded = iter(traversal.read(number)[1:])
         found = [next(recorded) if one else (-1, None) for one in self.recorded]
         return [one if need else (-1, None) for one, need in zip(found, self.needs, strict=True)]
 
-    def pass_back(self, walk: Walk, number: int, gradients) -> tuple:
+    def pass_back(self, traversal: Traversal, number: int, gradients) -> tuple:
         """The results of backward for the gradients of all results, checked, for each argument."""
-        operands = self.operands(walk, number)
-        with self.ctx._at(walk, number):
+        operands = self.operands(traversal, number)
+        with self.ctx._at(traversal, number):
             found = self.returned(gradients, [shape_and_dtype(view) for _, view in operands])
         pairs = zip(found, operands, strict=True)
         return tuple([one if source >= 0 else None for one, (source, _) in pairs])
@@ -132,23 +132,25 @@ class Call:
 
     def __call__(self, sweep, number: int) -> None:
         """Pass the adjoint of the row on to its operands, in a sweep."""
-        walk = walk_of(sweep, number)
-        base = walk.base(number)
-        mirrors = [sweep.mirror(number, view) for view in self.views(base)]
+        traversal = traversal_of(sweep, number)
+        base = traversal.base(number)
+        adjoint_buffers = [sweep.adjoint_buffer(number, view) for view in self.views(base)]
         before = rt.set_recording(False)
         try:
             found = [
                 self.pass_back(
-                    walk, number, self.split([wrap(np.array(m[seed, ...])) for m in mirrors])
+                    traversal,
+                    number,
+                    self.split([wrap(np.array(m[seed, ...])) for m in adjoint_buffers]),
                 )
                 for seed in range(sweep.seeds)
             ]
         finally:
             rt.set_recording(before)
-        for k, (source, view) in enumerate(self.operands(walk, number)):
+        for k, (source, view) in enumerate(self.operands(traversal, number)):
             given = [one[k] for one in found]
             if any(one is not None for one in given):
-                tensor = walk.tensor(source, view)
+                tensor = traversal.tensor(source, view)
                 zero = np.zeros(tensor.shape, tensor.dtype)
                 seeds = [zero if one is None else np.asarray(value_of(one)) for one in given]
                 sweep.plant(tensor, np.array(seeds))
@@ -161,10 +163,10 @@ class Call:
         if not self.ctx._is_packed:
             refuse(f"forward of {self.cls.__name__} leaves more than arguments and results in ctx")
 
-    def write(self, walk, number: int, adjoint) -> None:
+    def write(self, traversal, number: int, adjoint) -> None:
         """Write the adjoints of the operands as rows."""
         self._derived()
-        base = walk.base(number)
+        base = traversal.base(number)
         adjoint = (
             adjoint if is_tensor(adjoint) else wrap(np.array(np.broadcast_to(adjoint, base.shape)))
         )
@@ -173,42 +175,46 @@ class Call:
             for view in self.views(base)
         ]
         for (source, view), one in zip(
-            self.operands(walk, number),
-            self.pass_back(walk, number, self.split(parts)),
+            self.operands(traversal, number),
+            self.pass_back(traversal, number, self.split(parts)),
             strict=True,
         ):
             if one is not None:
-                walk.add(source, view, one)
+                traversal.add(source, view, one)
 
-    def tangent(self, walk, number: int):
+    def tangent(self, traversal, number: int):
         """The tangent of the row from those of its operands, an axis of directions first."""
         self._derived()
-        operands = self.operands(walk, number)
-        tangents = [None if s < 0 else walk.tangent(s, view) for s, view in operands]
+        operands = self.operands(traversal, number)
+        tangents = [None if s < 0 else traversal.tangent(s, view) for s, view in operands]
         rows = []
-        for k in range(walk.directions):
+        for k in range(traversal.directions):
             given = [None if t is None else as_tensor(copied(t[k])) for t in tangents]
-            found = self._push(walk, number, given)
+            found = self._push(traversal, number, given)
             rows.append([found[place] for place in self.outputs])
-        base = walk.base(number)
+        base = traversal.base(number)
         columns = [PUBLIC["stack"](list(column)) for column in zip(*rows, strict=True)]
         return joined(base, list(zip(columns, self.views(base), strict=True)))
 
-    def _push(self, walk, number: int, given) -> dict | tuple:
+    def _push(self, traversal, number: int, given) -> dict | tuple:
         """The tangents of the results from those of the arguments, by place."""
         if not hasattr(self.cls, "jvp"):
-            found = self._transposed(walk, number, given)
-            return found if walk.recorded else {k: wrap(value_of(one)) for k, one in found.items()}
-        with self.ctx._at(walk, number):
+            found = self._transposed(traversal, number, given)
+            return (
+                found
+                if traversal.recorded
+                else {k: wrap(value_of(one)) for k, one in found.items()}
+            )
+        with self.ctx._at(traversal, number):
             returned = self.cls.jvp(self.ctx, *given)
         return returned if isinstance(returned, tuple) else (returned,)
 
-    def _transposed(self, walk, number: int, given) -> dict:
+    def _transposed(self, traversal, number: int, given) -> dict:
         """The same without `jvp`: backward is linear in its gradients, and is differentiated."""
         seeds = {k: tensor(np.zeros(*self.zeros[k]), requires_grad=True) for k in self.outputs}
         before = rt.set_recording(True)
         try:
-            returned = self.pass_back(walk, number, map(seeds.get, range(len(self.zeros))))
+            returned = self.pass_back(traversal, number, map(seeds.get, range(len(self.zeros))))
             pairs = [(g, t) for g, t in zip(returned, given, strict=True) if g is not None]
             if not all(is_recorded(gradient) for gradient, _ in pairs):
                 raise NotImplementedError(
@@ -227,11 +233,13 @@ class Call:
         }
 
 
-def _call_at(walk, number) -> Call:
-    return object_at(walk.reader.references(number)["what"][0])
+def _call_at(traversal, number) -> Call:
+    return object_at(traversal.reader.references(number)["what"][0])
 
 
-ADJOINTS["function"] = lambda walk, number, adjoint: _call_at(walk, number).write(
-    walk, number, adjoint
+ADJOINTS["function"] = lambda traversal, number, adjoint: _call_at(traversal, number).write(
+    traversal, number, adjoint
 )
-TANGENTS["function"] = lambda walk, number: _call_at(walk, number).tangent(walk, number)
+TANGENTS["function"] = lambda traversal, number: _call_at(traversal, number).tangent(
+    traversal, number
+)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from .._core.codegen import layout
 from .._core.tape.tape import operation_of
-from .._derivatives.tape_walk import Walk
+from .._derivatives.tape_traversal import Traversal
 
 _CELLS = {layout.LOAD: "SelectBackward0", layout.STORE: "CopySlices"}
 
 
-def name_of(walk: Walk, number: int) -> str:
+def name_of(traversal: Traversal, number: int) -> str:
     """The name of a row's node, such as "MulBackward0"."""
-    op = int(walk.reader.row(number)["op"])
+    op = int(traversal.reader.row(number)["op"])
     graph = getattr(operation_of(op), "graph", "")
-    return graph(walk.read(number)) if op > 0 and callable(graph) else name_of_operation(op)
+    return graph(traversal.read(number)) if op > 0 and callable(graph) else name_of_operation(op)
 
 
 def name_of_operation(op: int) -> str:

@@ -13,7 +13,7 @@ from .._core.tape import store
 from .._core.tape.reverse_sweep import Sweep
 from .._core.tape.tape import array_at
 from .._core.tensor import row_listeners
-from .._derivatives.tape_walk import Walk
+from .._derivatives.tape_traversal import Traversal
 from ._node_names import name_of
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
@@ -28,7 +28,7 @@ class _Watch:
 
     def __init__(self, sweep: Sweep, stops):
         self.sweep, self.stops = sweep, stops
-        self.walk = Walk(())
+        self.traversal = Traversal(())
         self.name = ""  # of the row that is being swept, "" while it is not known
         self.frames: tuple[row_listeners.Place, ...] = ()
         self.operands: list = []
@@ -58,12 +58,12 @@ class _Watch:
     def look(self, number: int) -> None:
         """Note the name and line of a row while it still exists."""
         _, self.frames = _places.find(number)
-        self.name = name_of(self.walk, number)
+        self.name = name_of(self.traversal, number)
         self.operands = self.read(number)
 
     def read(self, number: int) -> list:
         """Operands of a row that have an adjoint, as (row, view or None)."""
-        reader = self.walk.reader
+        reader = self.traversal.reader
         if int(reader.row(number)["op"]) <= layout.ARRAY:
             return [(source, None) for source in reader.operands(number)]
         return [
@@ -78,8 +78,8 @@ class _Watch:
             return
         for k, (source, view) in enumerate(self.operands):
             adjoint = self.sweep.cells(source)
-            if adjoint is not None and (base := self.walk.base(source)) is not None:
-                adjoint = self.sweep.mirror(source, base if view is None else view)
+            if adjoint is not None and (base := self.traversal.base(source)) is not None:
+                adjoint = self.sweep.adjoint_buffer(source, base if view is None else view)
             if adjoint is not None and np.isnan(adjoint).any():
                 raise RuntimeError(
                     f"tapegrad.backward: Function '{self.name}' returned nan values in its {k}th "

@@ -22,7 +22,7 @@ from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
 from .._derivatives.declared_adjoints import site_of, summed_to
 from .._derivatives.recorded_reverse import pass_back
 from .._derivatives.reverse_mode import AGAIN
-from .._derivatives.tape_walk import Walk, tensor_at
+from .._derivatives.tape_traversal import Traversal, tensor_at
 from .._derivatives.view_layouts import cast, in_zeros, seen_as
 from ._hooks import RemovableHandle, Watch, leaf_of, part_of, watch_leaf, watch_row
 from ._node_names import name_of
@@ -88,7 +88,7 @@ class Node:
         return f"<{self.name()} object at {id(self):#x}>"
 
 
-class _One(Walk):
+class _One(Traversal):
     """The rules of `recorded_reverse` for one row: the adjoint of each operand, separately."""
 
     def __init__(self, operands):
@@ -107,7 +107,7 @@ class _One(Walk):
 class RowNode(Node):
     """An operation: a row of the tape."""
 
-    def __init__(self, walk: Walk, number: int):
+    def __init__(self, traversal: Traversal, number: int):
         self._number = number
         self._anchor = tensor_at(number)
         self._next: tuple | None = None
@@ -126,15 +126,15 @@ class RowNode(Node):
 
     def operands(self) -> list:
         """(row, view of its buffer or None) for each operand, (−1, anything) for constants."""
-        return operands_of(Walk(()), self._number)
+        return operands_of(Traversal(()), self._number)
 
     @property
     def next_functions(self):
         if self._next is None:
-            walk = Walk(())
+            traversal = Traversal(())
             self._next = tuple(
-                node_before(walk, source, view, self._number) if source >= 0 else (None, 0)
-                for source, view in operands_of(walk, self._number)
+                node_before(traversal, source, view, self._number) if source >= 0 else (None, 0)
+                for source, view in operands_of(traversal, self._number)
             )
         return self._next
 
@@ -144,10 +144,10 @@ class RowNode(Node):
 
     def _refuse_stale(self) -> None:
         """Raise if a value that the rule reads was overwritten."""
-        walk = Walk(())
-        writes, time = walk.reader.writes, walk.reader.time
+        traversal = Traversal(())
+        writes, time = traversal.reader.writes, traversal.reader.time
         now = time(self._number)
-        for source in values_read(walk, self._number):
+        for source in values_read(traversal, self._number):
             if any(time(w) > now for w in writes(source)):
                 raise RuntimeError(
                     f"tapegrad.{self.name()}: a value that the derivative needs was written in "
@@ -156,18 +156,20 @@ class RowNode(Node):
 
     def gradients(self, gradients):
         operands = self.operands()
-        walk = _One(operands)
-        name = name_of_row(walk.reader, self._number)
+        traversal = _One(operands)
+        name = name_of_row(traversal.reader, self._number)
         (gradient,) = gradients
         if name == "load":
             return (gradient,)
-        if walk.reader.buffer_written(self._number) >= 0:
-            return _through_write(walk, self._number, gradient)
-        pass_back(walk, self._number, gradient)
-        return tuple(_shaped(walk, *pair) for pair in zip(operands, walk.found, strict=True))
+        if traversal.reader.buffer_written(self._number) >= 0:
+            return _through_write(traversal, self._number, gradient)
+        pass_back(traversal, self._number, gradient)
+        return tuple(
+            _shaped(traversal, *pair) for pair in zip(operands, traversal.found, strict=True)
+        )
 
 
-def _shaped(walk, operand, gradient):
+def _shaped(traversal, operand, gradient):
     """A gradient with the shape and dtype of its operand, None for a constant."""
     source, view = operand
     if source < 0:
@@ -181,10 +183,10 @@ def _shaped(walk, operand, gradient):
     return gradient if same else PUBLIC["broadcast_to"](gradient, view.shape)
 
 
-def _through_write(walk, number: int, gradient):
+def _through_write(traversal, number: int, gradient):
     """Gradients of the old values of a buffer before a write, and of the written ones."""
-    (buffer, view), (_, kept), (source, what), *rest = walk.read(number)
-    base = walk.base(buffer)
+    (buffer, view), (_, kept), (source, what), *rest = traversal.read(number)
+    base = traversal.base(buffer)
     seen = seen_as(gradient, base, view)
     if rest:
         picked = rest[0][1]
@@ -201,12 +203,12 @@ def _through_write(walk, number: int, gradient):
     return gradient + outside, summed_to(part, shape)
 
 
-def values_read(walk: Walk, number: int) -> list[int]:
+def values_read(traversal: Traversal, number: int) -> list[int]:
     """The rows whose values the derivative of a row reads."""
-    _, op = walk.operation(number)
+    _, op = traversal.operation(number)
     if op is None or getattr(op, "writes", False):
         return []
-    found = walk.read(number)
+    found = traversal.read(number)
     if not isinstance(op, Pointwise) and op.vjp is not None:
         found = [(number, None), *site_of(op, found).operands]
     used = op.used
@@ -272,12 +274,12 @@ class AccumulateGrad(Node):
 class FunctionNode(RowNode):
     """A `Function`, with a gradient for each of its results and the contents of `ctx`."""
 
-    def __init__(self, walk, number):
-        super().__init__(walk, number)
-        self._call = function_at(walk, number)
+    def __init__(self, traversal, number):
+        super().__init__(traversal, number)
+        self._call = function_at(traversal, number)
 
     def gradients(self, gradients):
-        return self._call.pass_back(Walk(()), self._number, gradients)
+        return self._call.pass_back(Traversal(()), self._number, gradients)
 
     def __getattr__(self, name):
         if name.startswith("_"):
@@ -285,22 +287,22 @@ class FunctionNode(RowNode):
         return getattr(self._call.ctx, name)
 
 
-def operands_of(walk: Walk, number: int) -> list:
+def operands_of(traversal: Traversal, number: int) -> list:
     """Operands of a row as the graph shows them: (row, view of its buffer or None)."""
-    row = walk.reader.row(number)
+    row = traversal.reader.row(number)
     if row["op"] < 0:
         raise RuntimeError(AGAIN)
-    name = name_of_row(walk.reader, number)
+    name = name_of_row(traversal.reader, number)
     if name == "load":
-        return walk.read(number)[:1]
-    if call := function_at(walk, number):
-        return call.operands(walk, number)
-    found = walk.read(number)
+        return traversal.read(number)[:1]
+    if call := function_at(traversal, number):
+        return call.operands(traversal, number)
+    found = traversal.read(number)
     if isinstance(TABLE.get(name), Pointwise):
         return [pair if pair[0] >= 0 else (-1, None) for pair in found[:-1]]
-    buffer = walk.reader.buffer_written(number)
+    buffer = traversal.reader.buffer_written(number)
     if buffer >= 0:
-        return [(buffer, walk.base(buffer)), found[2] if found[2][0] >= 0 else (-1, None)]
+        return [(buffer, traversal.base(buffer)), found[2] if found[2][0] >= 0 else (-1, None)]
     return [pair for pair in found if pair[0] >= 0 and pair[0] != number]
 
 
@@ -311,12 +313,12 @@ def _one_node(key, make) -> Any:
     return node
 
 
-def function_at(walk: Walk, number: int):
+def function_at(traversal: Traversal, number: int):
     """The call of a `Function` that a row represents, None for other rows."""
-    op = int(walk.reader.row(number)["op"])
+    op = int(traversal.reader.row(number)["op"])
     if op <= layout.ARRAY or name_of_op(op) != "function":
         return None
-    return object_at(walk.reader.references(number)["what"][0])
+    return object_at(traversal.reader.references(number)["what"][0])
 
 
 @functools.cache
@@ -327,26 +329,26 @@ def _class(name: str, kind):
 
 def node_at(reader: Reader, number: int):
     """The node of a row that is an operation."""
-    walk = Walk(())
+    traversal = Traversal(())
     kind = FunctionNode if name_of_row(reader, number) == "function" else RowNode
-    return _one_node(number, lambda: _class(name_of(walk, number), kind)(walk, number))
+    return _one_node(number, lambda: _class(name_of(traversal, number), kind)(traversal, number))
 
 
-def node_before(walk: Walk, number: int, view, before=None) -> tuple:
+def node_before(traversal: Traversal, number: int, view, before=None) -> tuple:
     """The node of what `view` shows of the buffer of a row, before another row; and its index."""
-    op = int(walk.reader.row(number)["op"])
+    op = int(traversal.reader.row(number)["op"])
     if op == layout.LOAD:
-        source, cell = walk.read(number)[0]
-        call, base = function_at(walk, source), walk.base(source)
+        source, cell = traversal.read(number)[0]
+        call, base = function_at(traversal, source), traversal.base(source)
         is_result = call is not None and call.index_of(base, cell) is not None
         if base.ndim == 0 or is_result:  # the scalar of a tensor without axes
-            return node_before(walk, source, cell, number)
-    base = walk.base(number)
-    time = walk.reader.time
-    done = [w for w in walk.reader.writes(number) if before is None or time(w) < time(before)]
+            return node_before(traversal, source, cell, number)
+    base = traversal.base(number)
+    time = traversal.reader.time
+    done = [w for w in traversal.reader.writes(number) if before is None or time(w) < time(before)]
     whole = base is None or view is None or rt.same_place(view, base)
     if done:
-        owner = node_at(walk.reader, done[-1]), 0
+        owner = node_at(traversal.reader, done[-1]), 0
     elif op in (layout.LEAF, layout.CHANGED, layout.CONSTANT, layout.NUMBER):
         reference = store.leaves.get(number)
         leaf = reference() if reference else None
@@ -354,14 +356,19 @@ def node_before(walk: Walk, number: int, view, before=None) -> tuple:
             owner = _one_node(("leaf", number), lambda: AccumulateGrad(leaf)), 0
         else:
             owner = AccumulateGrad(None) if op in (layout.LEAF, layout.CHANGED) else None, 0
-    elif (call := function_at(walk, number)) is not None:
-        node = node_at(walk.reader, number)
+    elif (call := function_at(traversal, number)) is not None:
+        node = node_at(traversal.reader, number)
         index = call.index_of(base, view)
         if index is not None:
             return node, index
         owner = node, 0
     else:
-        owner = _one_node(number, lambda: _class(name_of(walk, number), RowNode)(walk, number)), 0
+        owner = (
+            _one_node(
+                number, lambda: _class(name_of(traversal, number), RowNode)(traversal, number)
+            ),
+            0,
+        )
     if whole or owner[0] is None:
         return owner
     place = view.__array_interface__["data"][0], view.shape, view.strides
@@ -373,8 +380,8 @@ def grad_fn(tensor):
     """The node of the graph that computed the tensor; None for inputs and constants."""
     if not is_recorded(tensor) or leaf_of(tensor) is not None:
         return None
-    walk = Walk(())
-    return node_before(walk, tensor._id, part_of(tensor))[0]
+    traversal = Traversal(())
+    return node_before(traversal, tensor._id, part_of(tensor))[0]
 
 
 for _name, _method in {"grad_fn": property(grad_fn)}.items():

@@ -39,7 +39,7 @@ from .layout import (
     ROWS_BITS,
     UNTOUCHED,
 )
-from .sweep_frame import MIRROR_HEADER, base_of, item_bytes, row_of
+from .sweep_frame import ADJOINT_HEADER, base_of, item_bytes, row_of
 
 #: The size of one seed's part of an adjoint buffer is a multiple of this number of bytes.
 SEED_STEP = 16
@@ -95,10 +95,10 @@ def memory_for(frame, size, clear):
                 store_i64(pool, k * 16 + 8, 0)
                 store_i64(pool, POOL * 16, load_i64(pool, POOL * 16) - size)
                 if clear:
-                    memset(found + MIRROR_HEADER, 0, size - MIRROR_HEADER)
+                    memset(found + ADJOINT_HEADER, 0, size - ADJOINT_HEADER)
                 return found
     given = calloc(size + CACHE_LINE, 1)
-    found = ((given + MIRROR_HEADER + CACHE_LINE - 1) & -CACHE_LINE) - MIRROR_HEADER
+    found = ((given + ADJOINT_HEADER + CACHE_LINE - 1) & -CACHE_LINE) - ADJOINT_HEADER
     store_i64(found, 24, given)
     return found
 
@@ -106,7 +106,7 @@ def memory_for(frame, size, clear):
 @helper
 def give_back(frame, found):
     """Put an adjoint buffer into the pool if there is room, else free it."""
-    size = MIRROR_HEADER + load_i64(found, 0) * load_i64(frame, FRAME_SEEDS)
+    size = ADJOINT_HEADER + load_i64(found, 0) * load_i64(frame, FRAME_SEEDS)
     pool = load_i64(frame, FRAME_POOL)
     total = load_i64(pool, POOL * 16) + size
     if size >= POOL_LEAST and size <= POOL_MOST and total <= POOL_TOTAL:
@@ -120,7 +120,7 @@ def give_back(frame, found):
 
 
 @helper
-def mirror_memory(frame, id, clear):
+def adjoint_buffer_memory(frame, id, clear):
     """The address of the adjoint buffer of row `id`, allocated on first use; 0 if it has none.
 
     Unless it is to be clear, the caller then sets all elements.
@@ -152,7 +152,7 @@ def mirror_memory(frame, id, clear):
         elif n > 0:
             high += (n - 1) * stride
     span = ((high - low) + SEED_STEP - 1) & -SEED_STEP
-    made = memory_for(frame, MIRROR_HEADER + span * load_i64(frame, FRAME_SEEDS), clear)
+    made = memory_for(frame, ADJOINT_HEADER + span * load_i64(frame, FRAME_SEEDS), clear)
     store_i64(made, 0, span)
     store_i64(made, 8, low)
     store_i64(address, 0, made)

@@ -24,7 +24,7 @@ _PART = (int, Strided, int, int, int, int)
 GROUPS: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
     "adjoint_memory": {
         "cell": ("int64", (int, int)),
-        "mirror_memory": ("int64", (int, int, int)),
+        "adjoint_buffer_memory": ("int64", (int, int, int)),
         "forget": ("void", (int, int)),
     },
     "strided_sums": {
@@ -53,7 +53,7 @@ def _symbols(module: str) -> list[Callable]:
     ]
 
 
-cell, mirror_memory, forget = _symbols("adjoint_memory")
+cell, adjoint_buffer_memory, forget = _symbols("adjoint_memory")
 strided_add, block_of, add_block = _symbols("strided_sums")
 (product_by_tiles,) = _symbols("matmul_tiles")
 solve_triangle, cholesky_reverse = _symbols("triangular_blocks")

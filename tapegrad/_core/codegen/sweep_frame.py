@@ -28,7 +28,7 @@ from .layout import (
     TAG_SCALAR,
     UNTOUCHED,
 )
-from .shared_kernels import cell, mirror_memory
+from .shared_kernels import adjoint_buffer_memory, cell
 
 REFERENCES_AT = HEADER_BYTES + ROWS * ROW_BYTES
 
@@ -110,11 +110,11 @@ def base_of(frame, id):
     return load_i64(reference_of(frame, id, load_i32(row, 4) + load_i32(row, 8) - 1), 0)
 
 
-MIRROR_HEADER = 32
+ADJOINT_HEADER = 32
 
 
 @helper
-def found_mirror(frame, buffer):
+def found_adjoint_buffer(frame, buffer):
     """The adjoint buffer of a buffer if the sweep has one, else 0."""
     adjoints = load_i64(load_i64(frame, FRAME_ADJOINTS), (buffer >> ROWS_BITS) * 8)
     if adjoints == 0:
@@ -124,16 +124,16 @@ def found_mirror(frame, buffer):
 
 
 @helper
-def mirror(frame, id):
+def adjoint_buffer(frame, id):
     """The address of the adjoint buffer of row `id`, zeros on first use; 0 if it has none."""
-    found = found_mirror(frame, id)
-    return found if found != 0 else mirror_memory(frame, id, 1)
+    found = found_adjoint_buffer(frame, id)
+    return found if found != 0 else adjoint_buffer_memory(frame, id, 1)
 
 
 @helper
-def mirrored(found, data, seed):
+def adjoint_place(found, data, seed):
     """The address in the adjoint buffer `found` of the adjoint of the element at `data`."""
-    return found + MIRROR_HEADER + seed * load_i64(found, 0) + data - load_i64(found, 8)
+    return found + ADJOINT_HEADER + seed * load_i64(found, 0) + data - load_i64(found, 8)
 
 
 @helper
@@ -156,7 +156,7 @@ def tangent_data(frame, reference, seed):
     at = tangent_of(frame, load_i32(reference, 8))
     if at == 0:
         return 0
-    return mirrored(load_i64(at, 0), load_i64(load_i64(reference, 0), ARRAY_DATA), seed)
+    return adjoint_place(load_i64(at, 0), load_i64(load_i64(reference, 0), ARRAY_DATA), seed)
 
 
 @helper

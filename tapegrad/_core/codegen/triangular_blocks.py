@@ -158,21 +158,21 @@ def reverse_small(factor, g, n, size):
         total = 0.0
         for i in range(j + 1, size):
             total += load_f64(factor, (i * n + j) * 8) * load_f64(g, (i * n + j) * 8)
-        slope = (own[j] - total / diagonal) / diagonal
-        own[j] = 0.5 * slope
+        partial = (own[j] - total / diagonal) / diagonal
+        own[j] = 0.5 * partial
         for p in range(j):
-            own[p] -= slope * row[p]
+            own[p] -= partial * row[p]
         for i in range(j + 1, size):
             below, line = f64s(factor + i * n * 8), f64s(g + i * n * 8)
-            slope = line[j] / diagonal
-            line[j] = slope
+            partial = line[j] / diagonal
+            line[j] = partial
             for p in range(j):
-                own[p] -= slope * below[p]
-                line[p] -= slope * row[p]
+                own[p] -= partial * below[p]
+                line[p] -= partial * row[p]
 
 
 @helper
-def mirrored(g, n, size, whole):
+def symmetric(g, n, size, whole):
     """The sum of a lower triangle and its transpose, in `whole` in C order."""
     for i in range(size):
         for j in range(i + 1):
@@ -234,7 +234,7 @@ def cholesky_reverse(factor, g, n):
             subtract_product(turned(to_below), under, to_row, call)
         reverse_small(block.data, to_block.data, n, size)
         if low > 0:
-            mirrored(to_block.data, n, size, sums)
+            symmetric(to_block.data, n, size, sums)
             subtract_product(row_major(sums, size, size), row, to_row, call)
         high = low
     make_symmetric(g, n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor.copies import in_dtype, unlisted
-from ..tensor.gathering import deposit
+from ..tensor.gathering import scatter_add
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered, tensor_like
 from ..tensor.values import differentiates, value_of
@@ -37,7 +37,7 @@ def bincount(x, weights=None, minlength=0):
     np.bincount(value_of(x), value_of(weights), value_of(minlength))  # raises NumPy's own errors
     size = int(fixed(steered(_bins, x, minlength), "the length of bincount()"))
     picked = steered(_whole, x)
-    return deposit(array_tensor(in_dtype(weights, np.dtype(np.float64))), picked, size)
+    return scatter_add(array_tensor(in_dtype(weights, np.dtype(np.float64))), picked, size)
 
 
 @named("counting.bins")

@@ -88,15 +88,15 @@ _WORDS = {
 
 def _docstring(op: Pointwise) -> str:
     """The docstring for `help`: value, partial derivatives, awkward points, an example."""
-    pairs = zip(op.inputs, op.slopes, strict=True)
-    used = [text for word, text in _WORDS.items() if word in words_of(*op.slopes)]
+    pairs = zip(op.inputs, op.partials, strict=True)
+    used = [text for word, text in _WORDS.items() if word in words_of(*op.partials)]
     several = len(op.inputs) > 1
     text = _TEXT.format(
         op=op,
         operands=", ".join(op.inputs),
         shape="the broadcast shape" if several else "the shape of the operand",
         words=f", where {' and '.join(used)}" if used else "",
-        partials="\n".join([f"    ∂/∂{name} = {slope}" for name, slope in pairs]),
+        partials="\n".join([f"    ∂/∂{name} = {partial}" for name, partial in pairs]),
         awkward=f"\n\nAt exceptional points: {op.awkward}." if op.awkward else "",
     )
     if op.name not in EXAMPLES:

@@ -10,7 +10,7 @@ from ..codegen.intrinsics import f64s, free, helper, malloc
 from ..codegen.layout import REFERENCE_BYTES
 from ..ops.axis_groups import (
     REDUCTION_HELPERS,
-    add_slopes,
+    add_partials,
     count_of_groups,
     extreme_of,
     group_in,
@@ -70,7 +70,7 @@ def extreme_adjoint(frame, id, refs, task):
             tied += same
         for i in range(n):
             x[i] /= tied
-        add_slopes(frame, id, out, groups, group, found, block)
+        add_partials(frame, id, out, groups, group, found, block)
     free(block)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import in_dtype, unlisted
-from ..tensor.gathering import deposit
+from ..tensor.gathering import scatter_add
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import (
@@ -134,7 +134,7 @@ def _totals(name: str, samples, edges, weights):
         )
     if not differentiates(weights):
         return steered(_weight_sums, bins, weights, size=size)
-    return deposit(array_tensor(weights), bins, size + 1)[:-1]
+    return scatter_add(array_tensor(weights), bins, size + 1)[:-1]
 
 
 @named("histograms.weight_sums")

@@ -19,12 +19,12 @@ from ..codegen.intrinsics import (
 from ..codegen.layout import ARRAY, ARRAY_DATA, FRAME_SEEDS, REFERENCE_BYTES
 from ..codegen.shared_kernels import cell
 from ..codegen.strided_sums import SHORT_GROUP, SIDE_BY_SIDE
-from ..codegen.sweep_frame import mirrored
+from ..codegen.sweep_frame import adjoint_place
 from ..codegen.vector_math import select
 from ..ops.axis_groups import (
     REDUCTION_HELPERS,
     add_groups,
-    add_slopes,
+    add_partials,
     buffered,
     count_of_groups,
     extreme_of,
@@ -107,7 +107,7 @@ def short_softmaxes(frame, id, out, groups, n, found):
         read_numbers(data, first, count, numbers, width)
         exponentials_beside(f64s(block), step, numbers, n)
         for seed in range(load_i64(frame, FRAME_SEEDS)):
-            read_numbers(mirrored(own, data, seed), first, count, numbers, width)
+            read_numbers(adjoint_place(own, data, seed), first, count, numbers, width)
             to, factors = buffered(groups, found, seed), block + n * SIDE_BY_SIDE * 8
             add_groups(to, first, count, block, step, factors)
     free(block)
@@ -128,7 +128,7 @@ def logsumexp_adjoint(frame, id, refs, task):
         total = reduced_value(frame, id, out, group, groups.width)
         for i in range(n):
             x[i] = np.exp(x[i] - total)
-        add_slopes(frame, id, out, groups, group, found, block)
+        add_partials(frame, id, out, groups, group, found, block)
     free(block)
 
 

@@ -8,7 +8,7 @@ from ..codegen.intrinsics import f64s, free, malloc
 from ..codegen.layout import REFERENCE_BYTES
 from ..ops.axis_groups import (
     REDUCTION_HELPERS,
-    add_slopes,
+    add_partials,
     count_of_groups,
     group_in,
     groups_of,
@@ -56,18 +56,18 @@ def prod_adjoint(frame, id, refs, task):
     if n == 0:
         return
     block = malloc(n * 16)
-    x, slope = f64s(block), f64s(block + n * 8)
+    x, partial = f64s(block), f64s(block + n * 8)
     for group in range(count_of_groups(groups)):
         read_group(groups, group, block)
         before = 1.0
         for i in range(n):
-            slope[i] = before
+            partial[i] = before
             before *= x[i]
         after = 1.0
         for i in range(n - 1, -1, -1):
-            slope[i] *= after
+            partial[i] *= after
             after *= x[i]
-        add_slopes(frame, id, refs + 2 * REFERENCE_BYTES, groups, group, found, block + n * 8)
+        add_partials(frame, id, refs + 2 * REFERENCE_BYTES, groups, group, found, block + n * 8)
     free(block)
 
 

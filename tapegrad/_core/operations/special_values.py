@@ -17,17 +17,17 @@ def _of_scipy(name: str):
     return getattr(importlib.import_module("scipy.special"), name)
 
 
-def unary(name: str, slope, x: str, **fields) -> Any:
+def unary(name: str, partial, x: str, **fields) -> Any:
     """Declare a function by its derivative, given NumPy, the result and the operand.
 
     `x` is an example of an operand in terms of any numbers.
     """
 
     def vjp(np, g, out, x):
-        return (g * slope(np, out, x),)
+        return (g * partial(np, out, x),)
 
     def jvp(np, t, out, x):
-        return t[0] * slope(np, out, x)
+        return t[0] * partial(np, out, x)
 
     def value(x):
         with np.errstate(all="ignore"):

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import in_dtype, unlisted
-from ..tensor.gathering import deposit
+from ..tensor.gathering import scatter_add
 from ..tensor.indexing import as_tuple, is_basic, set_item, steered_positions
 from ..tensor.lost_derivatives import written
 from ..tensor.trace import fixed, named, steered
@@ -109,7 +109,7 @@ def _sums(value, picked, size: int, dtype):
     if not differentiates(value):
         return steered(sums_at, value, picked, size=size, dtype=dtype)
     spread = broadcast_to(array_tensor(in_dtype(value, dtype)), shape_of(picked))
-    return deposit(spread, picked, size)
+    return scatter_add(spread, picked, size)
 
 
 @named("adding.sums_at")

@@ -20,7 +20,13 @@ from tapegrad._core.codegen.intrinsics import (
 from tapegrad._core.codegen.layout import ARRAY_DATA, FRAME_SEEDS, REFERENCE_BYTES, TAG_SCALAR
 from tapegrad._core.codegen.shared_kernels import cell
 from tapegrad._core.codegen.strided_sums import line_of, line_offset, lines_of
-from tapegrad._core.codegen.sweep_frame import count_of, item_bytes, mirror, mirrored, row_of
+from tapegrad._core.codegen.sweep_frame import (
+    adjoint_buffer,
+    adjoint_place,
+    count_of,
+    item_bytes,
+    row_of,
+)
 
 
 class Groups(NamedTuple):
@@ -44,7 +50,7 @@ def groups_in(array, lines, width):
 @helper
 def buffered(groups, found, seed):
     """The same groups in the adjoint buffer of their array."""
-    data = mirrored(found, groups.data, seed)
+    data = adjoint_place(found, groups.data, seed)
     return Groups(groups.array, data, groups.lines, groups.width)
 
 
@@ -157,11 +163,11 @@ def write_group(groups, group, block):
 
 @helper
 def groups_of(frame, refs):
-    """The groups of the operand, elements of one, the operand's mirror.
+    """The groups of the operand, elements of one, the operand's adjoint buffer.
 
     No elements stand for nothing to do.
     """
-    array, found = load_i64(refs, 0), mirror(frame, load_i32(refs, 8))
+    array, found = load_i64(refs, 0), adjoint_buffer(frame, load_i32(refs, 8))
     groups = groups_in(array, load_i64(refs, REFERENCE_BYTES), item_bytes(frame, array))
     return groups, line_of(array)[0] * groups.lines if found != 0 else 0, found
 
@@ -178,17 +184,17 @@ def reduced_value(frame, id, out, group, width):
 
 
 @helper
-def add_slopes(frame, id, out, groups, group, found, slopes):
-    """Add output adjoint × slope to the elements of a group of the operand, for every seed."""
+def add_partials(frame, id, out, groups, group, found, partials):
+    """Add output adjoint × partial to the elements of a group of the operand, for every seed."""
     own = cell(frame, id)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         if load_i32(out, 12) == TAG_SCALAR:
             g = load_f64(own, seed * 8)
         else:
-            at = mirrored(load_i64(own, 0), load_i64(load_i64(out, 0), ARRAY_DATA), seed)
+            at = adjoint_place(load_i64(own, 0), load_i64(load_i64(out, 0), ARRAY_DATA), seed)
             g = load_f64(at, group * 8) if groups.width == 8 else f32s(at)[group] * 1.0
         if g != 0.0:
-            add_group(buffered(groups, found, seed), group, g, slopes)
+            add_group(buffered(groups, found, seed), group, g, partials)
 
 
 @helper
@@ -237,5 +243,5 @@ _COMMON = (
     *(Groups, groups_in, buffered, count_of_groups, read_line, read_beside, read_group, group_in),
     *(extreme_of, groups_of, add_line, add_beside, add_group),
 )
-REDUCTION_HELPERS = (*_COMMON, of_reduction, reduced_value, add_slopes)
+REDUCTION_HELPERS = (*_COMMON, of_reduction, reduced_value, add_partials)
 SAME_SHAPE_HELPERS = (*_COMMON, of_same_shape, write_group, read_adjoint, add_adjoint)

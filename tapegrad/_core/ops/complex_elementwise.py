@@ -15,13 +15,13 @@ _FAR = ((0.3, 2.0), ANY)
 
 def _parts(name, u, v, re, im, domain=ANY, awkward=""):
     """Declare the parts of f: their expressions, and those of the parts of its derivative."""
-    slopes = {"real": (re, f"-({im})"), "imag": (im, re)}
+    partials = {"real": (re, f"-({im})"), "imag": (im, re)}
     for part, value in (("real", u), ("imag", v)):
         pointwise(
             f"complex_{name}_{part}",
             "x y",
             value,
-            *slopes[part],
+            *partials[part],
             doc=f"{'real' if part == 'real' else 'imaginary'} part of {name}(x + iy)",
             domain=domain,
             awkward=awkward,
@@ -92,18 +92,18 @@ _INVERSE = (
     f"select({_SWAP}, {_RATIO}, 1.0) * {_SCALE}",
     f"-select({_SWAP}, 1.0, {_RATIO}) * {_SCALE}",
 )
-_INVERSE_SLOPES = (
+_INVERSE_PARTIALS = (
     f"({_INVERSE[1]}) * ({_INVERSE[1]}) - ({_INVERSE[0]}) * ({_INVERSE[0]})",
     f"-2.0 * ({_INVERSE[0]}) * ({_INVERSE[1]})",
 )
-_parts("inverse", *_INVERSE, *_INVERSE_SLOPES, _FAR, "NaN at 0")
+_parts("inverse", *_INVERSE, *_INVERSE_PARTIALS, _FAR, "NaN at 0")
 # The factor of numerators: NumPy's quotients by 0 are those of their parts by 0.
 _IS_ZERO = "((x == 0.0) & (y == 0.0))"
 _DIVISOR = (
     f"select({_IS_ZERO}, 1.0 / np.absolute(x), {_INVERSE[0]})",
     f"select({_IS_ZERO}, 0.0, {_INVERSE[1]})",
 )
-_parts("divisor", *_DIVISOR, *_INVERSE_SLOPES, _FAR, "infinite at 0, its derivative NaN")
+_parts("divisor", *_DIVISOR, *_INVERSE_PARTIALS, _FAR, "infinite at 0, its derivative NaN")
 
 _RADIUS = "select(np.hypot(x, y) == 0.0, 1.0, np.hypot(x, y))"
 pointwise(

@@ -51,10 +51,10 @@ from tapegrad._core.codegen.matmul_tiles import LEAST_ROWS, TILE_ROWS
 from tapegrad._core.codegen.shared_kernels import add_block, block_of, cell
 from tapegrad._core.codegen.strided_sums import strided
 from tapegrad._core.codegen.sweep_frame import (
+    adjoint_buffer,
+    adjoint_place,
     count_of,
     item_bytes,
-    mirror,
-    mirrored,
 )
 
 from .matmul import PRODUCT, is_narrow, product, suits
@@ -316,7 +316,7 @@ def pass_back(frame, contraction, side, found, own, step):
     target, _, factor, other = roles(contraction, side)
     load_matrix(frame, other, factor, load_i64(factor, ARRAY_DATA), contraction.width)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
-        data = mirrored(found, load_i64(target, ARRAY_DATA), seed)
+        data = adjoint_place(found, load_i64(target, ARRAY_DATA), seed)
         pass_one(frame, contraction, side, data, own + seed * step)
     drop_matrix(other)
 
@@ -327,7 +327,9 @@ def memory_of_output(frame, id, refs, whole):
     own = cell(frame, id)
     if load_i32(refs, 5 * REFERENCE_BYTES + 12) == TAG_SCALAR:
         return own, 8
-    return mirrored(load_i64(own, 0), load_i64(whole, ARRAY_DATA), 0), load_i64(load_i64(own, 0), 0)
+    return adjoint_place(load_i64(own, 0), load_i64(whole, ARRAY_DATA), 0), load_i64(
+        load_i64(own, 0), 0
+    )
 
 
 @helper
@@ -336,8 +338,8 @@ def sweep_product(frame, id, refs):
     left, right, whole = operands_of(refs)
     own, step = memory_of_output(frame, id, refs, whole)
     to_left, to_right = load_i32(refs, 8), load_i32(refs, REFERENCE_BYTES + 8)
-    found_left = mirror(frame, to_left) if to_left >= 0 else 0
-    found_right = mirror(frame, to_right) if to_right >= 0 else 0
+    found_left = adjoint_buffer(frame, to_left) if to_left >= 0 else 0
+    found_right = adjoint_buffer(frame, to_right) if to_right >= 0 else 0
     if count_of(left) == 0 or count_of(right) == 0:
         return
     contraction = contraction_of(refs, item_bytes(frame, whole))

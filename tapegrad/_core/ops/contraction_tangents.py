@@ -10,10 +10,10 @@ from tapegrad._core.codegen.layout import (
     TAG_SCALAR,
 )
 from tapegrad._core.codegen.sweep_frame import (
+    adjoint_buffer,
+    adjoint_place,
     count_of,
     item_bytes,
-    mirror,
-    mirrored,
     tangent_data,
     touch_cell,
 )
@@ -41,7 +41,7 @@ def pass_curved(frame, contraction, side, found, own, tangent):
     target, _, factor, other = roles(contraction, side)
     if found != 0 and tangent != 0:
         load_matrix(frame, other, factor, tangent, contraction.width)
-        data = mirrored(found, load_i64(target, ARRAY_DATA), 1)
+        data = adjoint_place(found, load_i64(target, ARRAY_DATA), 1)
         pass_one(frame, contraction, side, data, own)
         drop_matrix(other)
 
@@ -58,8 +58,8 @@ def contract_second_order(frame, id, refs, task):
     along_left = tangent_data(tangents, refs, 0)
     along_right = tangent_data(tangents, refs + REFERENCE_BYTES, 0)
     contraction = contraction_of(refs, item_bytes(frame, whole))
-    pass_curved(frame, contraction, LEFT, mirror(frame, to_left), own, along_right)
-    pass_curved(frame, contraction, RIGHT, mirror(frame, to_right), own, along_left)
+    pass_curved(frame, contraction, LEFT, adjoint_buffer(frame, to_left), own, along_right)
+    pass_curved(frame, contraction, RIGHT, adjoint_buffer(frame, to_right), own, along_left)
     free(contraction.work)
 
 
@@ -82,7 +82,7 @@ def contract_tangent(frame, id, refs, task):
     left, right, whole = operands_of(refs)
     if load_i32(refs, 5 * REFERENCE_BYTES + 12) == TAG_SCALAR:
         touch_cell(frame, id)
-    elif mirror(frame, id) == 0:
+    elif adjoint_buffer(frame, id) == 0:
         return
     own, step = memory_of_output(frame, id, refs, whole)
     if count_of(left) == 0 or count_of(right) == 0:

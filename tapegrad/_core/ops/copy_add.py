@@ -37,16 +37,16 @@ from tapegrad._core.codegen.layout import (
     UNKNOWN,
     UNTOUCHED,
 )
-from tapegrad._core.codegen.shared_kernels import cell, mirror_memory, strided_add
+from tapegrad._core.codegen.shared_kernels import adjoint_buffer_memory, cell, strided_add
 from tapegrad._core.codegen.strided_sums import line_of, line_offset, lines_of, strided, sum64
 from tapegrad._core.codegen.sweep_frame import (
     add_to_cell,
+    adjoint_buffer,
+    adjoint_place,
     base_of,
     count_of,
-    found_mirror,
+    found_adjoint_buffer,
     item_bytes,
-    mirror,
-    mirrored,
     row_of,
     tangent_data,
     tangent_of,
@@ -66,26 +66,26 @@ def link_adjoint(frame, id, refs, task):
         if source < 0:
             continue
         array = load_i64(ref, 0)
-        found = mirror(frame, source)
+        found = adjoint_buffer(frame, source)
         if found == 0:
             continue
         for seed in range(load_i64(frame, FRAME_SEEDS)):
-            into = strided(array, mirrored(found, load_i64(array, ARRAY_DATA), seed))
-            of = mirrored(own, load_i64(target, ARRAY_DATA), seed)
+            into = strided(array, adjoint_place(found, load_i64(array, ARRAY_DATA), seed))
+            of = adjoint_place(own, load_i64(target, ARRAY_DATA), seed)
             strided_add(frame, into, of, load_i64(target, ARRAY_STRIDES), item_bytes(frame, array))
 
 
 def link_tangent(frame, id, refs, task):
     """The tangents of the operands through the same views."""
     count = load_i32(row_of(frame, id), 8) // 2
-    own = mirror(frame, id)
+    own = adjoint_buffer(frame, id)
     for k in range(count):
         ref = refs + 2 * k * REFERENCE_BYTES
         array, target = load_i64(ref, 0), load_i64(ref, REFERENCE_BYTES)
         for seed in range(load_i64(frame, FRAME_SEEDS)):
             data = tangent_data(frame, ref, seed)
             if data != 0:
-                into = strided(target, mirrored(own, load_i64(target, ARRAY_DATA), seed))
+                into = strided(target, adjoint_place(own, load_i64(target, ARRAY_DATA), seed))
                 strides, width = load_i64(array, ARRAY_STRIDES), item_bytes(frame, array)
                 strided_add(frame, into, data, strides, width)
 
@@ -95,11 +95,11 @@ def sum_adjoint(frame, id, refs, task):
     source, array = load_i32(refs, 8), load_i64(refs, 0)
     untouched = load_i64(cell(frame, source), 0) == UNTOUCHED
     first = untouched and base_of(frame, source) == array
-    found = mirror_memory(frame, source, 0 if first else 1)
+    found = adjoint_buffer_memory(frame, source, 0 if first else 1)
     if found == 0:
         return
     for seed in range(load_i64(frame, FRAME_SEEDS)):
-        target = f64s(mirrored(found, load_i64(array, ARRAY_DATA), seed))
+        target = f64s(adjoint_place(found, load_i64(array, ARRAY_DATA), seed))
         value = load_f64(cell(frame, id), seed * 8)
         for i in range(count_of(array)):
             target[i] = value if first else target[i] + value
@@ -121,34 +121,37 @@ def pack_adjoint(frame, id, refs, task):
         ref = refs + k * REFERENCE_BYTES
         if load_i32(ref, 12) == TAG_SCALAR:
             for seed in range(load_i64(frame, FRAME_SEEDS)):
-                at = mirrored(own, load_i64(array, ARRAY_DATA), seed) + 8 * k
+                at = adjoint_place(own, load_i64(array, ARRAY_DATA), seed) + 8 * k
                 add_to_cell(frame, load_i32(ref, 8), seed, load_f64(at, 0))
 
 
 def pack_tangent(frame, id, refs, task):
     """The tangents of the scalars as an array."""
     count = load_i32(row_of(frame, id), 8) - 1
-    data, own = load_i64(load_i64(refs, count * REFERENCE_BYTES), ARRAY_DATA), mirror(frame, id)
+    data, own = (
+        load_i64(load_i64(refs, count * REFERENCE_BYTES), ARRAY_DATA),
+        adjoint_buffer(frame, id),
+    )
     for k in range(count):
         ref = refs + k * REFERENCE_BYTES
         at = tangent_of(frame, load_i32(ref, 8)) if load_i32(ref, 12) == TAG_SCALAR else 0
         for seed in range(load_i64(frame, FRAME_SEEDS)):
             if at != 0:
-                store_f64(mirrored(own, data, seed), 8 * k, load_f64(at, seed * 8))
+                store_f64(adjoint_place(own, data, seed), 8 * k, load_f64(at, seed * 8))
 
 
 def convert_adjoint(frame, id, refs, task):
     """The same values in another floating dtype: the adjoint is converted back."""
     source, array, out = load_i32(refs, 8), load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
-    found = mirror(frame, source)
+    found = adjoint_buffer(frame, source)
     if found == 0:
         return
     own = load_i64(cell(frame, id), 0)
     wide = item_bytes(frame, out) == 8
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         convert_add(
-            mirrored(found, load_i64(array, ARRAY_DATA), seed),
-            mirrored(own, load_i64(out, ARRAY_DATA), seed),
+            adjoint_place(found, load_i64(array, ARRAY_DATA), seed),
+            adjoint_place(own, load_i64(out, ARRAY_DATA), seed),
             array,
             wide,
         )
@@ -219,7 +222,7 @@ def is_before_reads(frame, view, kept, found):
         before = load_i64(store, k * 8) if wide else load_i32(store, k * 4)
         after = load_i64(data, offset) if wide else load_i32(data, offset)
         for seed in range(load_i64(frame, FRAME_SEEDS)):
-            at = mirrored(found, data, seed) + offset
+            at = adjoint_place(found, data, seed) + offset
             adjoint = load_f64(at, 0) if wide else f32s(at)[0]
             if before != after and adjoint != 0.0:
                 return True
@@ -231,7 +234,7 @@ def write_adjoint(frame, id, refs, task):
     view, kept = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
     if view == 0:
         return
-    found = found_mirror(frame, load_i32(refs, 8)) if task == REVERSE else 0
+    found = found_adjoint_buffer(frame, load_i32(refs, 8)) if task == REVERSE else 0
     ref = refs + 2 * REFERENCE_BYTES
     source = load_i32(ref, 8)
     if found != 0 and source == PASSED:
@@ -245,13 +248,13 @@ def write_adjoint(frame, id, refs, task):
         return
     width, strides = item_bytes(frame, view), load_i64(view, ARRAY_STRIDES)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
-        target = mirrored(found, load_i64(view, ARRAY_DATA), seed)
+        target = adjoint_place(found, load_i64(view, ARRAY_DATA), seed)
         if source >= 0:
             if load_i32(ref, 12) == TAG_ARRAY:
                 array = load_i64(ref, 0)
-                buffer = mirror(frame, source)
+                buffer = adjoint_buffer(frame, source)
                 if buffer != 0:
-                    into = strided(array, mirrored(buffer, load_i64(array, ARRAY_DATA), seed))
+                    into = strided(array, adjoint_place(buffer, load_i64(array, ARRAY_DATA), seed))
                     strided_add(frame, into, target, strides, width)
             else:
                 shape, ndim = load_i64(view, ARRAY_SHAPE), load_i32(view, ARRAY_NDIM)

@@ -39,12 +39,12 @@ from tapegrad._core.codegen.layout import (
 )
 from tapegrad._core.codegen.sweep_frame import (
     add_to_cell,
+    adjoint_buffer,
+    adjoint_place,
     base_of,
     count_of,
     is_scalar,
     item_bytes,
-    mirror,
-    mirrored,
     row_of,
     scalar_operand,
 )
@@ -64,9 +64,9 @@ def enter_number(ref, entry):
 @helper
 def enter_array(frame, array, data, source, seed, entry):
     """The elements at `data`, and the adjoint buffer of the row `source` if it has one."""
-    found = mirror(frame, source) if source >= 0 else 0
+    found = adjoint_buffer(frame, source) if source >= 0 else 0
     store_i64(entry, CALL_DATA, data)
-    store_i64(entry, CALL_TARGET, mirrored(found, data, seed) if found != 0 else 0)
+    store_i64(entry, CALL_TARGET, adjoint_place(found, data, seed) if found != 0 else 0)
     store_i64(entry, CALL_SHAPE, load_i64(array, ARRAY_SHAPE))
 
 

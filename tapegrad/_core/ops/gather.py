@@ -33,11 +33,11 @@ from tapegrad._core.codegen.shared_kernels import cell
 from tapegrad._core.codegen.strided_sums import line_of, line_offset
 from tapegrad._core.codegen.sweep_frame import (
     add_to_cell,
+    adjoint_buffer,
+    adjoint_place,
     count_of,
-    found_mirror,
+    found_adjoint_buffer,
     item_bytes,
-    mirror,
-    mirrored,
     touch_cell,
 )
 
@@ -64,14 +64,14 @@ def add_moved(frame, id, refs, gathers):
         return  # in a program's trace the positions alone may be recorded
     array, out = load_i64(refs, 0), load_i64(refs, 2 * REFERENCE_BYTES)
     picked = i64s(load_i64(load_i64(refs, REFERENCE_BYTES), ARRAY_DATA))
-    found = mirror(frame, load_i32(refs, 8))
+    found = adjoint_buffer(frame, load_i32(refs, 8))
     if found == 0:
         return
     own = load_i64(cell(frame, id), 0)
     wide = item_bytes(frame, array) == 8
     for seed in range(load_i64(frame, FRAME_SEEDS)):
-        target = mirrored(found, load_i64(array, ARRAY_DATA), seed)
-        adjoint = mirrored(own, load_i64(out, ARRAY_DATA), seed)
+        target = adjoint_place(found, load_i64(array, ARRAY_DATA), seed)
+        adjoint = adjoint_place(own, load_i64(out, ARRAY_DATA), seed)
         for k in range(count_of(out if gathers else array)):
             at = target + element_offset(array, picked[k] if gathers else k)
             origin = k if gathers else picked[k]
@@ -102,21 +102,21 @@ def is_computed(frame, picked):
 
 @helper
 def add_at_computed(frame, id, refs):
-    """As `add_moved` for a deposit in a program, at positions that are floats."""
+    """As `add_moved` for a scatter-add in a program, at positions that are floats."""
     array, picked = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
     out = load_i64(refs, 2 * REFERENCE_BYTES)
-    found = mirror(frame, load_i32(refs, 8)) if load_i32(refs, 8) >= 0 else 0
+    found = adjoint_buffer(frame, load_i32(refs, 8)) if load_i32(refs, 8) >= 0 else 0
     if found == 0:
         return
-    adjoint = mirrored(load_i64(cell(frame, id), 0), load_i64(out, ARRAY_DATA), 0)
-    target = mirrored(found, load_i64(array, ARRAY_DATA), 0)
+    adjoint = adjoint_place(load_i64(cell(frame, id), 0), load_i64(out, ARRAY_DATA), 0)
+    target = adjoint_place(found, load_i64(array, ARRAY_DATA), 0)
     for k in range(count_of(array)):
         position = computed_position(picked, k, count_of(out))
         if position >= 0:
             floats(target + element_offset(array, k))[0] += load_float(adjoint, position * ITEM)
 
 
-def deposit_adjoint(frame, id, refs, task):
+def scatter_add_adjoint(frame, id, refs, task):
     """References: the operand, positions in the output, the output; the transpose of a gather."""
     if is_computed(frame, load_i64(refs, REFERENCE_BYTES)):
         add_at_computed(frame, id, refs)
@@ -124,7 +124,7 @@ def deposit_adjoint(frame, id, refs, task):
         add_moved(frame, id, refs, False)
 
 
-def deposit_forward(frame, id, refs, task):
+def scatter_add_forward(frame, id, refs, task):
     """The same references. What a program has computed as a position outside is left out."""
     array, picked = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
     out = load_i64(refs, 2 * REFERENCE_BYTES)
@@ -168,9 +168,9 @@ def take_back(frame, ref, k, value, seed):
         add_to_cell(frame, source, seed, value)
         return
     array = load_i64(ref, 0)
-    into = mirror(frame, source)
+    into = adjoint_buffer(frame, source)
     if into != 0:
-        at = mirrored(into, load_i64(array, ARRAY_DATA), seed) + element_offset(array, k)
+        at = adjoint_place(into, load_i64(array, ARRAY_DATA), seed) + element_offset(array, k)
         if item_bytes(frame, array) == 8:
             f64s(at)[0] += value
         else:
@@ -183,7 +183,7 @@ def scatter_adjoint(frame, id, refs, task):
     if array == 0:
         return
     picked = i64s(load_i64(load_i64(refs, 3 * REFERENCE_BYTES), ARRAY_DATA))
-    found = found_mirror(frame, load_i32(refs, 8)) if task == REVERSE else 0
+    found = found_adjoint_buffer(frame, load_i32(refs, 8)) if task == REVERSE else 0
     ref = refs + 2 * REFERENCE_BYTES
     if found != 0 and load_i32(ref, 8) == -2:
         store_i64(frame, FRAME_STATUS, MET_FREED)
@@ -194,11 +194,11 @@ def scatter_adjoint(frame, id, refs, task):
     if load_i32(ref, 8) >= 0 and load_i32(ref, 12) != TAG_ARRAY:
         touch_cell(frame, load_i32(ref, 8))
     elif load_i32(ref, 8) >= 0:
-        mirror(frame, load_i32(ref, 8))  # reached also by a write of no elements
+        adjoint_buffer(frame, load_i32(ref, 8))  # reached also by a write of no elements
     count = count_of(kept)
     wide = item_bytes(frame, array) == 8
     for seed in range(load_i64(frame, FRAME_SEEDS)):
-        target = mirrored(found, load_i64(array, ARRAY_DATA), seed)
+        target = adjoint_place(found, load_i64(array, ARRAY_DATA), seed)
         for step in range(count):
             k = count - 1 - step
             at = target + element_offset(array, picked[k])
@@ -212,9 +212,9 @@ def scatter_adjoint(frame, id, refs, task):
         store_i32(ref, 8, -2)
 
 
-#: What the kernels of gather and deposit call.
+#: What the kernels of gather and scatter-add call.
 GATHER_HELPERS = (element_offset, add_moved)
-DEPOSIT_HELPERS = (*GATHER_HELPERS, is_computed, computed_position, add_at_computed)
+SCATTER_ADD_HELPERS = (*GATHER_HELPERS, is_computed, computed_position, add_at_computed)
 
 structural(
     "scatter",

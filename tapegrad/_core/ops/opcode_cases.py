@@ -55,6 +55,6 @@ def _value(op: Pointwise) -> list[str]:
 
 
 def _adjoints(op: Pointwise, adjoints: tuple[str, ...]) -> list[str]:
-    pairs = [pair for pair in zip(adjoints, op.slopes, strict=False) if pair[1] != "0.0"]
+    pairs = [pair for pair in zip(adjoints, op.partials, strict=False) if pair[1] != "0.0"]
     steps = [f"{name} = {text}" for name, text in op.needed(*[partial for _, partial in pairs])]
     return [*steps, *[f"{adjoint} += g * ({partial})" for adjoint, partial in pairs], "return"]

@@ -7,7 +7,7 @@ from tapegrad._core.codegen.intrinsics import f64s, helper, load_f64, load_i32, 
 from tapegrad._core.codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from tapegrad._core.codegen.shared_kernels import cell
 from tapegrad._core.codegen.strided_sums import line_of, line_offset, lines_of
-from tapegrad._core.codegen.sweep_frame import mirror, mirrored
+from tapegrad._core.codegen.sweep_frame import adjoint_buffer, adjoint_place
 
 from .table import PASSED, structural
 
@@ -45,13 +45,13 @@ def add_number(at, stride, n, g):
 def sum_in_order_adjoint(frame, id, refs, task):
     """References as before. Each number gets the output's adjoint, or the opposite."""
     out = load_i64(refs, id * REFERENCE_BYTES)
-    g = load_f64(mirrored(load_i64(cell(frame, id), 0), load_i64(out, ARRAY_DATA), 0), 0)
+    g = load_f64(adjoint_place(load_i64(cell(frame, id), 0), load_i64(out, ARRAY_DATA), 0), 0)
     for k in range(1, id):
         array, source = load_i64(refs, k * REFERENCE_BYTES), load_i32(refs, k * REFERENCE_BYTES + 8)
-        found = mirror(frame, source) if source >= 0 else 0
+        found = adjoint_buffer(frame, source) if source >= 0 else 0
         if found == 0:
             continue
-        data = mirrored(found, load_i64(array, ARRAY_DATA), 0)
+        data = adjoint_place(found, load_i64(array, ARRAY_DATA), 0)
         n, stride = line_of(array)
         for line in range(lines_of(array)):
             part = -g if load_i64(refs, 0) >> (k - 1) & 1 else g

@@ -141,6 +141,6 @@ LAYOUTS: dict[str, Layout] = {
     "plain": Layout(plain),
     "operands": Layout(bare),
     "links": Layout(links),
-    "deposit": Layout(bare),
+    "scatter_add": Layout(bare),
     "call": Layout(without_derivative),
 }

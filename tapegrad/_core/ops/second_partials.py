@@ -168,12 +168,12 @@ def partials_of(op: Pointwise) -> Partials | None:
     """The partial derivatives of an operation; None if one of them cannot be parsed."""
     try:
         reader = _Reader(op)
-        first = [Number(reader.read(slope, reader.names)) for slope in op.slopes]
+        first = [Number(reader.read(partial, reader.names)) for partial in op.partials]
     except UnreadableError:
         return None
     second = []
-    for slope in first:
-        *direct, through = reader.slopes(slope, [*op.inputs, "out"])
+    for partial in first:
+        *direct, through = reader.partials(partial, [*op.inputs, "out"])
         parts = [reader.product(through, own) for own in first]
         second.append(tuple(str(reader.sum(d, p)) for d, p in zip(direct, parts, strict=True)))
     return Partials(op.inputs, tuple(reader.steps), tuple(map(str, first)), tuple(second))

@@ -116,9 +116,9 @@ class Lines:
         self._made[made] = (test, (x, y))
         return made
 
-    # --- slopes -------------------------------------------------------------------------------
+    # --- partials -----------------------------------------------------------------------------
 
-    def slopes(self, out: Number, inputs) -> list[str]:
+    def partials(self, out: Number, inputs) -> list[str]:
         """The partial derivatives of a line with respect to inputs."""
         adjoints: dict[str, str] = {out: "1.0"}
         live: dict[str, Test] = {}  # adjoints that are 0 unless a test holds
@@ -156,11 +156,11 @@ class Lines:
         """Adjoint times partial derivative, for each operand."""
         places = dict(zip((*op.inputs, "out"), (*operands, line), strict=True))
         parts = []
-        for operand, slope in zip(operands, op.slopes, strict=True):
-            if is_constant(operand) or slope == "0.0":
+        for operand, partial in zip(operands, op.partials, strict=True):
+            if is_constant(operand) or partial == "0.0":
                 parts.append("0.0")
                 continue
-            text = self._steps_of(op, places, slope)
+            text = self._steps_of(op, places, partial)
             if text in _ONES or is_name(text):
                 value = text
             else:
@@ -168,13 +168,13 @@ class Lines:
             parts.append(self._product(adjoint, value, live))
         return parts
 
-    def _product(self, adjoint: str, slope: str, live: Test | None) -> str:
+    def _product(self, adjoint: str, partial: str, live: Test | None) -> str:
         """Where a branch is not taken the product is 0 whatever the partial derivative is."""
-        if slope in _ONES or adjoint in _ONES:
-            sign = _ONES[slope] if slope in _ONES else _ONES[adjoint]
-            other = adjoint if slope in _ONES else slope
+        if partial in _ONES or adjoint in _ONES:
+            sign = _ONES[partial] if partial in _ONES else _ONES[adjoint]
+            other = adjoint if partial in _ONES else partial
             return other if sign > 0 else self._negative(other)
-        text = f"{adjoint} * {slope}"
+        text = f"{adjoint} * {partial}"
         return self.number(f"select({live}, {text}, 0.0)" if live else text)
 
     def _negative(self, number: str) -> str:
@@ -195,7 +195,7 @@ def fold(op: Pointwise, function, operands) -> Number | None:
         return constant(function(*[eval(str(number)) for number in operands]))
 
 
-def declaration(lines: Lines, out: Number, slopes) -> tuple:
+def declaration(lines: Lines, out: Number, partials) -> tuple:
     """Value, partial derivatives and steps of an operation whose value is a line.
 
     The line is the operation's `out`, so that the partial derivatives need not compute it again.
@@ -203,10 +203,10 @@ def declaration(lines: Lines, out: Number, slopes) -> tuple:
     texts = dict(lines.steps)
     value = texts.pop(out, str(out))
     renamed = {out: "out"} if out in dict(lines.steps) else {}
-    kept, wanted = [], words_of(value, *slopes)
+    kept, wanted = [], words_of(value, *partials)
     for name, text in reversed(list(texts.items())):
         if name in wanted:
             wanted |= words_of(text)
             kept.append((name, put(text, renamed) if renamed else text))
-    slopes = tuple(renamed.get(slope, slope) for slope in slopes)
-    return value, slopes, tuple(kept[::-1])
+    partials = tuple(renamed.get(partial, partial) for partial in partials)
+    return value, partials, tuple(kept[::-1])

@@ -45,7 +45,7 @@ class Pointwise:
     name: str
     inputs: tuple[str, ...]
     value: str
-    slopes: tuple[str, ...]
+    partials: tuple[str, ...]
     doc: str
     domain: tuple[tuple[float, float], ...]
     awkward: str
@@ -79,7 +79,7 @@ class Pointwise:
     @functools.cached_property
     def used(self) -> int:
         """Bits of the values that the partials read: inputs in order, then the output."""
-        read = words_of(*self.slopes, *[text for _, text in self.needed(*self.slopes)])
+        read = words_of(*self.partials, *[text for _, text in self.needed(*self.partials)])
         return sum(1 << k for k, name in enumerate((*self.inputs, "out")) if name in read)
 
 
@@ -238,21 +238,21 @@ def read_by(rule: Callable | None) -> int:
 
 
 def pointwise(
-    name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=None, graph="", table=TABLE
+    name, inputs, value, *partials, doc, domain=None, awkward="", numpy=None, graph="", table=TABLE
 ):
     """Declare an element-wise operation; `domain`, for the tests, is one (low, high) per input.
 
     `graph` is PyTorch's name for it in graphs, where it does not follow from ours.
     """
     names = tuple(inputs.split())
-    if len(slopes) != len(names):
-        raise ValueError(f"{name}: {len(names)} inputs, {len(slopes)} slopes")
+    if len(partials) != len(names):
+        raise ValueError(f"{name}: {len(names)} inputs, {len(partials)} partials")
     if isinstance(domain, tuple) and not isinstance(domain[0], tuple):
         domain = (domain,) * len(names)
     domain = domain or ((-2.0, 2.0),) * len(names)
     numpy = numpy or f"numpy.{name}"
     code = len(BY_CODE) + 1
-    op = Pointwise(name, names, value, slopes, doc, domain, awkward, numpy, code, graph=graph)
+    op = Pointwise(name, names, value, partials, doc, domain, awkward, numpy, code, graph=graph)
     table[name] = BY_CODE[code] = op
 
 

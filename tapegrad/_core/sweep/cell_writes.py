@@ -13,7 +13,7 @@ from ..codegen.layout import (
     MET_FREED,
     USED_ROWS,
 )
-from ..codegen.sweep_frame import add_to_cell, base_of, found_mirror, mirrored
+from ..codegen.sweep_frame import add_to_cell, adjoint_place, base_of, found_adjoint_buffer
 
 
 @helper
@@ -55,14 +55,14 @@ def sweep_store(frame, row):
     buffer, source = load_i32(row, 4), load_i32(row, 12)
     if not is_needed(frame, buffer):
         return DONE
-    found = found_mirror(frame, buffer)
+    found = found_adjoint_buffer(frame, buffer)
     if found != 0 and source == -2:
         return MET_FREED
     where = swap_cell(frame, row)
     if where == 0 or found == 0:
         return DONE
     for seed in range(load_i64(frame, FRAME_SEEDS)):
-        at = mirrored(found, where, seed)
+        at = adjoint_place(found, where, seed)
         add_to_cell(frame, source, seed, load_f64(at, 0))
         store_f64(at, 0, 0.0)
     if not load_i64(frame, FRAME_RETAIN):

@@ -47,10 +47,10 @@ from ..codegen.shared_kernels import cell, forget
 from ..codegen.strided_sums import add_run32, add_run64, start_of_block, sum32, sum64
 from ..codegen.sweep_frame import (
     add_to_cell,
+    adjoint_place,
     base_of,
     count_of,
     item_bytes,
-    mirrored,
     row_of,
     scalar_operand,
 )
@@ -80,12 +80,12 @@ from .elementwise_run_layout import (
     OUTER,
     OWN,
     OWN_STEP,
+    PARTIALS,
     PLACE,
     REFS,
     ROUTE,
     SEED_STEP,
     SINGLE,
-    SLOPES,
     STEP,
     STRIDED,
     UNIFORM,
@@ -212,7 +212,7 @@ def adjoint_address(frame, entry, j, start, seed, width):
     if where < 0:
         return own_adjoint(frame, where - INSIDE, start, seed)
     array = load_i64(load_i64(entry, REFS), j * REFERENCE_BYTES)
-    return mirrored(where, load_i64(array, ARRAY_DATA), seed) + place
+    return adjoint_place(where, load_i64(array, ARRAY_DATA), seed) + place
 
 
 @helper
@@ -227,7 +227,7 @@ def deliver(frame, entry, e, j, source, block, seed):
     target = adjoint_address(frame, entry, j, block.start, seed, width)
     if target == 0:
         where = load_i64(entry, WHERE + j * 8)
-        data = mirrored(where, load_i64(load_i64(ref, 0), ARRAY_DATA), seed)
+        data = adjoint_place(where, load_i64(load_i64(ref, 0), ARRAY_DATA), seed)
         way, array = load_i64(frame, FRAME_ADD_BLOCK), seen_from(frame, e, j, block, data)
         block_call(way, frame, array, block.start, n, source, width)
     elif load_i64(entry, UNIFORM) & (1 << j):
@@ -243,7 +243,7 @@ def targets(frame, entry, block, seed, table, rooms):
     Each of those is written to a place of its own in `rooms`.
     """
     inside()
-    mask = load_i64(entry, MASK) & load_i64(entry, SLOPES)
+    mask = load_i64(entry, MASK) & load_i64(entry, PARTIALS)
     uniform, fresh = load_i64(entry, UNIFORM), load_i64(entry, FRESH)
     detours = 0
     for j in range(load_i64(entry, INPUTS)):
@@ -332,7 +332,7 @@ def place_adjoints(frame, n, width, next_inside):
             own, step = load_i64(giver, OWN), load_i64(giver, OWN_STEP)
             next_seed = load_i64(giver, SEED_STEP)
         elif state > 0:
-            own, step = mirrored(state, load_i64(base_of(frame, id), ARRAY_DATA), 0), width
+            own, step = adjoint_place(state, load_i64(base_of(frame, id), ARRAY_DATA), 0), width
             next_seed = load_i64(state, 0)
         store_i64(entry, OWN, own)
         store_i64(entry, OWN_STEP, step)

@@ -17,7 +17,7 @@ from ..codegen.layout import BLOCK, CACHE_LINE, DIMENSIONS, OPERANDS, RUN, UNTOU
     INPUTS,
     MASK,
     UNITS,
-    SLOPES,
+    PARTIALS,
     UNIFORM,
     FRESH,
     KERNEL,

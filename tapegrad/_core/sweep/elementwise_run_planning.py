@@ -33,7 +33,7 @@ from ..codegen.layout import (
     WANT_KERNEL,
     WANT_STRIDED,
 )
-from ..codegen.shared_kernels import cell, mirror_memory
+from ..codegen.shared_kernels import adjoint_buffer_memory, cell
 from ..codegen.strided_sums import broadcast_strides, is_aligned, line_in, same_shape
 from ..codegen.sweep_frame import (
     base_of,
@@ -67,11 +67,11 @@ from .elementwise_run_layout import (
     LINE,
     MASK,
     OUTER,
+    PARTIALS,
     PENDING,
     REFS,
     ROUTE,
     SINGLE,
-    SLOPES,
     STEP,
     STRIDED,
     TAKEN,
@@ -109,7 +109,7 @@ def wanted_kernel(frame, entry, code, width):
     """The kernel of a row of the run, 0 if all partials are 0 or 1; requests a missing one."""
     word = load_i64(load_i64(frame, FRAME_USED), code * 8)
     mask = load_i64(entry, MASK) & ~(word >> FLAT_SHIFT) & ~(word >> UNIT_SHIFT) & FULL_MASK
-    store_i64(entry, SLOPES, mask)
+    store_i64(entry, PARTIALS, mask)
     if mask == 0:
         return 0
     masks = mask
@@ -356,7 +356,7 @@ def resolve(frame, n):
                 else:
                     state = load_i64(cell(frame, source), 0)
                     inside = state < 0 and state != UNTOUCHED
-                    where = state if inside else mirror_memory(frame, source, 1)
+                    where = state if inside else adjoint_buffer_memory(frame, source, 1)
                     if where == 0:
                         store_i64(entry, MASK, load_i64(entry, MASK) & ~(1 << j))
             store_i64(entry, WHERE + j * 8, where)

@@ -27,12 +27,12 @@ from ..codegen.layout import (
     TAG_SCALAR,
     WANT_KERNEL,
 )
-from ..codegen.shared_kernels import mirror_memory
+from ..codegen.shared_kernels import adjoint_buffer_memory
 from ..codegen.sweep_frame import (
+    adjoint_place,
     base_of,
     count_of,
     item_bytes,
-    mirrored,
     reference_of,
     row_of,
     tangent_of,
@@ -67,7 +67,7 @@ def tangent_address(frame, tangents, entry, e, j, block, seed):
     if at == 0 or how == SINGLE:
         fill(room, load_f64(at, seed * 8) if at != 0 else 0.0, count, block.width)
         return room
-    data = mirrored(load_i64(at, 0), load_i64(load_i64(ref, 0), ARRAY_DATA), seed)
+    data = adjoint_place(load_i64(at, 0), load_i64(load_i64(ref, 0), ARRAY_DATA), seed)
     if how == ALIGNED:
         return data + block.start * block.width
     if load_i64(entry, PLACE + j * 8) >= 0:
@@ -141,12 +141,12 @@ def carry_elementwise(frame, id):
     kernel = tangent_kernel(frame, entry, code, width)
     if load_i64(frame, FRAME_STATUS) != DONE:
         return load_i64(frame, FRAME_STATUS)
-    value, found = load_i64(out, ARRAY_DATA), mirror_memory(frame, id, 0)
+    value, found = load_i64(out, ARRAY_DATA), adjoint_buffer_memory(frame, id, 0)
     unit = load_i64(scratch, AT_UNIT)
     pieces = (unit + BLOCK - 1) // BLOCK
     piece = (unit + pieces - 1) // pieces
     for seed in range(load_i64(frame, FRAME_SEEDS)):
-        target, start = mirrored(found, value, seed), 0
+        target, start = adjoint_place(found, value, seed), 0
         while start < size:
             n = min(piece, unit - start % unit)
             carry_block(frame, entry, kernel, used, target, Block(out, start, n, width), seed)

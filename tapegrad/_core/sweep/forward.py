@@ -29,12 +29,12 @@ tangent_call = call_address(types.none(types.int64, types.int64, types.int64, ty
 
 
 @helper
-def part(tangent, seed, slope):
-    """Tangent times slope, 0 where either is exactly 0 whatever the other is."""
-    if tangent == 0 or slope == 0.0:
+def part(tangent, seed, partial):
+    """Tangent times partial, 0 where either is exactly 0 whatever the other is."""
+    if tangent == 0 or partial == 0.0:
         return 0.0
     t = load_f64(tangent, seed * 8)
-    return 0.0 if t == 0.0 else t * slope
+    return 0.0 if t == 0.0 else t * partial
 
 
 @helper
@@ -56,7 +56,7 @@ def carry_scalar(frame, id, row, op, i, j, first, second):
     kind = op & 3
     x = load_f64(row_of(frame, i), 16) if i >= 0 else load_f64(row, 8)
     y = load_f64(row_of(frame, j), 16) if j >= 0 else load_f64(row, 8)
-    sx, sy, _ = slopes_of(op >> 2, kind, x, y, load_f64(row, 16))
+    sx, sy, _ = first_partials_of(op >> 2, kind, x, y, load_f64(row, 16))
     at = next_cell(frame, id)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         store_f64(at, seed * 8, part(first, seed, sx) + part(second, seed, sy) + 0.0)
@@ -67,21 +67,21 @@ def carry_load(frame, id, row):
     """The tangent of a cell that is read."""
     buffer = load_i32(row, 4)
     data = load_i64(base_of(frame, buffer), ARRAY_DATA) + load_i32(row, 8) * 4
-    found, at = found_mirror(frame, buffer), next_cell(frame, id)
+    found, at = found_adjoint_buffer(frame, buffer), next_cell(frame, id)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
-        store_f64(at, seed * 8, load_f64(mirrored(found, data, seed), 0) + 0.0)
+        store_f64(at, seed * 8, load_f64(adjoint_place(found, data, seed), 0) + 0.0)
 
 
 @helper
 def carry_store(frame, row):
     """The tangent of what is written comes where it is written."""
     buffer, source = load_i32(row, 4), tangent_of(frame, load_i32(row, 12))
-    found = mirror(frame, buffer)
+    found = adjoint_buffer(frame, buffer)
     if found != 0:
         data = load_i64(base_of(frame, buffer), ARRAY_DATA) + load_i32(row, 8) * 4
         for seed in range(load_i64(frame, FRAME_SEEDS)):
             value = load_f64(source, seed * 8) if source != 0 else 0.0
-            store_f64(mirrored(found, data, seed), 0, value)
+            store_f64(adjoint_place(found, data, seed), 0, value)
 
 
 @helper
@@ -167,7 +167,7 @@ def carry_row(frame, id, chunk, row):
 
 
 def carry(frame):
-    """Walk on from where the frame says; returns why it stopped. The position is the row's then."""
+    """Go on from where the frame says; returns why it stopped. The position is the row's then."""
     marks = load_i64(frame, FRAME_MARKS)
     order, position = load_i64(frame, FRAME_AT_ORDER), load_i64(frame, FRAME_AT_POSITION)
     while order <= load_i64(frame, FRAME_START_ORDER):

@@ -40,7 +40,7 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
     """
     mask, uniform, fresh = split_masks(op, masks)
     view, count = VIEW[width], len(op.inputs)
-    wanted = [j for j in range(count) if mask >> j & 1 and op.slopes[j] != "0.0"]
+    wanted = [j for j in range(count) if mask >> j & 1 and op.partials[j] != "0.0"]
     head = ["def kernel(n, arguments):", "    at = i64s(arguments)"]
     head += [f"    {name}s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
     head += [f"    gs = {view}(at[{count + 1}])"]
@@ -52,12 +52,12 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
         elif op.used >> j & 1:
             body.append(f"        {name} = {name}s[i]")
     body += [
-        f"        {name} = {text}" for name, text in op.needed(*[op.slopes[j] for j in wanted])
+        f"        {name} = {text}" for name, text in op.needed(*[op.partials[j] for j in wanted])
     ]
     tail = []
     for j in wanted:
-        slope = op.slopes[j]
-        part = {"1.0": "g", "-1.0": "-g"}.get(slope, f"select(g == 0.0, 0.0, g * ({slope}))")
+        partial = op.partials[j]
+        part = {"1.0": "g", "-1.0": "-g"}.get(partial, f"select(g == 0.0, 0.0, g * ({partial}))")
         if uniform >> j & 1:
             head.append(f"    sum_{j} = 0.0")
             body.append(f"        sum_{j} = sum_of(sum_{j}, {part})")

@@ -9,7 +9,7 @@ both branches and the choice are written. Rows of arrays are left to Python, whi
 
 from ..ops.comparisons import STEERING
 from ..ops.table import TABLE, Pointwise, find
-from .slope_statements import case
+from .partial_statements import case
 
 _HEAD = '''
 from tapegrad._core.codegen import vector_math as np
@@ -59,8 +59,8 @@ def choose(c, holds, i, x, j, y):
 
 
 @helper
-def slope_of(traced, which, i, x, j, y, k, out):
-    """Row and value of a slope: `which` is twice the code of the operation, plus the operand.
+def partial_of(traced, which, i, x, j, y, k, out):
+    """Row and value of a partial: `which` is twice the code of the operation, plus the operand.
 
     Row -2 stands for one that is 0 everywhere.
     """
@@ -90,9 +90,9 @@ def is_nothing(choices, g_row, g, s):
 
 @helper
 def pass_on(frame, id, which, g_row, g, i, x, j, y, k, out):
-    """Adjoint times slope to operand `id`; either of 0, everywhere, gives 0 whatever the other."""
+    """Adjoint times partial to operand `id`; if one is 0 everywhere, 0 whatever the other is."""
     choices = load_i64(frame, FRAME_CHOICES)
-    s_row, s = slope_of(choices != BY_VALUE, which, i, x, j, y, k, out)
+    s_row, s = partial_of(choices != BY_VALUE, which, i, x, j, y, k, out)
     if s_row < 0 and s == 1.0:
         contribute(frame, id, g_row, g)
     elif s_row == -2 or is_nothing(choices, g_row, g, s):
@@ -162,7 +162,7 @@ def row_rule(frame, id, row, at):
 
 
 def write_adjoints(frame):
-    """Walk back from where the frame says; returns why it stopped."""
+    """Go back from where the frame says; returns why it stopped."""
     order, position = load_i64(frame, FRAME_AT_ORDER), load_i64(frame, FRAME_AT_POSITION)
     marks = load_i64(frame, FRAME_MARKS)
     while order >= load_i64(frame, FRAME_FIRST):
@@ -255,7 +255,7 @@ def is_used_up(chunk, row, op):
 def mark_active(frame, start):
     """Mark the rows that depend on a stop; returns how many of them read what is written later.
 
-    Used-up rows are marked too, and buffers with a used-up write: the walk is to stop there.
+    Used-up rows are marked too, and buffers with a used-up write: the traversal is to stop there.
     """
     marks = load_i64(frame, FRAME_MARKS)
     troubled = 0
@@ -279,17 +279,17 @@ def mark_active(frame, start):
 
 def source() -> str:
     """The text of the module: partial derivatives of every operation of a scalar row."""
-    slopes = [
-        (2 * op.code + place, slope)
+    partials = [
+        (2 * op.code + place, partial)
         for op in (*TABLE.values(), *STEERING.values())
         if isinstance(op, Pointwise) and op.of_numbers
-        for place, slope in enumerate(op.slopes)
-        if slope != "0.0"
+        for place, partial in enumerate(op.partials)
+        if partial != "0.0"
     ]
     names = ("add", "multiply", "keep_where", "drop_where", "times")
     codes = {name: find(name).code for name in names}
     constants = [f"{name.upper()}_OP = {4 * (code + 1)}\n" for name, code in codes.items()]
-    return "".join(constants) + _HEAD + "".join(case(*one) for one in slopes) + _TAIL
+    return "".join(constants) + _HEAD + "".join(case(*one) for one in partials) + _TAIL
 
 
 #: Called with the interpreter lock held: rows are appended.

@@ -22,18 +22,18 @@ from tapegrad._core.sweep.cell_writes import sweep_store
 def sweep_load(frame, row, address):
     """Reverse of a read cell."""
     buffer = load_i32(row, 4)
-    found = mirror(frame, buffer)
+    found = adjoint_buffer(frame, buffer)
     if found == 0:
         return
     data = load_i64(base_of(frame, buffer), ARRAY_DATA) + load_i32(row, 8) * 4
     for seed in range(load_i64(frame, FRAME_SEEDS)):
-        where = mirrored(found, data, seed)
+        where = adjoint_place(found, data, seed)
         store_f64(where, 0, load_f64(where, 0) + load_f64(address, seed * 8))
 
 
 @helper
-def other_slopes(code, kind, x, y, out):
-    """Slopes of an operation that is no sum or product, and which are 0 everywhere, as bits."""
+def other_first_partials(code, kind, x, y, out):
+    """Partials of an operation that is no sum or product, and which are 0 everywhere, as bits."""
     apart()
     sx = 0.0
     sy = 0.0
@@ -45,8 +45,8 @@ _TAIL = '''
 
 
 @helper
-def slopes_of(code, kind, x, y, out):
-    """Slopes of a scalar operation to its operands, and which are 0 everywhere, as bits.
+def first_partials_of(code, kind, x, y, out):
+    """Partials of a scalar operation to its operands, and which are 0 everywhere, as bits.
 
     Those of sums and products are picked without a jump, which would often be foreseen wrongly.
     """
@@ -56,7 +56,7 @@ def slopes_of(code, kind, x, y, out):
         sx = y if bit & X_IS_Y else (-1.0 if bit & X_IS_LESS else 1.0)
         sy = x if bit & Y_IS_X else (-1.0 if bit & Y_IS_LESS else 1.0)
         return sx, sy, 0
-    return other_slopes(code, kind, x, y, out)
+    return other_first_partials(code, kind, x, y, out)
 
 
 @helper
@@ -73,21 +73,21 @@ def operand_of(frame, id, slot, first_row, cells, stride):
 
 
 @helper
-def pass_on(address, seeds, slope, target):
-    """Add a row's adjoint times a slope to an operand's; an adjoint of exactly 0 gives 0."""
+def pass_on(address, seeds, partial, target):
+    """Add a row's adjoint times a partial to an operand's; an adjoint of exactly 0 gives 0."""
     inside()
     for seed in range(seeds):
         g = load_f64(address, seed * 8)
-        part = 0.0 if g == 0.0 else g * slope
+        part = 0.0 if g == 0.0 else g * partial
         store_f64(target, seed * 8, load_f64(target, seed * 8) + (part + 0.0))
 
 
 @helper
-def pass_on_unless(flat, address, seeds, slope, target):
-    """The same; a slope that is 0 everywhere (`flat`) gives 0, also of an infinite adjoint."""
+def pass_on_unless(flat, address, seeds, partial, target):
+    """The same; a partial that is 0 everywhere (`flat`) gives 0, also of an infinite adjoint."""
     inside()
     if flat == 0:
-        pass_on(address, seeds, slope, target)
+        pass_on(address, seeds, partial, target)
     else:
         for seed in range(seeds):
             store_f64(target, seed * 8, load_f64(target, seed * 8) + 0.0)
@@ -101,14 +101,14 @@ def sweep_scalar(frame, slot, first_row, cells, row, op, address):
     kind, out = op & 3, load_f64(row, 16)
     x, to_x, at = operand_of(frame, load_i32(row, 4), slot, first_row, cells, seeds * 8)
     if kind == CONSTANT_ROW:
-        _, slope, flat = slopes_of(op >> 2, kind, load_f64(row, 8), x, out)
-        pass_on_unless(flat & 2, address, seeds, slope, to_x)
+        _, partial, flat = first_partials_of(op >> 2, kind, load_f64(row, 8), x, out)
+        pass_on_unless(flat & 2, address, seeds, partial, to_x)
     elif kind == ROW_CONSTANT or load_i32(row, 8) < 0:
-        slope, _, flat = slopes_of(op >> 2, kind, x, load_f64(row, 8), out)
-        pass_on_unless(flat & 1, address, seeds, slope, to_x)
+        partial, _, flat = first_partials_of(op >> 2, kind, x, load_f64(row, 8), out)
+        pass_on_unless(flat & 1, address, seeds, partial, to_x)
     else:
         y, to_y, other = operand_of(frame, load_i32(row, 8), slot, first_row, cells, seeds * 8)
-        first, second, flat = slopes_of(op >> 2, kind, x, y, out)
+        first, second, flat = first_partials_of(op >> 2, kind, x, y, out)
         pass_on_unless(flat & 1, address, seeds, first, to_x)
         pass_on_unless(flat & 2, address, seeds, second, to_y)
         at = min(at, other)
@@ -166,14 +166,14 @@ def scalars(frame, slot, position, stop):
 
 
 def _case(op: Pointwise) -> str:
-    flat = sum(1 << k for k, slope in enumerate(op.slopes) if slope == "0.0")
+    flat = sum(1 << k for k, partial in enumerate(op.partials) if partial == "0.0")
     lines = [f"flat = {flat}"] if flat else []
-    places = zip((2, 1), ("sx", "sy"), op.slopes, strict=False)
-    for kind, variable, slope in places:
-        if slope == "0.0":
+    places = zip((2, 1), ("sx", "sy"), op.partials, strict=False)
+    for kind, variable, partial in places:
+        if partial == "0.0":
             continue
         guard = f"if kind != {kind}:\n            " if len(op.inputs) == 2 else ""
-        lines.append(f"{guard}{variable} = {slope}")
+        lines.append(f"{guard}{variable} = {partial}")
     body = "\n        ".join(lines)
     return f"if code == {op.code + 1}:\n        {body}"
 
@@ -183,14 +183,14 @@ def _plain() -> dict[str, int]:
     bits = dict.fromkeys(("PLAIN", "X_IS_Y", "X_IS_LESS", "Y_IS_X", "Y_IS_LESS"), 0)
     named = {"y": "IS_Y", "x": "IS_X", "-1.0": "IS_LESS"}
     for op in TABLE.values():
-        pairs = list(zip("XY", getattr(op, "slopes", ()), (("y",), ("x",)), strict=False))
-        plain = [slope in ("1.0", "-1.0", *other) for _, slope, other in pairs]
+        pairs = list(zip("XY", getattr(op, "partials", ()), (("y",), ("x",)), strict=False))
+        plain = [partial in ("1.0", "-1.0", *other) for _, partial, other in pairs]
         if not plain or not all(plain) or len(op.inputs) > 2 or op.code > 61:
             continue
         bits["PLAIN"] |= 2 << op.code
-        for place, slope, _ in pairs:
-            if slope in named:
-                bits[f"{place}_{named[slope]}"] |= 2 << op.code
+        for place, partial, _ in pairs:
+            if partial in named:
+                bits[f"{place}_{named[partial]}"] |= 2 << op.code
     return bits
 
 

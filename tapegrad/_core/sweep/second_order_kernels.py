@@ -17,19 +17,19 @@ def tangent_source(op: Pointwise, masks: int, width: int) -> str:
     """
     mask, uniform, _ = split_masks(op, masks)
     count = len(op.inputs)
-    wanted = [j for j in range(count) if mask >> j & 1 and op.slopes[j] != "0.0"]
-    slopes = [op.slopes[j] for j in wanted]
-    steps = op.needed(*slopes)
-    read = words_of(*slopes, *[text for _, text in steps])
+    wanted = [j for j in range(count) if mask >> j & 1 and op.partials[j] != "0.0"]
+    partials = [op.partials[j] for j in wanted]
+    steps = op.needed(*partials)
+    read = words_of(*partials, *[text for _, text in steps])
     names = [(n, j, uniform >> j & 1) for j, n in enumerate((*op.inputs, "out")) if n in read]
     names += [(f"t{j}", count + 2 + j, uniform >> j & 1) for j in wanted]
     head, body = _loads(names)
     body += [f"{name} = {text}" for name, text in steps]
     parts = []
-    for j, slope in zip(wanted, slopes, strict=True):
-        part = {"1.0": f"t{j}", "-1.0": f"-t{j}"}.get(slope)
+    for j, partial in zip(wanted, partials, strict=True):
+        part = {"1.0": f"t{j}", "-1.0": f"-t{j}"}.get(partial)
         if part is None:
-            body.append(f"p{j} = {slope}")
+            body.append(f"p{j} = {partial}")
             part = f"select((t{j} == 0.0) | (p{j} == 0.0), 0.0, t{j} * p{j})"
         parts.append(part)
     places = [(f"{name}_all", f"{VIEW[width]}(at[{place}])") for name, place, _ in names]
@@ -48,7 +48,7 @@ def second_order_source(op: Pointwise, masks: int, width: int) -> str:
     partials = _partials(op)
     mask, uniform, fresh = split_masks(op, masks)
     count = len(op.inputs)
-    wanted = [j for j in range(count) if mask >> j & 1 and op.slopes[j] != "0.0"]
+    wanted = [j for j in range(count) if mask >> j & 1 and op.partials[j] != "0.0"]
     curved = _curved(partials, mask)
     results = [partials.first[j] for j in wanted]
     results += [partials.second[k][j] for k in curved for j in wanted]

@@ -33,7 +33,7 @@ def partials_at(code, kind, x, y, out):
     inside()
     bit = 1 << code if code < 63 else 0
     if bit & PLAIN:
-        sx, sy, flat = slopes_of(code, kind, x, y, out)
+        sx, sy, flat = first_partials_of(code, kind, x, y, out)
         return sx, sy, flat, 0.0, 1.0 if bit & X_IS_Y else 0.0, 1.0 if bit & Y_IS_X else 0.0, 0.0
     return other_partials(code, kind, x, y, out)
 
@@ -54,10 +54,10 @@ def times(factor, other):
 
 
 @helper
-def pass_on_both(flat, g, h, slope, curved, target):
+def pass_on_both(flat, g, h, partial, curved, target):
     """Add to an operand's adjoint, and to the tangent of that."""
     inside()
-    first, second = times(g, slope), times(h, slope) + curved
+    first, second = times(g, partial), times(h, partial) + curved
     if flat != 0:
         first = second = 0.0
     store_f64(target, 0, load_f64(target, 0) + (first + 0.0))
@@ -73,11 +73,11 @@ def sweep_scalar(frame, slot, first_row, cells, row, op, address):
     x, to_x, at = operand_of(frame, load_i32(row, 4), slot, first_row, cells, 16)
     along = times(scalar_tangent(tangents, load_i32(row, 4)), g)
     if kind == CONSTANT_ROW:
-        _, slope, flat, _, _, _, q = partials_at(op >> 2, kind, load_f64(row, 8), x, out)
-        pass_on_both(flat & 2, g, h, slope, times(along, q), to_x)
+        _, partial, flat, _, _, _, q = partials_at(op >> 2, kind, load_f64(row, 8), x, out)
+        pass_on_both(flat & 2, g, h, partial, times(along, q), to_x)
     elif kind == ROW_CONSTANT or load_i32(row, 8) < 0:
-        slope, _, flat, q, _, _, _ = partials_at(op >> 2, kind, x, load_f64(row, 8), out)
-        pass_on_both(flat & 1, g, h, slope, times(along, q), to_x)
+        partial, _, flat, q, _, _, _ = partials_at(op >> 2, kind, x, load_f64(row, 8), out)
+        pass_on_both(flat & 1, g, h, partial, times(along, q), to_x)
     else:
         y, to_y, other = operand_of(frame, load_i32(row, 8), slot, first_row, cells, 16)
         across = times(scalar_tangent(tangents, load_i32(row, 8)), g)
@@ -99,7 +99,7 @@ def _statements(partials, code: int, found: dict[str, str]) -> list[str]:
 def _case(op: Pointwise) -> str:
     partials = partials_of(op)
     assert partials is not None
-    flat = sum(1 << k for k, slope in enumerate(op.slopes) if slope == "0.0")
+    flat = sum(1 << k for k, partial in enumerate(op.partials) if partial == "0.0")
     (sx, *_), ((xx, *_), *_) = partials.first, partials.second
     groups = {"kind != 2": {"sx": sx, "xx": xx}}
     if len(op.inputs) == 2:

@@ -43,8 +43,8 @@ from .elementwise_run_layout import (
     MASK,
     NEXT_SEED,
     OWN,
+    PARTIALS,
     SEED_STEP,
-    SLOPES,
     STRIDED,
 )
 from .elementwise_run_planning import collect, release_pending, resolve, undo_inside
@@ -67,7 +67,7 @@ def place_operands(frame, entry, e, block):
     id, inputs = load_i64(entry, ID), load_i64(entry, INPUTS)
     used = load_i64(load_i64(frame, FRAME_USED), load_i64(entry, CODE) * 8)
     mask, tangents = (
-        load_i64(entry, MASK) & load_i64(entry, SLOPES),
+        load_i64(entry, MASK) & load_i64(entry, PARTIALS),
         load_i64(frame, FRAME_TANGENTS),
     )
     for j in range(inputs):

@@ -80,11 +80,11 @@ def use_up(chunk, row, alone):
 
 
 @helper
-def leave_mirror(frame, chunk, row, address, alone):
-    """Free the mirror of an array row that the sweep has left.
+def leave_adjoint_buffer(frame, chunk, row, address, alone):
+    """Free the adjoint buffer of an array row that the sweep has left.
 
-    A mirror that Python owns is an input of a transform, which is over: its array goes. The row may
-    have been used up by a sweep that reads what is in the mirror.
+    One that Python owns is of an input of a transform, which is over: its array goes. The row may
+    have been used up by a sweep that reads what is in the buffer.
     """
     op = abs(load_i32(row, 0))
     if op > ARRAY or op == LEAF or op == CONSTANT:
@@ -112,7 +112,7 @@ def leave_chunk(frame, order, alone):
     for position in range(lowest, load_i64(chunk, USED_ROWS)):
         row = chunk + HEADER_BYTES + position * ROW_BYTES
         address = cells + position * 8 * load_i64(frame, FRAME_SEEDS)
-        given += leave_mirror(frame, chunk, row, address, alone)
+        given += leave_adjoint_buffer(frame, chunk, row, address, alone)
         if load_i32(row, 0) < -ARRAY:
             given += use_up(chunk, row, alone)
     free_cells(frame, slot)
@@ -162,17 +162,17 @@ def cell_of(arguments, count):
 
 
 @helper
-def mirror_of(arguments, count):
-    """`mirror_of(frame, row)`: address of a buffer's mirror; 0 if the buffer is gone."""
-    return word_from(mirror(word_at(arguments, 0), word_at(arguments, 1)))
+def adjoint_buffer_of(arguments, count):
+    """`adjoint_buffer_of(frame, row)`: its address; 0 if the buffer of the row is gone."""
+    return word_from(adjoint_buffer(word_at(arguments, 0), word_at(arguments, 1)))
 
 
 @helper
 def adjoint_at(arguments, count):
     """`adjoint_at(frame, row, array)`: address of the adjoint, for the first seed, of an array's
     first element, which lies in the buffer of a row; 0 if the buffer is gone."""
-    found = mirror(word_at(arguments, 0), word_at(arguments, 1))
-    at = mirrored(found, load_i64(load_i64(arguments, 16), ARRAY_DATA), 0) if found != 0 else 0
+    found = adjoint_buffer(word_at(arguments, 0), word_at(arguments, 1))
+    at = adjoint_place(found, load_i64(load_i64(arguments, 16), ARRAY_DATA), 0) if found != 0 else 0
     return word_from(at)
 
 
@@ -200,10 +200,10 @@ def add_array(arguments, count):
     array, part = load_i64(arguments, 16), load_i64(arguments, 24)
     if load_i64(frame, FRAME_SEEDS) != 1 or not are_alike(frame, array, part):
         return word_from(0)
-    found = mirror(frame, id)
+    found = adjoint_buffer(frame, id)
     if found == 0:
         return word_from(0)
-    to = f64s(mirrored(found, load_i64(array, ARRAY_DATA), 0))
+    to = f64s(adjoint_place(found, load_i64(array, ARRAY_DATA), 0))
     given = f64s(load_i64(part, ARRAY_DATA))
     for k in range(count_of(array)):
         to[k] += given[k]
@@ -261,11 +261,11 @@ def read_scalar(arguments, count):
 
 @helper
 def adopt(arguments, count):
-    """`adopt(frame, tensor, adjoint)`: make an array of zeros the mirror of an input; there is
-    room for a header before it."""
+    """`adopt(frame, tensor, adjoint)`: make an array of zeros the adjoint buffer of an input; there
+    is room for a header before it."""
     frame, tensor = word_at(arguments, 0), load_i64(arguments, 8)
     array, adjoint = load_i64(tensor, TENSOR_ARRAY), load_i64(arguments, 16)
-    data = load_i64(adjoint, ARRAY_DATA) - MIRROR_HEADER
+    data = load_i64(adjoint, ARRAY_DATA) - ADJOINT_HEADER
     store_i64(data, 0, count_of(array) * item_bytes(frame, array))
     store_i64(data, 8, load_i64(array, ARRAY_DATA))
     store_i64(data, 16, 1)
@@ -277,16 +277,16 @@ def adopt(arguments, count):
 @helper
 def take(arguments, count):
     """`take(frame, row, array, out)`: move the adjoint of an input in C order to `out`, of shape
-    (seeds, …), and give back its mirror; returns 0 where that has to be done otherwise."""
+    (seeds, …), and give back its adjoint buffer; returns 0 where that has to be done otherwise."""
     frame, id = word_at(arguments, 0), word_at(arguments, 1)
     array, out = load_i64(arguments, 16), load_i64(arguments, 24)
-    found = mirror(frame, id) if load_i32(array, ARRAY_FLAGS) & C_CONTIGUOUS else 0
+    found = adjoint_buffer(frame, id) if load_i32(array, ARRAY_FLAGS) & C_CONTIGUOUS else 0
     if found == 0:
         return word_from(0)
     size = count_of(array) * item_bytes(frame, array)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         to = load_i64(out, ARRAY_DATA) + seed * size
-        memcpy(to, mirrored(found, load_i64(array, ARRAY_DATA), seed), size)
+        memcpy(to, adjoint_place(found, load_i64(array, ARRAY_DATA), seed), size)
     free(load_i64(found, 24))
     store_i64(cell(frame, id), 0, UNTOUCHED)
     return word_from(1)
@@ -294,7 +294,7 @@ def take(arguments, count):
 
 @helper
 def free_memory(arguments, count):
-    """`free_memory(mirror)`: give back the mirror of an input that has been read."""
+    """`free_memory(adjoint_buffer)`: give back that of an input that has been read."""
     free(load_i64(word_at(arguments, 0), 24))
     return word_from(0)
 '''
@@ -305,7 +305,7 @@ BUILTINS = (
     "end",
     "release",
     "cell_of",
-    "mirror_of",
+    "adjoint_buffer_of",
     "adjoint_at",
     "add_array",
     "references",

@@ -33,7 +33,7 @@ class _Compiled:
     end: Any
     release: Any
     cell_of: Any
-    mirror_of: Any
+    adjoint_buffer_of: Any
     adjoint_at: Any
     add_array: Any
     references: Any

@@ -17,8 +17,8 @@ def _compiled() -> dict[str, Any]:
 
 def dependence_of(numbers: list[int]) -> tuple[Marks, int | None]:
     """Marks of some rows and of what they depend on; the oldest chunk, None if all are inputs."""
-    walk = object()
-    work, _ = work_for(walk, 1, True)
+    traversal = object()
+    work, _ = work_for(traversal, 1, True)
     try:
         marks = Marks(len(work.table))
         marks.mark(numbers)
@@ -26,4 +26,4 @@ def dependence_of(numbers: list[int]) -> tuple[Marks, int | None]:
         oldest = _compiled()["mark_dependence"](work.address)
         return marks, int(work.sequence[oldest]) if oldest < work.length else None
     finally:
-        give_back(walk, work)
+        give_back(traversal, work)

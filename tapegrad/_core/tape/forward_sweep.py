@@ -92,7 +92,7 @@ class Carrying:
 
     def part(self, number: int, array: np.ndarray) -> np.ndarray:
         """The tangent of `array`, which lies in the buffer of a row, to be read or written."""
-        return self.work.mirror(number, array, self.directions)
+        return self.work.adjoint_buffer(number, array, self.directions)
 
     def _needed(self, outputs) -> int:
         """Mark what `outputs` need; returns the oldest chunk of it."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import layout
-from ..codegen.sweep_frame import MIRROR_HEADER
+from ..codegen.sweep_frame import ADJOINT_HEADER
 from ..ops.table import BY_CODE
 from .compiled_sweep import address_of, compiled, undoing
 from .memory_order import laid_like, memory_of
@@ -67,16 +67,16 @@ class Sweep:
             cell = self.cell(number)
             cell[seeds] += parts  # that of a row which nothing has touched is −0.0
             return
-        mirror = self.mirror(number, array)
-        add_to_view(mirror if self.seeds == 1 else mirror[seeds], parts)
+        adjoint_buffer = self.adjoint_buffer(number, array)
+        add_to_view(adjoint_buffer if self.seeds == 1 else adjoint_buffer[seeds], parts)
 
     def adopt(self, tensor) -> np.ndarray:
         """Prepare the adjoint of an input, shape (seeds, …), before the sweep."""
         array = tensor._array
-        size = MIRROR_HEADER + self.seeds * array.nbytes
+        size = ADJOINT_HEADER + self.seeds * array.nbytes
         memory = np.zeros(size + layout.CACHE_LINE, np.uint8)
-        address = memory_of(memory) + MIRROR_HEADER
-        first = MIRROR_HEADER + -address % layout.CACHE_LINE
+        address = memory_of(memory) + ADJOINT_HEADER
+        first = ADJOINT_HEADER + -address % layout.CACHE_LINE
         is_plain = array.flags.c_contiguous
         shape = (self.seeds, *array.shape) if is_plain else (self.seeds * array.size,)
         adjoint = np.ndarray(shape, array.dtype, memory, first)
@@ -87,9 +87,9 @@ class Sweep:
         """The adjoint of a scalar tensor."""
         return self.code.read_scalar(self.address, tensor, seed)
 
-    def mirror(self, number: int, array: np.ndarray) -> np.ndarray:
+    def adjoint_buffer(self, number: int, array: np.ndarray) -> np.ndarray:
         """The adjoint of `array`, which lies in the buffer of row `number`: shape (seeds, …)."""
-        return self.work.mirror(number, array, self.seeds)
+        return self.work.adjoint_buffer(number, array, self.seeds)
 
     def add_plain(self, number: int, array, part) -> bool:
         """Add the same of one seed where both are plain arrays alike; whether that is done."""
@@ -116,7 +116,7 @@ class Sweep:
         size = self.seeds * array.size
         result = laid_like(np.empty(size, array.dtype), np.empty_like(array), self.seeds)
         if not self.code.take(self.address, number, array, result):
-            result[...] = self.mirror(number, array)
+            result[...] = self.adjoint_buffer(number, array)
             self.forget(number, True)
         return result
 

@@ -165,10 +165,10 @@ def used_table() -> np.ndarray:
 def _used_word(op) -> int:
     if not isinstance(op, Pointwise):
         return op.writes * layout.WRITE_BIT
-    flat = sum(1 << j for j, slope in enumerate(op.slopes) if slope == "0.0")
-    unit = sum(1 << j for j, slope in enumerate(op.slopes) if slope == "1.0")
-    slopes = flat << layout.FLAT_SHIFT | unit << layout.UNIT_SHIFT
-    return op.used | slopes | layout.POINTWISE_BIT
+    flat = sum(1 << j for j, partial in enumerate(op.partials) if partial == "0.0")
+    unit = sum(1 << j for j, partial in enumerate(op.partials) if partial == "1.0")
+    partials = flat << layout.FLAT_SHIFT | unit << layout.UNIT_SHIFT
+    return op.used | partials | layout.POINTWISE_BIT
 
 
 def enter(op) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import forks, layout
-from ..codegen.sweep_frame import MIRROR_HEADER
+from ..codegen.sweep_frame import ADJOINT_HEADER
 from ..sweep.elementwise_run_layout import SCRATCH_BYTES
 from . import store
 from .compiled_sweep import compiled
@@ -82,7 +82,7 @@ class Work:
         )
         self.version = store.version
 
-    def mirror(self, number: int, array: np.ndarray, seeds: int) -> np.ndarray:
+    def adjoint_buffer(self, number: int, array: np.ndarray, seeds: int) -> np.ndarray:
         """The adjoint buffer of `array`, which lies in the buffer of a row, allocated on first use.
 
         Its shape is that of the array with an axis of `seeds` first.
@@ -92,11 +92,11 @@ class Work:
             if at == 0:
                 raise FreedError
             return np.ndarray((1, *array.shape), array.dtype, _memory(at))
-        found = compiled().mirror_of(self.address, number)
+        found = compiled().adjoint_buffer_of(self.address, number)
         if found == 0:
             raise FreedError
         span, low = _word(found).value, _word(found + 8).value
-        memory: Any = (ctypes.c_char * (span * seeds)).from_address(found + MIRROR_HEADER)
+        memory: Any = (ctypes.c_char * (span * seeds)).from_address(found + ADJOINT_HEADER)
         offset = _word(id(array) + layout.ARRAY_DATA).value - low
         strides = (span, *array.strides)
         return np.ndarray((seeds, *array.shape), array.dtype, memory, offset, strides)

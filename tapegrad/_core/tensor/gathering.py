@@ -19,7 +19,7 @@ def elements(x, key):
     return (rt.wrap(np.asarray(x)) if plain else x)[key]
 
 
-def deposit(x, picked, size: int):
+def scatter_add(x, picked, size: int):
     """An array of `size` zeros to which the elements of `x` are added at positions."""
     x = pack(x) if type(x) is rt.Scalar else x
     out = np.zeros(size, array_of(x).dtype)
@@ -28,16 +28,16 @@ def deposit(x, picked, size: int):
         return wrap(out)
     if not is_tensor(x) and not isinstance(x, np.ndarray):
         x = np.asarray(x)
-    return rt.row(DEPOSIT, out, x, picked)
+    return rt.row(SCATTER_ADD, out, x, picked)
 
 
-def _deposit_each(np, x, picked, size: int, lead: tuple):
-    """`deposit` of each array along the first axis; of the whole one without `lead`."""
+def _scatter_add_each(np, x, picked, size: int, lead: tuple):
+    """`scatter_add` of each array along the first axis; of the whole one without `lead`."""
     if not lead:
-        return deposit(x, picked, size)
+        return scatter_add(x, picked, size)
     (count,) = lead
     places = steered(_repeated, picked, directions=count, size=size)
-    return np.reshape(deposit(x, places, count * size), (count, size))
+    return np.reshape(scatter_add(x, places, count * size), (count, size))
 
 
 @named("tangent_rules.repeated")
@@ -55,7 +55,7 @@ def _elements_of_each(np, x, picked, shape):
 
 def gather_vjp(np, g, _out, _x, picked):
     lead = g.shape[: g.ndim - _out.ndim]
-    spread = lambda: _deposit_each(np, g, picked, _x.size, lead)  # noqa: E731
+    spread = lambda: _scatter_add_each(np, g, picked, _x.size, lead)  # noqa: E731
     return (lambda: np.reshape(spread(), (*lead, *_x.shape)), None)
 
 
@@ -101,35 +101,35 @@ GATHER = (
 )
 
 
-def deposit_vjp(np, g, _out, _x, picked):
+def scatter_add_vjp(np, g, _out, _x, picked):
     return (lambda: _elements_of_each(np, g, picked, _x.shape), None)
 
 
-def deposit_jvp(np, t, _out, _x, picked):
-    return None if t[0] is None else _deposit_each(np, t[0], picked, _out.size, t[0].shape[:1])
+def scatter_add_jvp(np, t, _out, _x, picked):
+    return None if t[0] is None else _scatter_add_each(np, t[0], picked, _out.size, t[0].shape[:1])
 
 
-def deposit_batched(np, t, _out, x, picked):
+def scatter_add_batched(np, t, _out, x, picked):
     """With positions of their own, elements are added to all outputs as one."""
     if t[1] is None:
-        return deposit_jvp(np, t, _out, x, picked)
+        return scatter_add_jvp(np, t, _out, x, picked)
     count = len(t[1])
     x = np.repeated(x, t) if t[0] is None else t[0]
     places = steered(_in_each, t[1], size=_out.size)
-    return np.reshape(deposit(x, places, count * _out.size), (count, *_out.shape))
+    return np.reshape(scatter_add(x, places, count * _out.size), (count, *_out.shape))
 
 
-DEPOSIT = (
+SCATTER_ADD = (
     ARRAY
     + structural(
-        "deposit",
-        kernels.deposit_adjoint,
-        vjp=deposit_vjp,
-        jvp=deposit_jvp,
-        batched=deposit_batched,
-        value_kernel=kernels.deposit_forward,
-        layout="deposit",
-        helpers=kernels.DEPOSIT_HELPERS,
+        "scatter_add",
+        kernels.scatter_add_adjoint,
+        vjp=scatter_add_vjp,
+        jvp=scatter_add_jvp,
+        batched=scatter_add_batched,
+        value_kernel=kernels.scatter_add_forward,
+        layout="scatter_add",
+        helpers=kernels.SCATTER_ADD_HELPERS,
         example="tg.grad(lambda t: np.sum(t[np.arange(len(x))] ** 2))(x)",
         examples=("tg.grad(lambda t: np.sum(t[[0, 2, 2]] ** 3))(x)",),
         doc="elements added at positions of an array of zeros: the transpose of gather",

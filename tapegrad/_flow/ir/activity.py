@@ -33,7 +33,7 @@ def varying(graph: Graph, inputs: Iterable[int] | None = None) -> tuple[set[Valu
 
 
 @functools.lru_cache(4096)
-def with_slopes(op: str) -> tuple[bool, ...]:
+def with_partials(op: str) -> tuple[bool, ...]:
     """The operands of a step whose partial derivatives are not 0 everywhere."""
     if op == "float_select":
         return False, True, True
@@ -43,13 +43,13 @@ def with_slopes(op: str) -> tuple[bool, ...]:
         return (True,)
     if op in OPERATIONS:
         return (False,) * len(OPERATIONS[op].operands)
-    return tuple(slope != "0.0" for slope in find(op).slopes)
+    return tuple(partial != "0.0" for partial in find(op).partials)
 
 
 def differentiable_operands(step: Step) -> list[Value]:
     """The operands of a step to which the partial derivative is not always 0."""
-    pairs = zip(step.operands, with_slopes(step.op), strict=True)
-    return [operand for operand, has_slope in pairs if has_slope]
+    pairs = zip(step.operands, with_partials(step.op), strict=True)
+    return [operand for operand, has_partial in pairs if has_partial]
 
 
 def _seeds(graph: Graph, inputs: set[int]) -> list[Value | Place]:

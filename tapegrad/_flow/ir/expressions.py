@@ -61,17 +61,17 @@ def value(op: Pointwise, operands: Sequence[Any], maker: Maker) -> Any:
     return reading.last(op, op.value)[0]
 
 
-def partials(
+def partials_of(
     op: Pointwise, operands: Sequence[Any], out: Any, wanted: Sequence[bool], maker: Maker
 ) -> list[Any]:
     """The partial derivative of the value `out` by each operand wanted; None where it is 0."""
     reading = _Reading(maker, dict(zip((*op.inputs, "out"), (*operands, out), strict=True)))
     chosen = [
-        slope if want and slope != "0.0" else None
-        for slope, want in zip(op.slopes, wanted, strict=True)
+        partial if want and partial != "0.0" else None
+        for partial, want in zip(op.partials, wanted, strict=True)
     ]
-    reading.begin(op, *[slope for slope in chosen if slope is not None])
-    return [slope and reading.of(parsed(slope))[0] for slope in chosen]
+    reading.begin(op, *[partial for partial in chosen if partial is not None])
+    return [partial and reading.of(parsed(partial))[0] for partial in chosen]
 
 
 class _Reading:

@@ -8,7 +8,7 @@ from collections import Counter
 
 from ..._core.ops.table import find
 from ..ir import frame
-from ..ir.expressions import parsed, partials
+from ..ir.expressions import parsed, partials_of
 from ..ir.flow_graph import Block, Edge, Graph, Place, Return, Step, Value
 from .assembly_text import TYPES, Assembly, Module, constant_text
 from .tape_plan import TapePlan
@@ -18,9 +18,9 @@ _NOTHING = "0.0"
 
 
 @functools.lru_cache(4096)
-def is_bounded(slope: str) -> bool:
+def is_bounded(partial: str) -> bool:
     """Whether a partial derivative is finite for all operands but NaN: a choice among constants."""
-    return _bounded(parsed(slope))
+    return _bounded(parsed(partial))
 
 
 def _bounded(node) -> bool:
@@ -248,12 +248,12 @@ class Adjoints:
         code, op, wanted = self.code, find(step.op), self.variation.wanted(step)
         read = dict(self.plan.named(step))
         values = [self._value(read[name]) if name in read else None for name in (*op.inputs, "out")]
-        slopes = partials(op, values[:-1], values[-1], wanted, code)
+        partials = partials_of(op, values[:-1], values[-1], wanted, code)
         zero = ""
-        for operand, text, slope in zip(step.operands, op.slopes, slopes, strict=True):
-            if slope is None:
+        for operand, text, partial in zip(step.operands, op.partials, partials, strict=True):
+            if partial is None:
                 continue
-            part = code.let(f"fmul double {g}, {slope}")
+            part = code.let(f"fmul double {g}, {partial}")
             if not is_bounded(text):
                 zero = zero or code.let(f"fcmp oeq double {g}, {_NOTHING}")
                 part = code.step("float_select", zero, _NOTHING, part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from ..._core.ops.table import find, words_of
-from ..ir.activity import differentiable_operands, varying, with_slopes
+from ..ir.activity import differentiable_operands, varying, with_partials
 from ..ir.flow_graph import Graph, Step, Value
 
 
@@ -13,8 +13,8 @@ from ..ir.flow_graph import Graph, Step, Value
 def names_read(op: str, wanted: tuple[bool, ...]) -> frozenset[str]:
     """The names of operands, and `out`, that partial derivatives read."""
     declared = find(op)
-    slopes = [slope for slope, want in zip(declared.slopes, wanted, strict=True) if want]
-    texts = [*slopes, *(text for _, text in declared.needed(*slopes))]
+    partials = [partial for partial, want in zip(declared.partials, wanted, strict=True) if want]
+    texts = [*partials, *(text for _, text in declared.needed(*partials))]
     return frozenset(words_of(*texts) & {*declared.inputs, "out"})
 
 
@@ -30,8 +30,8 @@ class Variation:
 
     def wanted(self, step: Step) -> tuple[bool, ...]:
         """The operands that get a contribution from the adjoint of the result."""
-        pairs = zip(step.operands, with_slopes(step.op), strict=True)
-        return tuple(slope and operand in self.values for operand, slope in pairs)
+        pairs = zip(step.operands, with_partials(step.op), strict=True)
+        return tuple(partial and operand in self.values for operand, partial in pairs)
 
 
 def _read_by_results(graph: Graph) -> set[Value]:

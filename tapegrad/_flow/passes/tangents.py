@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..._core.ops.table import TABLE
 from ..ir.activity import varying
 from ..ir.block_builder import Builder
-from ..ir.expressions import partials
+from ..ir.expressions import partials_of
 from ..ir.flow_graph import (
     FLOAT,
     Block,
@@ -152,35 +152,35 @@ class _Tangents:
     def _pointwise(self, step: Step) -> Value:
         """The sum over the operands of tangent times partial derivative."""
         declared, total = TABLE[step.op], None
-        signs = [slope in ("1.0", "-1.0") for slope in declared.slopes]
+        signs = [partial in ("1.0", "-1.0") for partial in declared.partials]
         active = [one in self.values for one in step.operands]
         wanted = [a and not plain for a, plain in zip(active, signs, strict=True)]
-        slopes = partials(declared, step.operands, step.result, wanted, self.builder)
+        partials = partials_of(declared, step.operands, step.result, wanted, self.builder)
         for k, operand in enumerate(step.operands):
             tangent = self._of(operand)
-            if not active[k] or declared.slopes[k] == "0.0":
+            if not active[k] or declared.partials[k] == "0.0":
                 continue
-            if declared.slopes[k] == "-1.0" and total is not None:
+            if declared.partials[k] == "-1.0" and total is not None:
                 total = self.builder.step("subtract", total, tangent)
                 continue
             part = tangent
-            if declared.slopes[k] == "-1.0":
+            if declared.partials[k] == "-1.0":
                 part = self.builder.step("negative", tangent)
             elif not signs[k]:
-                part = self._product(tangent, slopes[k])
+                part = self._product(tangent, partials[k])
             total = part if total is None else self.builder.step("add", total, part)
         assert total is not None, step.op
         return total
 
-    def _product(self, tangent: Value, slope: Value) -> Value:
+    def _product(self, tangent: Value, partial: Value) -> Value:
         """Tangent times partial derivative; a tangent of 0 gives 0, also of an infinite one."""
         step = self.builder.step
-        if self.made_constant(slope):
-            return step("multiply", tangent, slope)
+        if self.made_constant(partial):
+            return step("multiply", tangent, partial)
         flat = step("float_equal", tangent, self.zero)
-        finite = step("is_finite", slope)
+        finite = step("is_finite", partial)
         lost = step("bool_and", flat, step("bool_not", finite))
-        return step("multiply", tangent, step("float_select", lost, self.zero, slope))
+        return step("multiply", tangent, step("float_select", lost, self.zero, partial))
 
     def made_constant(self, value: Value) -> bool:
         """Whether a value is the constant that was made last."""

@@ -15,12 +15,12 @@ import numpy as np
 from ..._core.ops import ordered_sum as _declaration  # noqa: F401
 from ..._core.ops.table import PASSED, TABLE
 from ..ir.kernel_step import Kernel
-from ..ir.scalar_scans import BY_SLOT, UNREAD, Walk, places_after
+from ..ir.scalar_scans import BY_SLOT, UNREAD, Scan, places_after
 from ..ir.scalars_step import Scalars
 from ..ir.steps import ARENA, Code, Step, View, contiguous
 from ..ir.substitution import merged
 from ..ir.uses import Wanted
-from . import sum_chain_scans as walks
+from . import sum_chain_scans as scans
 
 #: Fewer additions do not justify a step of their own.
 LEAST = 256
@@ -67,34 +67,34 @@ def _chains(code: Code) -> list[Chain]:
     if all(sum(np.count_nonzero(s.op == op) for op in _ADDING) < LEAST for s in numbers.values()):
         return []
     reads = _read_elsewhere(code)
-    walk = Walk({BY_SLOT: reads}, walks.compiled)
+    scan = Scan({BY_SLOT: reads}, scans.compiled)
     for step in numbers.values():
-        walk("count", step, {})
+        scan("count", step, {})
     found: list[Chain] = []
     constant = 2 * Wanted(code).constant.astype(np.uint8)
     for k, step in numbers.items():
         lengths, ends = np.zeros(len(step.op), np.int32), np.zeros(MOST, np.int32)
         goes_on = np.zeros(len(step.op), np.uint8)
         arrays: dict[int, np.ndarray] = {
-            walks.LENGTHS: lengths,
-            walks.GOES_ON: goes_on,
-            walks.TERMS: ends,
+            scans.LENGTHS: lengths,
+            scans.GOES_ON: goes_on,
+            scans.TERMS: ends,
         }
-        count = walk("chain", step, arrays, LEAST, MOST)
+        count = scan("chain", step, arrays, LEAST, MOST)
         if count + len(found) > MOST:
             return []
         for end in ends[:count].tolist():
             if reads[step.first + end] != _SEEN:
-                found += _chain(k, step, end, lengths, constant, walk)
+                found += _chain(k, step, end, lengths, constant, scan)
     return found
 
 
-def _chain(k: int, step: Scalars, end: int, lengths, constant, walk) -> list[Chain]:
+def _chain(k: int, step: Scalars, end: int, lengths, constant, scan) -> list[Chain]:
     """The sum that ends with an operation, if it can be extracted."""
     terms, minus, sums = (np.zeros(lengths[end] + more, np.int32) for more in (1, 1, 0))
-    arrays = {walks.TERMS: terms, walks.MINUS: minus, walks.SUMS: sums}
-    marks = {walks.LENGTHS: lengths, walks.USED: constant.copy()}
-    reader = walk("unchain", step, arrays | marks, end)
+    arrays = {scans.TERMS: terms, scans.MINUS: minus, scans.SUMS: sums}
+    marks = {scans.LENGTHS: lengths, scans.USED: constant.copy()}
+    reader = scan("unchain", step, arrays | marks, end)
     return [Chain(k, terms, minus, sums, reader)] if reader >= 0 else []
 
 
@@ -118,10 +118,10 @@ def _pieces(chain: Chain, places: np.ndarray) -> list:
     A number comes before them, whose bits say which are subtracted.
     """
     terms = chain.terms
-    starts, counts = walks.runs([terms, places[terms]], [chain.minus])
+    starts, counts = scans.runs([terms, places[terms]], [chain.minus])
     first = terms[starts]
     strides = np.where(counts > 1, terms[starts + (counts > 1)] - first, 0)
-    rows, many = walks.runs([first, places[first]], [counts, strides, chain.minus[starts]])
+    rows, many = scans.runs([first, places[first]], [counts, strides, chain.minus[starts]])
     if len(rows) > PIECES:
         return []
     away = np.where(many > 1, first[rows + (many > 1)] - first[rows], 0)

@@ -18,12 +18,12 @@ from ..ir.custom_step import Custom
 from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
 from .background import compile_later, failed, patience
+from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
 from .recorded_call import recorded_call, short_recorded_call
 from .rounding import first_difference
 from .rule_programs import rule_program
-from .short_call import FastCall, fast_call
 from .signature import Arguments, own_copy
 from .takeover import Trial
 from .variants import Families, NotRecorded, Traced, Variant, Variants, reads_others

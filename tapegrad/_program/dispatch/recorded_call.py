@@ -24,8 +24,8 @@ from ..._transforms.derivative_products import vjp
 from ..._transforms.function_results import must_record, pushed
 from ..build.executable import Program
 from ..replay.parts import Run
+from .fast_path import FastCall
 from .flow_derivatives import by_graph, vjp_of
-from .short_call import FastCall
 from .signature import Arguments, is_float
 from .variants import Variant, Variants
 
@@ -269,13 +269,13 @@ class RecordedCall:
                 return k
         return None
 
-    def operands(self, walk, number: int) -> list:
+    def operands(self, traversal, number: int) -> list:
         """The row and the view of each recorded input."""
-        return walk.read(number)[1:-1]
+        return traversal.read(number)[1:-1]
 
-    def pass_back(self, walk, number: int, gradients) -> list:
+    def pass_back(self, traversal, number: int, gradients) -> list:
         """The gradients of the operands for those of the results, as operations on tensors."""
-        operands = [walk.value(number, *pair) for pair in self.operands(walk, number)]
+        operands = [traversal.value(number, *pair) for pair in self.operands(traversal, number)]
         parts = [0.0 if one is None else one for one in gradients]
         shapes = [shape for _, _, shape in self.results]
         seeds = [
@@ -338,36 +338,36 @@ class RecordedCall:
     def __call__(self, sweep, number: int) -> None:
         """Pass the adjoint of the row on to its operands, in a sweep."""
         _, *operands, (_, whole) = references_of(sweep, number)
-        mirrors = [sweep.mirror(number, view) for view in self._views(whole)]
-        rows = [self._adjoints([m[k, ...] for m in mirrors]) for k in range(sweep.seeds)]
+        adjoint_buffers = [sweep.adjoint_buffer(number, view) for view in self._views(whole)]
+        rows = [self._adjoints([m[k, ...] for m in adjoint_buffers]) for k in range(sweep.seeds)]
         for (source, view), column in zip(operands, zip(*rows, strict=True), strict=True):
             sweep.add(source, view, np.array(column))
 
-    def write(self, walk, number: int, adjoint) -> None:
+    def write(self, traversal, number: int, adjoint) -> None:
         """Write the adjoints of the operands as rows."""
-        base = walk.base(number)
+        base = traversal.base(number)
         if not is_tensor(adjoint):
             adjoint = wrap(np.array(np.broadcast_to(adjoint, base.shape)))
         parts = [
             adjoint if rt.same_place(view, base) else seen_as(adjoint, base, view)
             for view in self._views(base)
         ]
-        found = self.pass_back(walk, number, parts)
-        for (source, view), one in zip(self.operands(walk, number), found, strict=True):
-            walk.add(source, view, one)
+        found = self.pass_back(traversal, number, parts)
+        for (source, view), one in zip(self.operands(traversal, number), found, strict=True):
+            traversal.add(source, view, one)
 
-    def tangent(self, walk, number: int):
+    def tangent(self, traversal, number: int):
         """The tangent of the row from those of its operands, an axis of directions first."""
-        operands = self.operands(walk, number)
-        values = [walk.value(number, *pair) for pair in operands]
-        seeds = [walk.tangent(*pair) for pair in operands]
+        operands = self.operands(traversal, number)
+        values = [traversal.value(number, *pair) for pair in operands]
+        seeds = [traversal.tangent(*pair) for pair in operands]
         for k, value in enumerate(values):
             if seeds[k] is None:
-                seeds[k] = np.zeros((walk.directions, *np.shape(value_of(value))))
+                seeds[k] = np.zeros((traversal.directions, *np.shape(value_of(value))))
         with rt.recording():
             inputs = Inputs("jvp", values, tuple(range(len(values))))
             outs = self._called(*inputs.args)
             nested = must_record(outs, inputs) or records(*seeds)
             columns = pushed(outs, inputs, seeds, nested)
-        base = walk.base(number)
+        base = traversal.base(number)
         return joined(base, list(zip(columns, self._views(base), strict=True)))

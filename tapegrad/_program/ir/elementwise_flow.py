@@ -55,11 +55,11 @@ class Flow:
             active.add(k)
         return found
 
-    def slope_nodes(self, k: int, edge: int | None = None) -> list[Node]:
+    def partial_nodes(self, k: int, edge: int | None = None) -> list[Node]:
         """The nodes whose values the partial derivatives along these edges read, or one of them."""
         edges = (edge,) if edge is not None else tuple([j for j, _ in self._edges[k]])
         nodes = (*self.operands[k], k)
-        return [nodes[j] for j in _read_by_slopes(self.ops[k].code, edges)]
+        return [nodes[j] for j in _read_by_partials(self.ops[k].code, edges)]
 
     def computed(self, roots: Iterable[Node], known: set[int]) -> list[int]:
         """The operations that compute some nodes from known ones, in order."""
@@ -102,17 +102,17 @@ class Flow:
 @functools.cache
 def _sloping(code: int) -> list[int]:
     """The operands with a partial derivative, those last that get the result's adjoint itself."""
-    slopes = BY_CODE[code].slopes
-    found = [j for j, slope in enumerate(slopes) if slope != "0.0"]
-    return sorted(found, key=lambda j: slopes[j] == "1.0")
+    partials = BY_CODE[code].partials
+    found = [j for j, partial in enumerate(partials) if partial != "0.0"]
+    return sorted(found, key=lambda j: partials[j] == "1.0")
 
 
 @functools.cache
-def _read_by_slopes(code: int, edges: tuple[int, ...]) -> list[int]:
+def _read_by_partials(code: int, edges: tuple[int, ...]) -> list[int]:
     """The operands, and the result after the last, that partial derivatives along edges read."""
     op = BY_CODE[code]
-    slopes = [op.slopes[j] for j in edges]
-    read = words_of(*slopes, *[text for _, text in op.needed(*slopes)])
+    partials = [op.partials[j] for j in edges]
+    read = words_of(*partials, *[text for _, text in op.needed(*partials)])
     return [j for j, name in enumerate((*op.inputs, "out")) if name in read]
 
 

@@ -104,7 +104,7 @@ class Elementwise(Step):
 
     def _kept(self, wanted: Callable[[View], bool]) -> set[View]:
         flow = Flow(self.ops, self.stores, self.sums, wanted)
-        read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
+        read = {node for k in flow.pulled for node in flow.partial_nodes(k)}
         again = flow.computed(read, set(flow.stores))
         nodes = read | {node for k in again for node in flow.operands[k]}
         inside = [node for node in nodes if isinstance(node, int)]
@@ -196,7 +196,7 @@ class Elementwise(Step):
     def explained(self, wanted: Callable[[View], bool], fresh: frozenset[int]) -> list[str]:
         """Its fused, stored and summed operations, and those recomputed in reverse."""
         flow = self.flow(wanted, fresh)
-        read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
+        read = {node for k in flow.pulled for node in flow.partial_nodes(k)}
         again = len(flow.computed(read, set(flow.stores)))
         names = " ".join(BY_CODE[code].name for code, _ in self.ops)
         shape = "×".join(map(str, self.shape)) or "one"

@@ -192,7 +192,7 @@ def _covers(memory: Memory, view: View, out: View) -> None:
     expect(view.size == out.size and is_injective(view), "a result that is not all written")
 
 
-def _deposit(memory: Memory, step: Kernel) -> None:
+def _scatter_add(memory: Memory, step: Kernel) -> None:
     if any(isinstance(operand, View) for operand in step.operands[1:]):  # computed
         array, positions = _given(step, View, View)
         memory.read(array)
@@ -237,7 +237,7 @@ def _sum(memory: Memory, step: Kernel) -> None:
 
 
 _LAYOUTS: dict[str, Callable[[Memory, Kernel], None]] = {
-    "deposit": _deposit,
+    "scatter_add": _scatter_add,
     "mask positions": _mask_positions,
     "sum": _sum,
     "plain": _by_rule,

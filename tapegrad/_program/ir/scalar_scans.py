@@ -257,7 +257,7 @@ def _compiled(name: str) -> Callable[..., int]:
     return functions(_SOURCE, group, keep_lock=False)[name]
 
 
-class Walk:
+class Scan:
     """Traversals of the steps of a program that share what `arrays`, by word, hold."""
 
     def __init__(self, arrays: dict[int, np.ndarray], compiled=_compiled):
@@ -300,11 +300,11 @@ def settle_wishes(
         return False
     totals, counted = (np.zeros(SURROUNDINGS, np.int32) for _ in range(2))
     arrays = {TOTALS: totals, WISHES: counted, SEEN: np.zeros(3 * SURROUNDINGS, np.int32)}
-    walk = Walk(arrays if stands is None else arrays | {BY_SLOT: stands})
+    scan = Scan(arrays if stands is None else arrays | {BY_SLOT: stands})
     for step, wished in zip(steps, wishes, strict=True):
-        walk("survey", step, {WISHED: wished})
+        scan("survey", step, {WISHED: wished})
     left = [
-        walk("select", step, {WISHED: wished}, FEW)
+        scan("select", step, {WISHED: wished}, FEW)
         for step, wished in zip(steps, wishes, strict=True)
     ]
     return any(left)

@@ -127,7 +127,7 @@ class _Moves(Visitor):
     def __init__(self, stands: np.ndarray, places: np.ndarray):
         self.stands, self.places = stands, places
         self.known: dict[View, View | None] = {}
-        self.walk = scalar_scans.Walk(
+        self.scan = scalar_scans.Scan(
             {scalar_scans.BY_SLOT: stands, scalar_scans.PLACES: self.places}
         )
 
@@ -170,5 +170,5 @@ class _Moves(Visitor):
         op, a, b = (np.empty(count, np.int32) for _ in range(3))
         c = np.empty(count if len(step.c) else 0, np.int32)
         made = {scalar_scans.OUT + 8 * k: column for k, column in enumerate((op, a, b, c))}
-        self.walk("keep", step, made)
+        self.scan("keep", step, made)
         return Scalars(first, op, a, b, c)

@@ -240,7 +240,7 @@ def _convert(writer: Writer, row: Row) -> None:
     )
 
 
-def _deposit(writer: Writer, row: Row) -> None:
+def _scatter_add(writer: Writer, row: Row) -> None:
     """Elements added to zeros; if no position is repeated they are assigned."""
     source, picked = row.references[:2]
     if picked.id < 0:
@@ -341,7 +341,7 @@ _HANDLERS: dict[str, Callable[[Writer, Row], None]] = {
     "gather": _gather,
     "write": _write,
     "scatter": _scatter,
-    "deposit": _deposit,
+    "scatter_add": _scatter_add,
     COMPUTED.name: _computed,
     "convert": _convert,
     "function": _function,

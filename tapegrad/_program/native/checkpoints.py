@@ -129,16 +129,16 @@ class Kept:
     def op(self, k: int) -> Pointwise:
         return BY_CODE[int(self.region.step.op[k])]
 
-    def slopes(self, k: int) -> list[tuple[Operand, str]]:
+    def partials(self, k: int) -> list[tuple[Operand, str]]:
         """Operands whose adjoint operation k adds to, with the partial derivatives."""
         if self.region.step.op[k] == GUARD or not self.is_wanted(k):
             return []
-        pairs = zip(self.operands.of[k], self.op(k).slopes, strict=True)
-        return [(x, slope) for x, slope in pairs if x.wanted and slope != "0.0"]
+        pairs = zip(self.operands.of[k], self.op(k).partials, strict=True)
+        return [(x, partial) for x, partial in pairs if x.wanted and partial != "0.0"]
 
     def _visit(self) -> None:
         for k in self.operands.of:
-            texts = [slope for _, slope in self.slopes(k)]
+            texts = [partial for _, partial in self.partials(k)]
             for name in self._names(k, texts):
                 self._need(self._operand(k, name), self.region.chain(k), k)
 

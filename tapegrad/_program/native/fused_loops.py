@@ -173,21 +173,21 @@ class Loop:
 
     def _term(self, k: int, j: int, adjoint: Term) -> Term:
         """The contribution to operand j."""
-        (name, factor), slope = adjoint, self.flow.ops[k].slopes[j]
-        if slope == "1.0":
+        (name, factor), partial = adjoint, self.flow.ops[k].partials[j]
+        if partial == "1.0":
             return adjoint
-        if slope == "-1.0":
+        if partial == "-1.0":
             return name, "-1.0" if factor == "1.0" else f"(-({factor}))"
-        return name, f"({self._slope(k, j, self.expression(k, slope))})"
+        return name, f"({self._partial(k, j, self.expression(k, partial))})"
 
     def is_one(self, k: int, j: int) -> bool:
         """Whether the partial of operand j reads only numbers that were stored before the step."""
-        if self.flow.ops[k].needed(self.flow.ops[k].slopes[j]):
+        if self.flow.ops[k].needed(self.flow.ops[k].partials[j]):
             return False
-        nodes = self.flow.slope_nodes(k, j)
+        nodes = self.flow.partial_nodes(k, j)
         return all(isinstance(x, View) and self.code.cut.way(x) == ONE for x in nodes)
 
-    def _slope(self, k: int, j: int, text: str) -> str:
+    def _partial(self, k: int, j: int, text: str) -> str:
         """A partial, as a factor; it is tested for being finite once or in its products."""
         if not self.is_one(k, j):
             self.words.repeated = True
@@ -204,7 +204,7 @@ class Loop:
         are added before they are multiplied.
         """
         edges, by_name = self.flow.edges(k), _by_name(terms)
-        passes_on = len(edges) == 1 and self.flow.ops[k].slopes[edges[0][0]] in _ONES
+        passes_on = len(edges) == 1 and self.flow.ops[k].partials[edges[0][0]] in _ONES
         if len(terms) == 1 and (passes_on or terms[0][1] == "1.0"):
             return terms[0]
         if len(by_name) == 1 and passes_on:
@@ -250,7 +250,7 @@ class Loop:
 class CarefulLoop(Loop):
     """The loop that tests every adjoint for 0."""
 
-    def _slope(self, k: int, j: int, text: str) -> str:
+    def _partial(self, k: int, j: int, text: str) -> str:
         return text
 
     def _adjoint(self, k: int, terms: list[Term]) -> Term:

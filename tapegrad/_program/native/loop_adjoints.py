@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from .checkpoints import Kept
 from .loop_finding import Loop
-from .loop_operands import LOCAL, Chain, Operand, Operands, walk
+from .loop_operands import LOCAL, Chain, Operand, Operands, in_order
 from .loop_values import Stores, Writer, substituted
 
 _NUMBER = re.compile(r"\(?-?\d+(\.\d*)?(e[+-]?\d+)?\)?")
@@ -41,7 +41,7 @@ class Reverse(Writer):
             self.add(name, "0.0")
 
     def body(self, start: int, stop: int, loops: list[Loop], chain: Chain) -> None:
-        for item in reversed(list(walk(start, stop, loops))):
+        for item in reversed(list(in_order(start, stop, loops))):
             if not chain:
                 self.load(item)
             if isinstance(item, Loop):
@@ -69,35 +69,35 @@ class Reverse(Writer):
         return f"g{k}" in self.begun
 
     def operation(self, k: int, chain: Chain) -> None:
-        slopes = self.kept.slopes(k)
-        if not slopes or not self.arrived(k, chain):
+        partials = self.kept.partials(k)
+        if not partials or not self.arrived(k, chain):
             return
         op, names = self.kept.op(k), self.names(k)
-        for name, text in op.needed(*[slope for _, slope in slopes]):
+        for name, text in op.needed(*[partial for _, partial in partials]):
             self.line(f"{names[name]} = {substituted(text, names)}")
         parts: dict[str, list[str]] = {}
-        for operand, slope in slopes:
+        for operand, partial in partials:
             if target := self.target(operand):
-                parts.setdefault(target, []).append(substituted(slope, names))
+                parts.setdefault(target, []).append(substituted(partial, names))
         for name, several in parts.items():
             if k in self.finite:
                 self.add_product(name, f"g{k}", " + ".join(several))
             else:
-                part = " + ".join(product(f"g{k}", slope) for slope in several)
+                part = " + ".join(product(f"g{k}", partial) for partial in several)
                 self.add(name, part if len(several) == 1 else f"({part})")
 
     def target(self, operand: Operand) -> str | None:
         """The target of an operation's contribution to an operand."""
         return operand.adjoint
 
-    def add_product(self, name: str, adjoint: str, slope: str) -> None:
+    def add_product(self, name: str, adjoint: str, partial: str) -> None:
         """Add an adjoint times a finite partial derivative."""
-        if name in self.begun and slope not in ("1.0", "-1.0"):
-            self.line(f"{name} = multiply_add({adjoint}, {slope}, {name})")
-        elif slope in ("1.0", "-1.0"):
-            self.add(name, product(adjoint, slope))
+        if name in self.begun and partial not in ("1.0", "-1.0"):
+            self.line(f"{name} = multiply_add({adjoint}, {partial}, {name})")
+        elif partial in ("1.0", "-1.0"):
+            self.add(name, product(adjoint, partial))
         else:
-            self.add(name, f"{adjoint} * ({slope})")
+            self.add(name, f"{adjoint} * ({partial})")
 
     def loop(self, loop: Loop, chain: Chain) -> None:
         fixed = [] if chain else self.fixed(loop)
@@ -196,7 +196,7 @@ class Reverse(Writer):
         """Variables from outside of a loop that operations inside add to."""
         names: dict[str, None] = {}
         for k, operands in self.operands.of.items():
-            if loop.start <= k < loop.start + loop.length and self.kept.slopes(k):
+            if loop.start <= k < loop.start + loop.length and self.kept.partials(k):
                 for operand in operands:
                     if operand.wanted and self.is_outer(operand, loop):
                         names[operand.adjoint] = None
@@ -220,21 +220,21 @@ class Reverse(Writer):
 
     def compute_again(self, loop: Loop, known: Collection[str]) -> None:
         """The values of an iteration that its reverse reads, except for known ones."""
-        for item in walk(loop.start, loop.start + loop.length, loop.loops):
+        for item in in_order(loop.start, loop.start + loop.length, loop.loops):
             if item in self.kept.recomputed and f"v{item}" not in known:
                 self.value_of(item)
 
 
-def product(adjoint: str, slope: str) -> str:
+def product(adjoint: str, partial: str) -> str:
     """An adjoint times a partial derivative; an adjoint of exactly 0 gives 0."""
-    if slope in ("1.0", "(1.0)"):
+    if partial in ("1.0", "(1.0)"):
         return adjoint
-    if slope in ("-1.0", "(-1.0)"):
+    if partial in ("-1.0", "(-1.0)"):
         return f"(-{adjoint})"
-    if is_number(slope):
-        return f"{adjoint} * {slope}"
-    return f"select({adjoint} == 0.0, 0.0, {adjoint} * ({slope}))"
+    if is_number(partial):
+        return f"{adjoint} * {partial}"
+    return f"select({adjoint} == 0.0, 0.0, {adjoint} * ({partial}))"
 
 
-def is_number(slope: str) -> bool:
-    return _NUMBER.fullmatch(slope) is not None
+def is_number(partial: str) -> bool:
+    return _NUMBER.fullmatch(partial) is not None

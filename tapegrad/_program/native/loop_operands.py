@@ -158,7 +158,7 @@ class Region:
         return " + ".join(terms)
 
 
-def walk(start: int, stop: int, loops: list[Loop]) -> Iterator[int | Loop]:
+def in_order(start: int, stop: int, loops: list[Loop]) -> Iterator[int | Loop]:
     """Operations and loops of a body, in order."""
     at = start
     for loop in loops:
@@ -207,7 +207,7 @@ class Operands:
         return [register for group in self.registers[loop].values() for register in group]
 
     def _visit(self, start: int, stop: int, loops: list[Loop], chain: Chain) -> None:
-        for item in walk(start, stop, loops):
+        for item in in_order(start, stop, loops):
             if isinstance(item, Loop):
                 self._visit(item.start, item.start + item.length, item.loops, (*chain, item))
             else:

@@ -14,9 +14,9 @@ import numpy as np
 
 from ..ir.steps import GUARD
 from .checkpoints import Kept
-from .finite_slopes import Finite
+from .finite_partials import Finite
 from .loop_finding import Loop
-from .loop_operands import FIXED, Chain, Operand, Operands, walk
+from .loop_operands import FIXED, Chain, Operand, Operands, in_order
 
 HEAD = """
 from tapegrad._core.codegen import vector_math as np
@@ -214,7 +214,7 @@ class Forward(Writer):
             self.line(f"V[{self.flag}] = flag")
 
     def body(self, start: int, stop: int, loops: list[Loop], chain: Chain) -> None:
-        for item in walk(start, stop, loops):
+        for item in in_order(start, stop, loops):
             if isinstance(item, Loop):
                 self.loop(item, chain)
             elif self.region.step.op[item] == GUARD:

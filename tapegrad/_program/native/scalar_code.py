@@ -14,7 +14,7 @@ from ..ir.scalars_step import Scalars
 from ..replay.parts import SIGNATURE, Part
 from ..replay.scalar_interpreter import interpreted
 from .checkpoints import Kept
-from .finite_slopes import Finite
+from .finite_partials import Finite
 from .loop_adjoints import Reverse
 from .loop_checks import Claims
 from .loop_finding import Loop, find_loops

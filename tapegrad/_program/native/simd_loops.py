@@ -164,13 +164,13 @@ class Iteration(Reverse):
         """The partials of operations that are not among the `finite`; write what they need."""
         found, loop = [], self.around[-1]
         for k in range(loop.start, loop.start + loop.length):
-            slopes = [slope for _, slope in self.kept.slopes(k) if not is_number(slope)]
-            if k in finite or not slopes:
+            partials = [partial for _, partial in self.kept.partials(k) if not is_number(partial)]
+            if k in finite or not partials:
                 continue
             names = self.names(k)
-            for name, text in self.kept.op(k).needed(*slopes):
+            for name, text in self.kept.op(k).needed(*partials):
                 self.line(f"{names[name]} = {substituted(text, names)}")
-            found += [substituted(slope, names) for slope in slopes]
+            found += [substituted(partial, names) for partial in partials]
         return found
 
     def sums(self) -> list[str]:
@@ -198,8 +198,8 @@ class Jacobian:
     def _written(self) -> Iteration:
         iteration = Iteration(self.lanes, self.loop, 2)
         iteration.values(self.loop, iteration.around)
-        if slopes := iteration.watched(self.lanes.finite.operations):
-            iteration.line(f"bad = sum_of(bad, ({' + '.join(slopes)}) * 0.0)")
+        if partials := iteration.watched(self.lanes.finite.operations):
+            iteration.line(f"bad = sum_of(bad, ({' + '.join(partials)}) * 0.0)")
         for k in self.lanes.carried(self.loop):
             iteration.adjoints({k: "1.0"}, to_carried=True, read=False)
             for result, adjoint in self.numbers:
@@ -328,9 +328,9 @@ class ReverseInLanes(Reverse):
             for k, name in self.jacobians[loop].numbers:
                 if name == adjoint:
                     memory = f"J{self.region.numbers[loop]}"
-                    slope = self.jacobians[loop].at(self, k, name, memory)
-                    product = f"g{k} * {slope}"
-                    total = f"multiply_add(g{k}, {slope}, {total})" if total else product
+                    partial = self.jacobians[loop].at(self, k, name, memory)
+                    product = f"g{k} * {partial}"
+                    total = f"multiply_add(g{k}, {partial}, {total})" if total else product
             self.line(f"{adjoint} = {total or '0.0'}")
 
     def all_else(self, loop: Loop, seeds: dict[int, str]) -> None:

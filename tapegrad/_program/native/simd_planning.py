@@ -30,7 +30,7 @@ from collections.abc import Callable
 from ..._core.codegen.vector_math import VECTOR, WIDEST
 from ..ir.steps import GUARD
 from .checkpoints import QUICK, Kept, functions_of, in_lines
-from .finite_slopes import Finite
+from .finite_partials import Finite
 from .loop_finding import Loop
 from .loop_operands import LOCAL, Chain, Operand
 from .loop_values import Stores
@@ -128,16 +128,16 @@ class Lanes:
     # --- adjoints -----------------------------------------------------------------------------
 
     def _is_suited_backwards(self, loop: Loop) -> bool:
-        registers, slopes = self.operands.registers[loop], self._slopes(loop)
+        registers, partials = self.operands.registers[loop], self._partials(loop)
         carried = self.carried(loop)
-        if not slopes or not all(registers[k] for k in carried):
+        if not partials or not all(registers[k] for k in carried):
             return False
         if any(x.initial.wanted for k in registers.keys() - carried for x in registers[k]):
             return False
-        return functions_of(*slopes) <= _WIDE and not self._meets_itself(loop)
+        return functions_of(*partials) <= _WIDE and not self._meets_itself(loop)
 
-    def _slopes(self, loop: Loop) -> list[str]:
-        return [slope for k in self.body(loop) for _, slope in self.kept.slopes(k)]
+    def _partials(self, loop: Loop) -> list[str]:
+        return [partial for k in self.body(loop) for _, partial in self.kept.partials(k)]
 
     def _meets_itself(self, loop: Loop) -> bool:
         """Whether results of a loop are read in memory while it runs."""
@@ -146,8 +146,8 @@ class Lanes:
         return any(at_once[region.positions(k, chain)].any() for k in self.body(loop))
 
     def _carries_little(self, loop: Loop) -> bool:
-        slopes, carried = len(self._slopes(loop)), len(self.carried(loop))
-        return slopes >= BODY and carried <= CARRIED and slopes * (carried + 1) <= TEXT
+        partials, carried = len(self._partials(loop)), len(self.carried(loop))
+        return partials >= BODY and carried <= CARRIED and partials * (carried + 1) <= TEXT
 
     def _adds_up(self, loop: Loop) -> bool:
         """Whether all that is carried passes its adjoint on as it is."""

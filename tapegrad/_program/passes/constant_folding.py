@@ -42,7 +42,7 @@ class _Finder(Visitor):
 
     def __init__(self, code: Code):
         self.known = constants_of(code)[0].view(np.uint8)
-        self.walk = scalar_scans.Walk({scalar_scans.BY_SLOT: self.known})
+        self.scan = scalar_scans.Scan({scalar_scans.BY_SLOT: self.known})
         self.steps: list[Step] = []
         self.whole: set[int] = set()
         self.written: list = []
@@ -70,7 +70,7 @@ class _Finder(Visitor):
         self.numbers.append(step)
         wished = np.zeros(len(step.op), np.uint8)
         self.wishes.append(wished)
-        if self._has_known(step) and self.walk("know", step, {scalar_scans.WISHED: wished}):
+        if self._has_known(step) and self.scan("know", step, {scalar_scans.WISHED: wished}):
             op, a, b = (
                 np.where(wished, column, nothing).astype(np.int32)
                 for column, nothing in ((step.op, GUARD), (step.a, NOTHING), (step.b, NOTHING))

@@ -45,7 +45,7 @@ class _Finder(Visitor):
         self.any_number = False
         commutative = np.zeros(MOST_CODES, np.uint8)
         commutative[list(COMMUTATIVE)] = True
-        self.walk = scalar_scans.Walk(
+        self.scan = scalar_scans.Scan(
             {
                 scalar_scans.BY_SLOT: self.stands,
                 scalar_scans.COMMUTATIVE: commutative,
@@ -57,7 +57,7 @@ class _Finder(Visitor):
     def scalars(self, step: Scalars) -> None:
         """Find what is computed again, and remember what is computed."""
         wished = np.zeros(len(step.op), np.uint8)
-        self.any_number |= self.walk("number", step, {scalar_scans.WISHED: wished}) > 0
+        self.any_number |= self.scan("number", step, {scalar_scans.WISHED: wished}) > 0
         self.numbers.append(step)
         self.wishes.append(wished)
 

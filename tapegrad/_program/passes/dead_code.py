@@ -25,12 +25,12 @@ class _Finder(Visitor):
     def __init__(self, code: Code):
         self.marks, self.stands = np.zeros(code.slots, np.uint8), np.zeros(code.slots, np.int32)
         mark_outputs(code, self.marks)
-        self.walk = scalar_scans.Walk({scalar_scans.BY_SLOT: self.marks})
+        self.scan = scalar_scans.Scan({scalar_scans.BY_SLOT: self.marks})
         self.any_found = False
 
     def scalars(self, step: Scalars) -> None:
         wished = np.zeros(len(step.op), np.uint8)
-        if self.walk("read", step, {scalar_scans.WISHED: wished}):
+        if self.scan("read", step, {scalar_scans.WISHED: wished}):
             self.stands[step.first + np.flatnonzero(wished)] = scalar_scans.UNREAD
             self.any_found = True
 

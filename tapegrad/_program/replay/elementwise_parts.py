@@ -90,10 +90,10 @@ class _Adjoints:
             self.code.clear(view, ADJOINTS)
         for k in self.flow.pulled:
             self._start(k)
-            slopes, edges = self.flow.ops[k].slopes, self.flow.edges(k)
-            if others := [(j, node) for j, node in edges if slopes[j] != "1.0"]:
+            partials, edges = self.flow.ops[k].partials, self.flow.edges(k)
+            if others := [(j, node) for j, node in edges if partials[j] != "1.0"]:
                 self._call_kernel(k, others)
-            for node in [node for j, node in edges if slopes[j] == "1.0"]:
+            for node in [node for j, node in edges if partials[j] == "1.0"]:
                 self._start(node)
                 self._add(node, self.at[k])
                 self._added(node)
@@ -173,8 +173,8 @@ class _Adjoints:
             self._added(node)
 
     def _read(self, k: int) -> list[Word]:
-        """What the slopes of operation k may read, its adjoint in place of what they do not."""
-        read, g = self.flow.slope_nodes(k), self.at[k]
+        """What the partials of operation k may read, its adjoint in place of what they do not."""
+        read, g = self.flow.partial_nodes(k), self.at[k]
         nodes = enumerate(self.flow.operands[k])
         words = [self.values.operand(k, j, node) if node in read else g for j, node in nodes]
         return [*words, self.values.word(k) if k in read else g]
@@ -210,7 +210,7 @@ def interpreted(
         if name != "reverse":
             values.results()
         else:
-            read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
+            read = {node for k in flow.pulled for node in flow.partial_nodes(k)}
             values.compute(flow.computed(read, set(flow.stores)))
         if name != "forward":
             _Adjoints(values).compute()

@@ -10,7 +10,7 @@ import numpy as np
 from ..._core.codegen import layout
 from ..._core.codegen.elements import ITEM
 from ..._core.codegen.factory import compile_source, once
-from ..._core.codegen.sweep_frame import MIRROR_HEADER
+from ..._core.codegen.sweep_frame import ADJOINT_HEADER
 from ..._core.ops.table import BY_CODE
 from ..._core.sweep.kernels import compile_structural
 from ..ir.kernel_step import Kernel
@@ -102,7 +102,7 @@ def _is_output(operand: Any, out: View) -> bool:
 def _sweep(
     step: Kernel, wanted: Wanted, item: int
 ) -> tuple[_Memory, int, list[tuple[int, int, int]]]:
-    """The sweep's memory, where the references are in it, and (place, base, reference) of mirrors.
+    """The sweep's memory, where references are in it, (place, base, reference) of adjoint buffers.
 
     Operand k is row k, and the output the row after the last of them.
     """
@@ -118,17 +118,17 @@ def _sweep(
     memory.point(tables, cells)
     memory.point(frame + layout.FRAME_ADJOINTS, tables)
     references = memory.add(*[0] * (2 * len(operands)))
-    mirrors = []
+    adjoint_buffers = []
     for k, operand in enumerate(operands):
         at = references + k * layout.REFERENCE_BYTES
         last = k == len(step.operands)
         has = isinstance(operand, View) and wanted(operand) and not _is_output(operand, step.out)
         memory.refer(at, operand, k if has or last else -1, item)
         if has or last:
-            mirror = memory.add(*[0] * (MIRROR_HEADER // 8))
-            memory.point(cells + 8 * k, mirror)
-            mirrors.append((mirror, operand.base, at))
-    return memory, references, mirrors
+            adjoint_buffer = memory.add(*[0] * (ADJOINT_HEADER // 8))
+            memory.point(cells + 8 * k, adjoint_buffer)
+            adjoint_buffers.append((adjoint_buffer, operand.base, at))
+    return memory, references, adjoint_buffers
 
 
 def _plain(operand: Any, item: int) -> Any:
@@ -141,12 +141,12 @@ def _plain(operand: Any, item: int) -> Any:
 def _words(
     step: Kernel, wanted: Wanted, item: int, forward: int, reverse: int
 ) -> tuple[np.ndarray, int]:
-    """The data of a part, given the addresses of its kernels, and how many mirrors there are."""
-    memory, references, mirrors = _sweep(step, wanted, item)
-    counts = (len(memory.inside), len(memory.outside), len(mirrors))
+    """The data of a part, given the addresses of its kernels, and the number of adjoint buffers."""
+    memory, references, adjoint_buffers = _sweep(step, wanted, item)
+    counts = (len(memory.inside), len(memory.outside), len(adjoint_buffers))
     head = (forward, reverse, len(step.operands), references, 8 * len(memory.words))
-    data = words(head, counts, memory.words, memory.inside, memory.outside, mirrors)
-    return data, len(mirrors)
+    data = words(head, counts, memory.words, memory.inside, memory.outside, adjoint_buffers)
+    return data, len(adjoint_buffers)
 
 
 def forward_words(step: Kernel, kernel: int, item: int) -> np.ndarray:
@@ -157,9 +157,9 @@ def forward_words(step: Kernel, kernel: int, item: int) -> np.ndarray:
 def part_of_kernel(step: Kernel, wanted: Wanted, item: int = ITEM) -> Part:
     step = Kernel(step.code, [_plain(operand, item) for operand in step.operands], step.out)
     forward, reverse = kernels_of(step.code, item)
-    data, mirrors = _words(step, wanted, item, forward, reverse)
+    data, adjoint_buffers = _words(step, wanted, item, forward, reverse)
     code = compiled()
-    has_reverse = reverse != 0 and mirrors > 1
+    has_reverse = reverse != 0 and adjoint_buffers > 1
     return Part(
         code["kernel_forward"],
         code["kernel_reverse"] if has_reverse else 0,

@@ -26,7 +26,7 @@ from ..._core.codegen.layout import (
     FRAME_WANTED_MASK,
     REVERSE,
 )
-from ..._core.codegen.sweep_frame import MIRROR_HEADER
+from ..._core.codegen.sweep_frame import ADJOINT_HEADER
 from .run_layout import (
     FINISHED,
     REFUSED,
@@ -50,7 +50,7 @@ from .run_layout import (
     K_BYTES,
     K_INSIDE,
     K_OUTSIDE,
-    K_MIRRORS,
+    K_ADJOINT_BUFFERS,
     K_COPY,
 ) = range(0, 72, 8)
 PAIR, TRIPLE = 16, 24
@@ -95,9 +95,11 @@ def kernel_reverse(run, data):
     frame, at = lay_out(run, data)
     values = i64s(load_i64(run, RUN_VALUE_BASES))
     adjoints = i64s(load_i64(run, RUN_ADJOINT_BASES))
-    for _ in range(load_i64(data, K_MIRRORS)):
-        mirror, base = frame + load_i64(at, 0), load_i64(at, 8)
-        store_i64(mirror, 8, mirror + MIRROR_HEADER + values[base] - adjoints[base])
+    for _ in range(load_i64(data, K_ADJOINT_BUFFERS)):
+        adjoint_buffer, base = frame + load_i64(at, 0), load_i64(at, 8)
+        store_i64(
+            adjoint_buffer, 8, adjoint_buffer + ADJOINT_HEADER + values[base] - adjoints[base]
+        )
         if adjoints[base] == 0:
             store_i32(frame + load_i64(at, 16), 8, -1)
         at += TRIPLE

@@ -53,15 +53,15 @@ def beside(dtype: np.dtype, operand):
     return dtype.type(operand) if type(operand) is np.float64 else operand
 
 
-def evaluate(declaration, slopes, values) -> list:
+def evaluate(declaration, partials, values) -> list:
     """Partial derivatives of an operation, with the values of its names in a mapping.
 
     The mapping gets the values of the steps that the partial derivatives read.
     """
     with np.errstate(all="ignore"):
-        for name, text in declaration.needed(*slopes):
+        for name, text in declaration.needed(*partials):
             values[name] = eval(_compiled(text), _NAMES, values)  # the text is the table's
-        return [eval(_compiled(slope), _NAMES, values) for slope in slopes]
+        return [eval(_compiled(partial), _NAMES, values) for partial in partials]
 
 
 def tensor_at(number: int, array=None, value: float = 0.0):
@@ -91,7 +91,7 @@ def placed(memory: np.ndarray, base: np.ndarray, view: np.ndarray, *lead: int) -
     return np.ndarray(shape, memory.dtype, covering(memory), offset, strides)
 
 
-class Walk:
+class Traversal:
     """Rows, by number, with the arrays and operands that they have."""
 
     def __init__(self, stops):

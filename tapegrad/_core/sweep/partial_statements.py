@@ -113,9 +113,9 @@ _CONDITIONS = {
 }
 
 
-def case(which: int, slope: str) -> str:
-    """The branch of `slope_of` for one operand of one operation."""
+def case(which: int, partial: str) -> str:
+    """The branch of `partial_of` for one operand of one operation."""
     writer = _Writer()
-    row, value = writer.visit(ast.parse(slope, mode="eval").body)
+    row, value = writer.visit(ast.parse(partial, mode="eval").body)
     body = "".join(line + "\n" for line in writer.lines)
     return f"    if which == {which}:\n{body}        return {row}, {value}\n"

@@ -1,4 +1,4 @@
-"""Infinite and overflowing slopes in programs, native and interpreted, as in eager code."""
+"""Infinite and overflowing partial derivatives, in programs as in eager code."""
 
 import numpy as np
 import pytest
