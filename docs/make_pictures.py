@@ -178,7 +178,7 @@ def draw_write():
     label(axes, 52, 7.6, "undone", ha="center")
     label(axes, 11.5, 15.5, "row", ha="right")
     box(axes, 29.5, 14, 21, f"write y[:1], kept {short(kept)}", PALE)
-    label(axes, 11.5, 21.5, "adjoint buffer of y", ha="right")
+    label(axes, 11.5, 21.5, "adjoint of y", ha="right")
     cells(axes, 34, 20, ("g", "1"), (RED, RED))
     cells(axes, 58, 20, (0.0, "1"), ("white", RED))
     arrow(axes, (47, 21.5), (57, 21.5), "#a02020")
