@@ -56,7 +56,7 @@ def floating(name: str, x):
 
 
 def result(x, value):
-    return wrap(value) if is_tensor(unlisted(x)) else value[()]
+    return wrap(value[()]) if is_tensor(unlisted(x)) else value[()]
 
 
 def shifted_by_top(name, value, axes):

@@ -303,10 +303,11 @@ def _spread(name, x, dtype, *, axis, ddof, keepdims, where, mean_given):
 
 def root(total, power=0.5):
     """total ** power for a positive power, with derivative 0 where the total is 0."""
+    raised = lambda x: apply("sqrt", x) if power == 0.5 else apply("power", x, power)  # noqa: E731
+    if not differentiates(total):
+        return raised(total)
     zero = steered(operator.eq, total, 0)
-    apart = apply("where", zero, 1.0, total)
-    found = apply("sqrt", apart) if power == 0.5 else apply("power", apart, power)
-    return apply("where", zero, 0.0, found)
+    return apply("where", zero, 0.0, raised(apply("where", zero, 1.0, total)))
 
 
 _SPREAD = """

@@ -214,7 +214,7 @@ def wrap(value):
     array = np.asarray(value)
     if array.dtype.kind == "c":
         return wrap_complex[0](array)
-    if isinstance(value, np.generic) and value.dtype != np.float64:
+    if not isinstance(value, np.ndarray):
         array.flags.writeable = False
     return rt.wrap(array)
 
