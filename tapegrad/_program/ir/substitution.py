@@ -34,6 +34,8 @@ def merged(code: Code, stands: np.ndarray, together: bool = False) -> Code:
         torn = [view for view in dict.fromkeys(seen) if view.size > 1 and moves.of(view) is None]
         if not torn:
             break
+        # a view of slots of several steps, between which a gap would be, has no slot that goes
+        together = together or not any(stands[slice(*view.extent)].any() for view in torn)
         for view in torn:
             stands[slice(*view.extent)] = 0
     return Code(
