@@ -133,6 +133,20 @@ def of_argument(x):
     return np.sum(held * x[1:])
 
 
+def of_result(x):
+    y = x * 1.0
+    held = y.detach()
+    y *= x
+    return held[1]
+
+
+def of_choice(x):
+    y = x * 1.0
+    held = y.detach()
+    y -= 2.0
+    return np.sum(x) if held[0] > -1.0 else np.sum(x * x)
+
+
 def of_new_array(x):
     y = tg.zeros(3)
     held = y.detach()
@@ -140,7 +154,10 @@ def of_new_array(x):
     return np.sum(held * x)
 
 
-@pytest.mark.parametrize("function", [of_cell, of_sum, of_view, of_argument, of_new_array])
+@pytest.mark.parametrize(
+    "function",
+    [of_cell, of_sum, of_view, of_argument, of_result, of_choice, of_new_array],
+)
 def test_what_is_written_after_detach_is_seen(function):
     """The detached tensor shares the memory; a program, where it has its own, would be wrong."""
     c = tg.compile(function)
@@ -157,6 +174,21 @@ def test_what_is_written_after_detach_is_seen(function):
 def test_what_is_written_after_detach_is_seen_in_batches(function):
     found = tg.vmap(tg.grad(function))(np.stack(AT))
     np.testing.assert_array_equal(found, [tg.grad(function)(x.copy()) for x in AT])
+
+
+def test_what_is_detached_may_be_read_before_the_write():
+    def f(x):
+        y = x * 1.0
+        total = np.sum(y.detach() * x)
+        y[0] = 5.0
+        return total + np.sum(y * x)
+
+    c = tg.compile(f)
+    for x in AT:
+        found, wanted = c.value_and_grad(x), tg.value_and_grad(f)(x)
+        assert found[0] == wanted[0]
+        np.testing.assert_array_equal(found[1], wanted[1])
+    assert "runs eagerly" not in repr(c)
 
 
 def test_arrays_in_graphs_are_refused():

@@ -56,7 +56,8 @@ class Element:
             except Exception as error:
                 name = type(error).__name__
                 raise Unbatched(f"recorded it raises {name}: {error}") from error
-            if self.trace.shared_is_written():
+            results = [one for _, one in tree_leaves(self.out) if is_recorded(one)]
+            if self.trace.sees_old_values(results):
                 self.trace.refuse(SHARED)
             if self.trace.refusal is not None:
                 raise Unbatched(self.trace.refusal)

@@ -153,11 +153,23 @@ class Reader:
             self._looked = (place << layout.ROWS_BITS) + first
         return self._writes.get(buffer, [])
 
-    def written_since(self, number: int) -> list[int]:
-        """The buffers that rows newer than a row write in place."""
+    def written_since(self, number: int) -> dict[int, int]:
+        """The buffers that rows newer than a row write in place, and the first of these rows."""
         self.writes(number)
-        time = self.time(number)
-        return [buffer for buffer, rows in self._writes.items() if self.time(rows[-1]) > time]
+        time, found = self.time(number), {}
+        for buffer, rows in self._writes.items():
+            newer = [row for row in rows if self.time(row) > time]
+            found.update({buffer: newer[0]} if newer else {})
+        return found
+
+    def read_since(self, number: int) -> set[int]:
+        """The rows that rows newer than a row read."""
+        first, found = (number & (layout.ROWS - 1)) + 1, set()
+        for slot in self._sequence[self.place[number >> layout.ROWS_BITS] :]:
+            for place in range(first, len(self.filled(slot))):
+                found.update(self.operands((slot << layout.ROWS_BITS) + place))
+            first = 0
+        return found
 
     def base(self, number: int) -> np.ndarray | None:
         """The array of a row, None where its value is a scalar, such as that of a sum."""

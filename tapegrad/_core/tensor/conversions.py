@@ -36,15 +36,17 @@ def detach(self):
     item : The value of one element.
     """
     trace = rt.trace()
-    if trace is not None and type(self) is rt.Array:
-        trace.share(self._array)
     if trace is not None and is_recorded(self):
         made = steering_tensor(np.array, self)
+        if type(self) is rt.Array:
+            trace.share(self._array, made._id)
         trace.detached.add(made._id)
         made._array.flags.writeable = False  # so that compiled code leaves writes to Python
         return made
     if type(self) is not rt.Array:
         return wrap(self._value)
+    if trace is not None:
+        trace.share(self._array, None)
     made = rt.wrap(self._array)
     if is_recorded(self):
         made._meta = Storage(self._array, Told(Origin(self)))

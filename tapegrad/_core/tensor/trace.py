@@ -25,7 +25,7 @@ NAMED: dict[str, Callable] = {}
 #: Functions that give what one of ours does for all elements of a batch, by that one: an argument
 #: has them along a first axis where the keyword `mapped`, a tuple, is True.
 OF_EACH: dict[Callable, Callable] = {}
-#: The reason not to trace where `shared_is_written`.
+#: The reason not to trace what `sees_old_values`.
 SHARED = "an array is written after detach(), whose result shares its memory; detach a copy() of it"
 #: Arrays of more elements are not guarded when Python has seen them.
 MOST_GUARDS = 64
@@ -113,8 +113,9 @@ class Trace:
         self.required: list = []  # calls that a program makes in any case, since they may raise
         self.steering: set[int] = set()  # rows of values without derivative
         self.detached: set[int] = set()  # rows of them that share memory if nothing is traced
-        #: Memory that detached tensors share if nothing is traced, and a row of that time.
-        self.shared: list[tuple[np.ndarray, int]] = []
+        #: Memory that detached tensors share if nothing is traced, their rows, which are None where
+        #: they share it here, too, and a row of that time.
+        self.shared: list[tuple[np.ndarray, int | None, int]] = []
         #: Calls of operations that have adjoints of the user's, by row.
         self.custom: dict[int, CustomCall] = {}
         #: Buffers, by row, and their contents before a recorded write made them rows.
@@ -133,20 +134,24 @@ class Trace:
         self.custom[row._id] = call
         self.required.append(row)
 
-    def share(self, array: np.ndarray) -> None:
-        """Note that memory would be shared by a detached tensor."""
-        self.shared.append((array, self.now()))
+    def share(self, array: np.ndarray, row: int | None) -> None:
+        """Note that memory would be shared by a detached tensor, which has a row of its own."""
+        self.shared.append((array, row, self.now() if row is None else row))
 
-    def shared_is_written(self) -> bool:
-        """Whether such memory has been written since: the detached tensor would have changed."""
+    def sees_old_values(self, results: list) -> bool:
+        """Whether a detached tensor is read after the memory was written that it would share."""
         if not self.shared:
             return False
         reader = Reader()
-        return any(
-            (base := reader.base(buffer)) is not None and np.may_share_memory(array, base)
-            for array, row in self.shared
-            for buffer in reader.written_since(row)
-        )
+        known = {guard.tensor._id for guard in self.guards} | {one._id for one in results}
+        for array, row, since in self.shared:
+            for buffer, write in reader.written_since(since).items():
+                base = reader.base(buffer)
+                if base is None or not np.may_share_memory(array, base):
+                    continue
+                if row is None or row in known or row in reader.read_since(write):
+                    return True
+        return False
 
     def by_rule(self, rule: Callable, *arguments, **static):
         """The result of a rule: a program computes only the parts of it that are read."""

@@ -195,7 +195,8 @@ class Traced:
         """Check that the result follows from the arguments alone, and is what it is eagerly."""
         if reads_others(self.out, [tensor for tensor, _ in self.inputs]):
             raise NotRecorded(self.trace.refusal or READS_OTHERS)
-        if self.trace.shared_is_written():
+        results = [one for _, one in tree_leaves(self.out) if is_recorded(one)]
+        if self.trace.sees_old_values(results):
             raise NotRecorded(self.trace.refusal or SHARED)
 
     @property
