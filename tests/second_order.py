@@ -7,7 +7,7 @@ import numpy as np
 import tapegrad as tg
 from tapegrad._core.ops.table import TABLE, Pointwise
 from tapegrad._core.tensor.pytree import tree_leaves
-from tapegrad._transforms import gradients
+from tapegrad._transforms import derivative_products
 
 #: Element-wise operations of the table.
 OPS = [op for op in TABLE.values() if isinstance(op, Pointwise) and "complex_" not in op.name]
@@ -34,18 +34,18 @@ def gradient_of_gradient(f, x, v):
 def counted():
     """Counts products that the sweep of second order gave, and those that it left."""
     counts = {"given": 0, "left": 0}
-    before = gradients.product_with_hessian
+    before = derivative_products.product_with_hessian
 
     def counting(*arguments):
         found = before(*arguments)
         counts["left" if found is None else "given"] += 1
         return found
 
-    gradients.product_with_hessian = counting
+    derivative_products.product_with_hessian = counting
     try:
         yield counts
     finally:
-        gradients.product_with_hessian = before
+        derivative_products.product_with_hessian = before
 
 
 def check(f, x, v, tolerance=None, given=True, noise=1e-12):

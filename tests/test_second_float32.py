@@ -42,7 +42,7 @@ def agree(f, x, readings=READINGS):
 
 
 def differentiable(op):
-    return [k for k, s in enumerate(getattr(op, "slopes", ["1.0"])) if s != "0.0"]
+    return [k for k, s in enumerate(getattr(op, "partials", ["1.0"])) if s != "0.0"]
 
 
 #: Parts of complex functions have no public names.
