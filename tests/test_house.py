@@ -35,8 +35,9 @@ SAME = {
 #: The folders in which Numba and llvmlite may be imported.
 COMPILING = {"_core/codegen", "_core/recorder", "_core/sweep", "_program/replay", "_flow/reading"}
 LINES, FUNCTION_LINES, ARGUMENTS = 400, 40, 7
-#: Functions with more positional arguments: those of NumPy, SciPy and PyTorch.
+#: Functions with more positional arguments: those of LAPACK, NumPy, SciPy and PyTorch.
 WIDE = {
+    *("_core/codegen/complex_lapack.py gesdd", "_core/codegen/complex_lapack.py syevd"),
     *("_core/operations/complex_operations.py prod", "_core/operations/ufunc_methods.py reduce"),
     *("autograd/_engine.py grad", "nn/_convolution.py __init__"),
     *("nn/functional/_layer_functions.py batch_norm", "nn/functional/_windows.py __init__"),

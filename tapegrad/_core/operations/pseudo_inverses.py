@@ -41,6 +41,22 @@ def reflect_lower(matrix, n):
         a[j * n + j] = 0.5 * (a[j * n + j] + lapack.conjugate(a[j * n + j]))
 
 
+@helper
+def write_inverse(to, n, u, s, v, cutoff):
+    """Write v s⁻¹ uᴴ of n rows in C order, without singular values up to the cutoff."""
+    m, few = u.rows, v.rows
+    memset(to, 0, m * n * ITEM)
+    for j in range(n):
+        line = floats(to + j * m * ITEM)
+        for c in range(few):
+            size, column = load_f64(s, c * 8), floats(u.data + c * m * ITEM)
+            if size > cutoff:
+                at = (j * few + c) * ITEM
+                part = lapack.conjugate(load_float(v.data, at)) * (1.0 / size)
+                for i in range(m):
+                    line[i] += part * lapack.conjugate(column[i])
+
+
 def pinv_forward(frame, id, refs, task):
     """References: `hermitian`, the matrices, the least singular values, the output."""
     hermitian = load_i64(load_i64(load_i64(refs, 0), ARRAY_DATA), 0) != 0
@@ -72,16 +88,7 @@ def pinv_forward(frame, id, refs, task):
             lapack.refuse(frame, 1)
             break
         cutoff = load_f64(lapack.batch_item(least, 0, out, 2, k), 0) * load_f64(s, 0)
-        memset(to, 0, m * n * ITEM)
-        for j in range(n):
-            line = floats(to + j * m * ITEM)
-            for c in range(few):
-                size, column = load_f64(s, c * 8), floats(u.data + c * m * ITEM)
-                if size > cutoff:
-                    at = (j * few + c) * ITEM
-                    part = lapack.conjugate(load_float(v.data, at)) * (1.0 / size)
-                    for i in range(m):
-                        line[i] += part * lapack.conjugate(column[i])
+        write_inverse(to, n, u, s, v, cutoff)
     free(work)
     free(matrix)
 
@@ -146,7 +153,7 @@ def pinv_jvp(np, t, out, a, _rcond, hermitian=False):
     shape=_turned_shape,
     value_kernel=pinv_forward,
     complex_kernel=pinv_forward,
-    helpers=(wanted_words, solve_singular, reflect_lower),
+    helpers=(wanted_words, solve_singular, reflect_lower, write_inverse),
     refusal=_not_converged,
     example="np.linalg.pinv(np.diag(x * x + 1.0) + x[:, None])",
     examples=(
