@@ -162,14 +162,16 @@ class Reader:
             found.update({buffer: newer[0]} if newer else {})
         return found
 
-    def read_since(self, number: int) -> set[int]:
-        """The rows that rows newer than a row read."""
-        first, found = (number & (layout.ROWS - 1)) + 1, set()
-        for slot in self._sequence[self.place[number >> layout.ROWS_BITS] :]:
-            for place in range(first, len(self.filled(slot))):
-                found.update(self.operands((slot << layout.ROWS_BITS) + place))
-            first = 0
-        return found
+    def last_reads(self, rows: set[int]) -> dict[int, int]:
+        """The time at which each of some rows is read last, of those that are read."""
+        found, first = {}, min(rows, key=self.time)
+        start = (first & (layout.ROWS - 1)) + 1
+        for slot in self._sequence[self.place[first >> layout.ROWS_BITS] :]:
+            for place in range(start, len(self.filled(slot))):
+                number = (slot << layout.ROWS_BITS) + place
+                found.update(dict.fromkeys(rows.intersection(self.operands(number)), number))
+            start = 0
+        return {row: self.time(number) for row, number in found.items()}
 
     def base(self, number: int) -> np.ndarray | None:
         """The array of a row, None where its value is a scalar, such as that of a sum."""

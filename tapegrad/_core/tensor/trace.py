@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -26,7 +27,10 @@ NAMED: dict[str, Callable] = {}
 #: has them along a first axis where the keyword `mapped`, a tuple, is True.
 OF_EACH: dict[Callable, Callable] = {}
 #: The reason not to trace what `sees_old_values`.
-SHARED = "an array is written after detach(), whose result shares its memory; detach a copy() of it"
+SHARED = (
+    "an array is written after detach(), whose result shares its memory and is read later; detach "
+    "a copy() of it"
+)
 #: Arrays of more elements are not guarded when Python has seen them.
 MOST_GUARDS = 64
 
@@ -143,13 +147,15 @@ class Trace:
         if not self.shared:
             return False
         reader = Reader()
-        known = {guard.tensor._id for guard in self.guards} | {one._id for one in results}
+        rows = {row for _, row, _ in self.shared if row is not None}
+        last: dict[int | None, float] = dict(reader.last_reads(rows).items() if rows else ())
+        # values that Python has learned, results, and memory that is shared are read at any time
+        always = [guard.tensor._id for guard in self.guards] + [one._id for one in results]
+        last.update(dict.fromkeys([None, *always], math.inf))
         for array, row, since in self.shared:
-            for buffer, write in reader.written_since(since).items():
-                base = reader.base(buffer)
-                if base is None or not np.may_share_memory(array, base):
-                    continue
-                if row is None or row in known or row in reader.read_since(write):
+            for buffer, write in reader.written_since(since).items() if row in last else ():
+                base = reader.base(buffer) if reader.time(write) < last[row] else None
+                if base is not None and np.may_share_memory(array, base):
                     return True
         return False
 
