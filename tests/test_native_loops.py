@@ -100,17 +100,18 @@ def test_loops(f, n):
     check_tiers(f, [(rng.uniform(-1.0, 1.0, n),) for _ in range(4)], exact=True, recorded=1)
 
 
+def with_functions(x):
+    a, total = x[0], 0.0
+    for value in x:
+        a = np.sin(a + value) + np.exp(-a * a) * np.tanh(value)
+        total = total + np.log(2.0 + a) * value**3
+    return total
+
+
 @pytest.mark.parametrize("n", [3, 40])
 def test_loops_with_functions(n):
     """They may be off by units in the last place."""
-
-    def f(x):
-        a, total = x[0], 0.0
-        for value in x:
-            a = np.sin(a + value) + np.exp(-a * a) * np.tanh(value)
-            total = total + np.log(2.0 + a) * value**3
-        return total
-
+    f = with_functions
     check_tiers(f, [(np.random.default_rng(k).uniform(0.5, 1.5, n),) for k in range(4)], recorded=1)
 
 
@@ -143,3 +144,62 @@ def test_guards_in_loops():
         same(c.value_and_grad(*args), tg.value_and_grad(f)(*args))
         c.wait()
         assert is_native(c) and programs(c) == k + 1
+
+
+# --- float32 --------------------------------------------------------------------------------------
+
+
+def of_float64_alone(x):
+    """Functions that are computed in float64, and rounded before anything else is."""
+    a, total = x[0], x[0] * 0.0
+    for value in x:
+        a = 0.5 * a + 0.1 * tg.gammaln(2.0 + value * value)
+        total = total + tg.digamma(1.5 + a * a) * value + tg.gamma(1.5 + 0.1 * value)
+    return total * a
+
+
+def integrated(x):
+    """A loop that carries three numbers: its Jacobians are computed in lanes."""
+    a, b, c = x[0], x[1], x[2]
+    for k in range(3, len(x)):
+        a, b, c = a - 0.05 * (b + c), b + 0.05 * (a + 0.2 * b), c + 0.05 * (x[k] + c * (a - 5.7))
+    return a * b + c
+
+
+@pytest.mark.parametrize("f", [*LOOPS, with_functions, of_float64_alone, integrated])
+@pytest.mark.parametrize("n", [6, 120])
+@pytest.mark.parametrize("memory", ["all", "sqrt"])
+def test_loops_of_float32(f, n, memory):
+    """They differ from interpreted ones by roundings of float32, and results are of float32."""
+    rng = np.random.default_rng(n)
+    interpreted, native = (tg.compile(f, native=tier, memory=memory) for tier in (False, True))
+    for _ in range(4):
+        x = rng.uniform(0.1, 1.0, n).astype(np.float32)
+        wanted = tg.value_and_grad(f)(x.astype(float))
+        for c in (interpreted, native):
+            c.value_and_grad(x)
+            c.wait()
+            found = c.value_and_grad(x)
+            assert found[1].dtype == np.float32
+            for a, b in zip(found, wanted, strict=True):
+                least = 1e-5 * np.abs(b).max() + np.finfo(np.float32).tiny
+                np.testing.assert_allclose(a, b, rtol=2e-5, atol=least)
+    assert is_native(native) and not is_native(interpreted)
+    assert n < 120 or "native: loop of" in native.explain()
+
+
+def test_guards_in_loops_of_float32():
+    """A number that is compared is one of float32: 0.1 in float32 is larger than 0.1."""
+
+    def f(x):
+        total = x[0] * 0.0
+        for k in range(len(x)):
+            total = total + (x[k] * x[k] if x[k] > 0.1 else 3.0 * x[k])
+        return total
+
+    c = by_ways(tg.compile(f, native=True))
+    for first in (0.1, 0.05, 0.3, 0.1):
+        x = np.full(60, first, np.float32)
+        for _ in range(2):
+            same(c.value_and_grad(x), tg.value_and_grad(f)(x), rtol=1e-5)
+            c.wait()

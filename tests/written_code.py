@@ -31,10 +31,10 @@ class _Functions:
 NAMES = {
     **vars(run_layout),
     "np": _Functions(),
-    "f64s": _ROOM.from_address,
+    "floats": _ROOM.from_address,
     "helper": lambda function: function,
     **dict.fromkeys(("apart", "inside", "unaliased"), lambda: None),
-    "load_f64": _loads(ctypes.c_double),
+    "load_float": _loads(ctypes.c_double),
     "load_i32": _loads(ctypes.c_int32),
     "load_i64": _loads(ctypes.c_int64),
     "load_u8": _loads(ctypes.c_uint8),
@@ -55,7 +55,7 @@ class WrittenCode:
     def __init__(self):
         self.functions = {}
 
-    def compile(self, text, exports):
+    def compile(self, text, exports, single):
         names, addresses = dict(NAMES), {}
         exec(text[text.index("INF, NAN =") :], names)
         for name in exports:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..ir.scalars_step import Scalars
-from ..ir.steps import DOUBLE, Code, Step, View, contiguous
+from ..ir.steps import Code, Step, View, contiguous
 from ..ir.uses import Wanted, constants_of, mark_outputs, mark_reads
 from ..native import fused_elementwise as _registered  # noqa: F401
 from ..native import scalar_code
@@ -48,8 +48,7 @@ class Parts:
         last = code.steps[self.pivot] if self.pivot >= 0 else None
         apart = [step for step in code.whole_steps if step is not last]
         whole = iter(parts_of(apart, self._part, self.wanted, self.item))
-        in_doubles = code.dtype == DOUBLE  # numbers in float32 are interpreted
-        self._pieces = self._planned() if native and in_doubles else {}
+        self._pieces = self._planned() if native else {}
         numbers = code.of(Scalars)
         self.of = [
             self._of_numbers(k, numbers[k])

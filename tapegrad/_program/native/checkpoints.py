@@ -27,8 +27,6 @@ from .loop_operands import CARRIED, FIXED, LOCAL, Chain, Operand, Operands, Regi
 IN_CACHE = 1 << 16
 #: Loops of fewer iterations are not cut into blocks.
 LONG = 64
-#: Slots of a cache line.
-_LINE = CACHE_LINE // 8
 #: Functions that are computed in a few instructions.
 QUICK = {"sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc", "maximum", "minimum"}
 
@@ -51,6 +49,7 @@ class Kept:
     def __init__(self, operands: Operands, wanted, new_slots: Callable[[int], int], cut: bool):
         self.operands, self.region = operands, operands.region
         self.wanted = wanted
+        self._line = CACHE_LINE // operands.item  # slots of a cache line
         self._wanted: dict[int, bool] = {}  # by operation
         self.blocks: dict[Loop, Blocks] = {}  # of loops with checkpoints at intervals
         #: By loop whose entries are contiguous over iterations: the slots of one entry.
@@ -68,12 +67,20 @@ class Kept:
 
     def allot(self, new_slots: Callable[[int], int], columns: Collection[Loop]) -> None:
         """Give the entries of all loops their slots, those of `columns` side by side."""
-        self.columns = {loop: _apart(loop.count) for loop in columns}
+        self.columns = {loop: self._apart(loop.count) for loop in columns}
         for loop, kept in self.entries.items():
             if kept:
                 total = self.total(loop, len(kept))
-                place = in_lines(new_slots, total) if loop in columns else new_slots(total)
+                place = self.in_lines(new_slots, total) if loop in columns else new_slots(total)
                 self.slots[loop] = place
+
+    def _apart(self, count: int) -> int:
+        """Slots of `count` iterations: an odd number of cache lines, so that columns spread."""
+        return self._line * (-(-count // self._line) | 1)
+
+    def in_lines(self, new_slots: Callable[[int], int], count: int) -> int:
+        """The given number of new slots, which begin with a cache line."""
+        return -(-new_slots(count + self._line - 1) // self._line) * self._line
 
     def registers(self, loop: Loop) -> list[Register]:
         """The carried values of a loop that reverse needs."""
@@ -198,16 +205,6 @@ class Kept:
         """Whether an operation calls a function that is more than a few instructions."""
         op = self.op(k)
         return not functions_of(op.value, *[text for _, text in op.needed(op.value)]) <= QUICK
-
-
-def _apart(count: int) -> int:
-    """Slots of `count` iterations: an odd number of cache lines, to spread columns over sets."""
-    return _LINE * (-(-count // _LINE) | 1)
-
-
-def in_lines(new_slots: Callable[[int], int], count: int) -> int:
-    """The given number of new slots, which begin with a cache line."""
-    return -(-new_slots(count + _LINE - 1) // _LINE) * _LINE
 
 
 def functions_of(*texts: str) -> set[str]:

@@ -78,13 +78,18 @@ class Reverse(Writer):
         parts: dict[str, list[str]] = {}
         for operand, partial in partials:
             if target := self.target(operand):
-                parts.setdefault(target, []).append(substituted(partial, names))
+                parts.setdefault(target, []).append(self.factor(partial, names))
         for name, several in parts.items():
             if k in self.finite:
                 self.add_product(name, f"g{k}", " + ".join(several))
             else:
                 part = " + ".join(product(f"g{k}", partial) for partial in several)
                 self.add(name, part if len(several) == 1 else f"({part})")
+
+    def factor(self, partial: str, names: dict[str, str]) -> str:
+        """A partial derivative in the names of the text."""
+        text = substituted(partial, names)
+        return text if is_number(text) else self.rounded(text)
 
     def target(self, operand: Operand) -> str | None:
         """The target of an operation's contribution to an operand."""

@@ -36,7 +36,7 @@ class Claims:
         table = operands.data.array()
         self._names = {
             "V": _Slots(),
-            "T": table,
+            "T": table.view(operands.initial.dtype),
             "INF": np.inf,
             "NAN": np.nan,
             "data": table.view(np.int32),

@@ -177,7 +177,7 @@ def spread(base: int, strides: list[int], counts: list[int]) -> np.ndarray:
 
 
 def number(value: float) -> str:
-    """Text of a float64."""
+    """Text of a float."""
     if math.isnan(value):
         return "NAN"
     if math.isinf(value):
@@ -191,6 +191,8 @@ class Operands:
     def __init__(self, region: Region, slots: Slots):
         self.region = region
         self.known, self.initial, self.wanted = slots
+        #: The bytes of a slot.
+        self.item = slots.initial.itemsize
         self.data = Data()
         self.of: dict[int, list[Operand]] = {}
         #: By loop: results that are used after an iteration, with the registers that carry them.
@@ -226,10 +228,10 @@ class Operands:
         )
 
     def _number(self, values: np.ndarray, chain: Chain) -> Operand:
-        table, index = self._table(values.view(np.int64), chain)
+        table, index = self._table(values.view(f"i{self.item}"), chain)
         if table.size == 1:
-            return Operand(NUMBER, number(float(table.view(np.float64).flat[0])))
-        base = self.data.add(table) // 8
+            return Operand(NUMBER, number(float(table.view(values.dtype).flat[0])))
+        base = self.data.add(table) // self.item
         return Operand(NUMBER, f"T[{self.region.index(base, index, chain)}]")
 
     def _table(self, values: np.ndarray, chain: Chain) -> tuple[np.ndarray, list[int]]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..._core.codegen.elements import SINGLE
 from ..ir.steps import GUARD
 from .checkpoints import Kept
 from .finite_partials import Finite
@@ -21,8 +22,8 @@ from .loop_operands import FIXED, Chain, Operand, Operands, in_order
 HEAD = """
 from tapegrad._core.codegen import vector_math as np
 from tapegrad._core.codegen.intrinsics import (
-    apart, f64s, helper, inside, load_f64, load_i32, load_i64, load_u8, multiply_add, store_f64,
-    store_i64, sum_of, unaliased,
+    apart, helper, inside, load_i32, load_i64, load_u8, multiply_add, single, store_f64, store_i64,
+    sum_of, unaliased,
 )
 from tapegrad._core.codegen.vector_math import select
 from tapegrad._program.replay.run_layout import *
@@ -31,8 +32,8 @@ INF, NAN = float("inf"), float("nan")
 """
 _START = """
 def {name}(run, data):
-    V, A = f64s(load_i64(run, RUN_VALUES)), f64s(load_i64(run, RUN_ADJOINTS))
-    T = f64s(data)
+    V, A = floats(load_i64(run, RUN_VALUES)), floats(load_i64(run, RUN_ADJOINTS))
+    T = floats(data)
 """
 
 
@@ -86,7 +87,11 @@ class Writer:
         op, names = self.kept.op(k), self.names(k)
         for name, text in op.needed(op.value):
             self.line(f"{names[name]} = {substituted(text, names)}")
-        self.line(f"v{k} = {substituted(op.value, names)}")
+        self.line(f"v{k} = {self.rounded(substituted(op.value, names))}")
+
+    def rounded(self, text: str) -> str:
+        """A number as a slot would hold it: functions of float64 alone are rounded to float32."""
+        return f"single({text})" if self.operands.item == SINGLE else text
 
     def entries(self, loop: Loop) -> list[tuple[str, str]]:
         """Name and place of each value that is saved of an iteration.

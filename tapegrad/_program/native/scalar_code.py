@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from ..._core.codegen import elements
+from ..._core.codegen.elements import SINGLE
 from ..._core.codegen.factory import compile_plain
 from ..ir.scalars_step import Scalars
 from ..replay.parts import SIGNATURE, Part
@@ -34,7 +36,7 @@ _PART = 50
 BUDGET = 8000
 _EITHER = """
 def reverse(run, data):
-    if load_f64(load_i64(run, RUN_VALUES), {flag}) == 0.0:
+    if load_float(load_i64(run, RUN_VALUES), {flag}) == 0.0:
         return plain(run, data)
     return careful(run, data)
 """
@@ -108,6 +110,7 @@ def native(
     """
     outside |= _read_by_interpreted(step, pieces)
     made: list[Callable[[], Part]] = []
+    item = slots.initial.itemsize
     for piece in pieces:  # all determine their reads from memory before code is made for any
         if piece.native:
             region = Region(step, piece.start, piece.stop, piece.loops, outside)
@@ -117,7 +120,7 @@ def native(
             made.append(functools.partial(_compiled, claims, kept, new_slots))
         else:
             outside[piece.start : piece.stop] = True
-            made.append(functools.partial(_interpreted, step, piece))
+            made.append(functools.partial(interpreted, step.cut(piece.start, piece.stop), item))
     return [make() for make in made]
 
 
@@ -166,10 +169,6 @@ def _grouped(pieces: Iterator[Piece]) -> list[Piece]:
     return groups
 
 
-def _interpreted(step: Scalars, piece: Piece) -> Part:
-    return interpreted(step.cut(piece.start, piece.stop))
-
-
 def _compiled(claims: Claims, kept: Kept, new_slots: Callable[[int], int]) -> Part:
     operands = claims.operands
     stores, finite = Stores(operands), Finite(kept)
@@ -177,14 +176,15 @@ def _compiled(claims: Claims, kept: Kept, new_slots: Callable[[int], int]) -> Pa
     lanes = Lanes(kept, stores, finite)
     kept.allot(new_slots, lanes.columns)
     flag = new_slots(1) if finite.carried or lanes.apart else 0
-    text = HEAD + in_lanes(lanes, flag, new_slots)
+    item = operands.item
+    text = elements.head(item) + HEAD + in_lanes(lanes, flag, new_slots)
     if flag:
         careful = Reverse(operands, kept, stores, set()).text("careful")
-        text += f"\n@helper{careful}{_EITHER.format(flag=8 * flag)}"
+        text += f"\n@helper{careful}{_EITHER.format(flag=item * flag)}"
     else:
         text += _PLAIN
     exports = ["forward", "reverse", *(["ahead"] if lanes.apart else [])]
-    address = compile_plain(text, dict.fromkeys(exports, SIGNATURE))
+    address = compile_plain(text, dict.fromkeys(exports, SIGNATURE), item == SINGLE)
     note = _summary(operands.region, lanes)
     return Part(data=operands.data.array(), tier="native", note=note, **address)
 

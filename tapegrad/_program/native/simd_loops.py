@@ -14,7 +14,7 @@ from .loop_adjoints import Reverse, is_number
 from .loop_finding import Loop
 from .loop_operands import LOCAL, Chain, Operand
 from .loop_values import Forward, Writer, substituted
-from .simd_planning import BLOCK, GROUP, Lanes
+from .simd_planning import BLOCK, Lanes
 
 #: Names of values, fixed slots, carried values and counters in the text.
 _NAMES = re.compile(r"\b[vpci]\d+\b")
@@ -42,8 +42,8 @@ _VALUES = """
 def {name}(run, data, ahead, flag):
     apart()
     memory = load_i64(run, RUN_VALUES)
-    V, A, T = f64s(memory), f64s(load_i64(run, RUN_ADJOINTS)), f64s(data)
-    S = f64s(memory + {block})
+    V, A, T = floats(memory), floats(load_i64(run, RUN_ADJOINTS)), floats(data)
+    S = floats(memory + {block})
 """
 _FORWARD = """
 def forward(run, data):
@@ -66,8 +66,8 @@ _CALL = """
 @helper
 def {name}(run, data):
     memory, adjoints = load_i64(run, RUN_VALUES), load_i64(run, RUN_ADJOINTS)
-    S = f64s(memory + {block})
-    return {name}_(f64s(memory), f64s(adjoints), f64s(data), S, memory, data)
+    S = floats(memory + {block})
+    return {name}_(floats(memory), floats(adjoints), floats(data), S, memory, data)
 """
 
 
@@ -118,7 +118,7 @@ class Independent(Writer):
         return _INDEPENDENT.format(number=self.number, outer=outer, lines=lines)
 
     def call(self) -> str:
-        kept = f"f64s(memory + {8 * self.kept.slots.get(self.loop, 0)})"
+        kept = f"floats(memory + {self.operands.item * self.kept.slots.get(self.loop, 0)})"
         block = f"h{self.number}", f"l{self.number}"
         words = ", ".join(["V", kept, "S", "T", "data", *block, *self.outer])
         return f"independent{self.number}({words})"
@@ -170,7 +170,7 @@ class Iteration(Reverse):
             names = self.names(k)
             for name, text in self.kept.op(k).needed(*partials):
                 self.line(f"{names[name]} = {substituted(text, names)}")
-            found += [substituted(partial, names) for partial in partials]
+            found += [self.factor(partial, names) for partial in partials]
         return found
 
     def sums(self) -> list[str]:
@@ -217,7 +217,7 @@ class Jacobian:
         return _JACOBIAN.format(number=self.number, outer=outer, lines=lines)
 
     def call(self, first: str, stop: str) -> str:
-        memory = f"f64s(memory + {8 * self.lanes.jacobians[self.loop]})"
+        memory = f"floats(memory + {self.lanes.operands.item * self.lanes.jacobians[self.loop]})"
         words = ", ".join(["V", memory, "T", "data", first, stop, *self.outer])
         return f"jacobian{self.number}({words})"
 
@@ -227,8 +227,8 @@ class ForwardInLanes(Forward):
 
     def __init__(self, lanes: Lanes, flag: int, functions: Functions):
         super().__init__(lanes.kept.operands, lanes.kept, lanes.stores, lanes.finite, flag)
-        self.functions = functions
-        self.start = _VALUES.format(name="{name}", block=8 * lanes.block)
+        self.functions, self.group = functions, lanes.group
+        self.start = _VALUES.format(name="{name}", block=lanes.kept.operands.item * lanes.block)
         self.computed = {k for loop in functions.independent for k in lanes.independent[loop]}
 
     def iterations(self, loop: Loop, chain: Chain) -> None:
@@ -246,18 +246,19 @@ class ForwardInLanes(Forward):
     def some(self, loop: Loop, chain: Chain, first: str, stop: str) -> None:
         """Some iterations; in groups, each with the Jacobians of the one before."""
         number, jacobian = self.region.numbers[loop], self.functions.jacobians.get(loop)
+        group = self.group
         if jacobian is None:
             with self.block(f"for i{number} in range({first}, {stop}):"):
                 self.iteration(loop, chain)
             return
-        groups = f"({stop} + {GROUP - 1}) // {GROUP} + ({stop} == {loop.count})"
-        with self.block(f"for b{number} in range({first} // {GROUP}, {groups}):"):
-            self.line(f"f{number} = b{number} * {GROUP}")
-            end = f"min(f{number} + {GROUP}, {stop})"
+        groups = f"({stop} + {group - 1}) // {group} + ({stop} == {loop.count})"
+        with self.block(f"for b{number} in range({first} // {group}, {groups}):"):
+            self.line(f"f{number} = b{number} * {group}")
+            end = f"min(f{number} + {group}, {stop})"
             with self.block(f"for i{number} in range(f{number}, {end}):"):
                 self.iteration(loop, chain)
             self.line("if ahead:")
-            before = f"max(f{number} - {GROUP}, 0)", f"min(f{number}, {loop.count})"
+            before = f"max(f{number} - {group}, 0)", f"min(f{number}, {loop.count})"
             self.line(f"    flag = flag + {jacobian.call(*before)}")
 
     def body(self, start: int, stop: int, loops: list[Loop], chain: Chain) -> None:
@@ -277,7 +278,9 @@ class ReverseInLanes(Reverse):
         self.lanes, self.jacobians = lanes, functions.jacobians
 
     def text(self, name: str) -> str:
-        return super().text(name) + _CALL.format(name=name, block=8 * self.lanes.block)
+        return super().text(name) + _CALL.format(
+            name=name, block=self.operands.item * self.lanes.block
+        )
 
     def iterations(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
         """In blocks, the last one first; those that only add up in any order."""
@@ -305,7 +308,7 @@ class ReverseInLanes(Reverse):
     def chain(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
         """The adjoints of carried values, from iteration to iteration."""
         number = self.region.numbers[loop]
-        self.line(f"J{number} = f64s(memory + {8 * self.lanes.jacobians[loop]})")
+        self.line(f"J{number} = floats(memory + {self.operands.item * self.lanes.jacobians[loop]})")
         with self.block(f"for j{number} in range(l{number} - f{number}):"):
             self.line(f"i{number} = l{number} - 1 - j{number}")
             self.link(loop, chain, arriving)

@@ -28,8 +28,8 @@ import collections
 from collections.abc import Callable
 
 from ..._core.codegen.vector_math import VECTOR, WIDEST
-from ..ir.steps import GUARD
-from .checkpoints import QUICK, Kept, functions_of, in_lines
+from ..ir.steps import DOUBLE, GUARD
+from .checkpoints import QUICK, Kept, functions_of
 from .finite_partials import Finite
 from .loop_finding import Loop
 from .loop_operands import LOCAL, Chain, Operand
@@ -37,8 +37,6 @@ from .loop_values import Stores
 
 #: Iterations of a block: their saved values stay in the first cache.
 BLOCK = 256
-#: Iterations whose Jacobians are computed at once, ahead: as many as vectors have lanes.
-GROUP = WIDEST
 #: The fewest iterations of a loop that is done in lanes.
 FEWEST = 32
 #: The fewest partial derivatives in the body of one with Jacobians, the most that it carries, and
@@ -61,6 +59,8 @@ class Lanes:
     def __init__(self, kept: Kept, stores: Stores, finite: Finite):
         self.kept, self.stores, self.finite = kept, stores, finite
         self.operands = kept.operands
+        #: Iterations whose Jacobians are computed at once, ahead: as many as vectors have lanes.
+        self.group = WIDEST * DOUBLE.itemsize // kept.operands.item
         loops = [loop for loop in kept.region.numbers if self._is_suited(loop)]
         self.independent = {loop: found for loop in loops if (found := self._independent(loop))}
         backwards = [loop for loop in loops if self._is_suited_backwards(loop)]
@@ -72,11 +72,11 @@ class Lanes:
     def allot(self, new_slots: Callable[[int], int], widths: dict[Loop, int]) -> None:
         """Give it slots; `widths` by loop: how many numbers a Jacobian has."""
         for loop, width in widths.items():
-            self.jacobians[loop] = in_lines(new_slots, self.kept.total(loop, width))
+            self.jacobians[loop] = self.kept.in_lines(new_slots, self.kept.total(loop, width))
         numbers = [len(self.carried(loop)) for loop in self.apart]
         numbers += [len(self.independent[loop]) for loop in self.independent]
         if numbers:
-            self.block = in_lines(new_slots, max(numbers) * BLOCK)
+            self.block = self.kept.in_lines(new_slots, max(numbers) * BLOCK)
 
     @property
     def columns(self) -> set[Loop]:
