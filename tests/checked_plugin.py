@@ -30,7 +30,8 @@ def _checked(usual):
     return optimised
 
 
-machine_code.optimised = _checked(machine_code.optimised)
+for name in ("optimised", "simplified"):
+    setattr(machine_code, name, _checked(getattr(machine_code, name)))
 _usual_magic = factory.magic
 factory.magic = lambda: _usual_magic() + "checked"
 cut_to_size()

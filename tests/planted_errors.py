@@ -12,7 +12,7 @@ import sys
 import pytest
 
 SCRIPT = r"""
-import inspect, re, sys
+import contextlib, inspect, re, sys, textwrap
 import numpy as np
 import checked_plugin
 import tapegrad as tg
@@ -23,22 +23,25 @@ from tapegrad._program.replay import move_kernels
 def plant(module, name, old, new):
     # in a helper, for all modules that know it
     usual = getattr(module, name)
-    text = inspect.getsource(usual.py_func)
+    f = usual.py_func
+    text = textwrap.dedent(inspect.getsource(f))
     assert old in text
-    exec(text.replace(old, new), module.__dict__)
+    scope = {**f.__globals__, **inspect.getclosurevars(f).nonlocals}
+    exec(text.replace(old, new), scope)
     for other in list(sys.modules.values()):
-        if getattr(other, name, None) is usual:
-            setattr(other, name, getattr(module, name))
+        for known in [key for key, value in vars(other).items() if value is usual]:
+            setattr(other, known, scope[f.__name__])
 
 
 def plant_text(word, old, new):
-    # in the texts that have a word
-    usual = factory._compile
+    # in the texts that have a word, whatever compiles them
+    for name in ("_compile", "lowered", "assembled"):
+        usual = getattr(factory, name)
 
-    def changed(source, exports, digest):
-        return usual(re.sub(old, new, source) if word in source else source, exports, digest)
+        def changed(source, *others, usual=usual):
+            return usual(re.sub(old, new, source) if word in source else source, *others)
 
-    factory._compile = changed
+        setattr(factory, name, changed)
 
 
 def found(name, run):
@@ -48,7 +51,7 @@ def found(name, run):
 
 
 X, LONG = np.linspace(0.1, 1.0, 5), np.linspace(0.1, 1.0, 300)
-BEFORE = "values = f64s(load_i64(run, RUN_VALUES)); values[-1] = values[-1] + 1.0"
+BEFORE = "values = floats(load_i64(run, RUN_VALUES)); values[-1] = values[-1] + 1.0"
 
 
 def backward():
@@ -72,6 +75,24 @@ def steps(x):
     return s
 
 
+def branched(x):
+    s = 0.0
+    for k in range(len(x)):
+        if x[k] > 0.5:
+            s = s + x[k] * x[k]
+        else:
+            s = s - x[k]
+    return s
+
+
+def by_graph():
+    f = tg.compile(branched, verify="never", native=True)
+    for most in (1.0, 0.4, 0.7):
+        with contextlib.suppress(RuntimeError):  # which says that native code is wrong
+            f.grad(most * X)
+            f.wait()
+
+
 def replayed(f, x, **settings):
     f = tg.compile(f, verify="never", **settings)
     f.grad(x)
@@ -81,23 +102,27 @@ def replayed(f, x, **settings):
 
 plant_text("def take(", r"seed\), size\)", "seed), size + 8)")
 plant(strided, "add_run64", "range(n)", "range(n + 1)")
-plant(move_kernels, "pick_forward", "to[k] = load_f64(of, at[k])", BEFORE)
+plant(move_kernels, "pick_forward", "to[k] = load_float(of, at[k])", BEFORE)
 plant_text("def kernel(n, arguments):", r"range\(n\)", "range(n + 1)")
 plant_text("def independent0(", r"range\(first, stop\)", "range(first - 60, stop)")
 plant_text("def independent0(", r"V\[\d+\] = flag", "V[-1] = flag")
+plant_text("@forward_inside(", r"ptr %covered, i64 \d+", "ptr %covered, i64 -1")
+plant_text("@reverse_inside(", r"ptr %seeds, i64 \d+", "ptr %seeds, i64 -1")
 found("sweep", backward)
 found("kernel", lambda: tg.grad(lambda x: np.sum(tg.expit(x)))(X))
 found("strided", lambda: tg.grad(parts)(X))
 found("part", lambda: replayed(picked, X))
 found("native", lambda: replayed(steps, LONG, native=True))
+found("graph", by_graph)
 """
 #: The function in which an error is planted, by the kind of code.
 WHERE = {
     "sweep": "take",
     "kernel": "_kernel",
-    "strided": "add_run64",
+    "strided": "add_run",
     "part": "pick_forward",
-    "native": "values",
+    "native": r"values\.\d+",
+    "graph": r"\w+_inside",
 }
 
 

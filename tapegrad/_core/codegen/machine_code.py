@@ -83,6 +83,13 @@ def optimised(module):
     return module
 
 
+def simplified(module):
+    """The same for modules of branches and chains of sums, which have no use for vectors."""
+    builder = _pass_builder(vectors=False, level=2)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
 def read_text(text: str):
     """A module in LLVM's memory, of a text with its numbers written out."""
     if "1.23" not in str(llvm.parse_assembly(_DOUBLE)):
@@ -106,14 +113,9 @@ def parsed(module: ir.Module, exports):
 
 
 def assembled(text: str) -> bytes:
-    """An object file of a text for LLVM.
-
-    Its loops are of branches and chains of sums, which have no use for vectors.
-    """
+    """An object file of a text for LLVM."""
     module = read_text(f'target triple = "{llvm.get_process_triple()}"\n{text}')
-    builder = _pass_builder(vectors=False, level=2)
-    builder.getModulePassManager().run(module, builder)
-    return target_machine().emit_object(module)
+    return target_machine().emit_object(simplified(module))
 
 
 def load(code: bytes, symbols) -> list[int]:
