@@ -28,6 +28,7 @@ from .intrinsics import helper
 from .machine_code import assembled, load, machine_code, magic, parsed
 from .plain_expressions import NotPlain, known_intrinsics
 from .plain_functions import lowered
+from .uninterrupted import uninterrupted
 from .vector_math import VARIANTS
 
 _DIGEST_BYTES = 32
@@ -131,7 +132,7 @@ def _read(path: Path) -> bytes | None:
 @functools.cache
 def _machine() -> str:
     """What machine code depends on, beside what it is made from."""
-    return magic() + repr(VARIANTS)
+    return uninterrupted(magic) + repr(VARIANTS)
 
 
 def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
@@ -141,6 +142,15 @@ def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
     """
     key = fingerprint() + _machine() + source + repr(exports)
     digest = hashlib.sha256(key.encode()).hexdigest()[:24]
+    return _known(digest) or uninterrupted(lambda: _compiled_once(source, exports, digest))
+
+
+def _known(digest: str) -> dict[str, int] | None:
+    with _lock:
+        return _loaded.get(digest)
+
+
+def _compiled_once(source: str, exports: dict[str, str], digest: str) -> dict[str, int]:
     with _lock:
         if digest not in _loaded:
             _loaded[digest] = _compile(source, exports, digest)
@@ -170,9 +180,10 @@ def compile_plain(source: str, exports: dict[str, str], single: bool = False) ->
     """
     key = f"plain {single}" + fingerprint() + _machine() + source + repr(exports)
     digest = hashlib.sha256(key.encode()).hexdigest()[:24]
-    with _lock:
-        if digest in _loaded:
-            return _loaded[digest]
+    return _known(digest) or uninterrupted(lambda: _plain(source, exports, single, digest))
+
+
+def _plain(source: str, exports: dict[str, str], single: bool, digest: str) -> dict[str, int]:
     load_symbols(source)
     symbols = {name: f"tapegrad_{digest}_{name}" for name in exports}
     path = cache_folder() / f"k_{digest}.o"
@@ -204,9 +215,10 @@ def compile_assembly(text: str, exports: Iterable[str]) -> dict[str, int]:
     Names that the text defines and exports get the digest, for they are known everywhere.
     """
     digest = hashlib.sha256((fingerprint() + _machine() + text).encode()).hexdigest()[:24]
-    with _lock:
-        if digest in _loaded:
-            return _loaded[digest]
+    return _known(digest) or uninterrupted(lambda: _assembled(text, exports, digest))
+
+
+def _assembled(text: str, exports: Iterable[str], digest: str) -> dict[str, int]:
     symbols = {name: f"tapegrad_{digest}_{name}" for name in exports}
     path = cache_folder() / f"k_{digest}.o"
     code = _read(path)

@@ -239,7 +239,7 @@ def _let_go() -> None:
     retired = list(_retired)  # an input that another thread retires from here on may be read by now
     known = list(order)
     sequence = np.array(input_slots + known, np.int64)
-    marks = Marks(max(chunks) + 1)
+    marks = Marks(max(chunks, default=0) + 1)
     compiled["reach"](
         table.ctypes.data,
         sequence.ctypes.data,

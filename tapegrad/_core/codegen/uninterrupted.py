@@ -1,0 +1,86 @@
+"""Work that an interrupt must not stop halfway.
+
+Python raises KeyboardInterrupt anywhere in the main thread. In the middle of a compilation Numba's
+declarations would be half loaded for ever, LLVM's lock stay held, or LLVM free an object twice. So
+a thread of its own does such work, while the main thread waits: an interrupt ends the waiting, and
+the work goes on to its end, whose result is kept.
+"""
+
+import _thread
+import ctypes
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import llvmlite.binding as llvm
+from numba.core.compiler_lock import global_compiler_lock
+
+from .. import PACKAGE
+from . import forks
+
+Result = TypeVar("Result")
+#: Threads at work, and locks that are held while they are.
+_at_work: dict[int, Any] = {}
+_registered: list[bool] = []
+
+
+def uninterrupted(work: Callable[[], Result]) -> Result:
+    """The result of a function without arguments, which runs to its end."""
+    if not _may_be_interrupted():
+        return work()
+    outcome: list[tuple[Any, BaseException | None]] = []
+    done = _thread.allocate_lock()
+    done.acquire()
+    _thread.start_new_thread(_run, (work, outcome, done))
+    done.acquire()
+    result, error = outcome[0]
+    if error is not None:
+        raise error
+    return result
+
+
+def _may_be_interrupted() -> bool:
+    """Whether this is the main thread, and holds nothing that another would wait for."""
+    is_main = threading.get_ident() == threading.main_thread().ident
+    return is_main and not _holds_locks() and not _is_importing()
+
+
+def _holds_locks() -> bool:
+    """Whether this thread holds the lock of Numba or of LLVM; an interrupt may have left it held."""
+    of_llvm = getattr(llvm.ffi.lib._lock, "_lock", None)
+    return global_compiler_lock.is_locked() or (of_llvm is not None and of_llvm._is_owned())
+
+
+def _is_importing() -> bool:
+    """Whether a module of ours is being imported: another thread that imports it waits."""
+    name = PACKAGE.name
+    modules = [one for key, one in [*sys.modules.items()] if key.partition(".")[0] == name]
+    return any(getattr(getattr(one, "__spec__", None), "_initializing", False) for one in modules)
+
+
+def _run(work: Callable[[], Any], outcome: list, done: Any) -> None:
+    number = threading.get_ident()
+    try:
+        _at_work[number] = done
+        if not _registered:
+            _registered.append(True)
+            threading._register_atexit(_stop)  # type: ignore[attr-defined]
+        outcome.append((work(), None))
+    except BaseException as error:
+        outcome.append((None, error))
+    finally:
+        _at_work.pop(number, None)
+        done.release()
+
+
+def _stop() -> None:
+    """End work that nobody waits for any more: the process is ending."""
+    for number, done in [*_at_work.items()]:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(number), ctypes.py_object(SystemExit)
+        )
+        done.acquire()
+
+
+forks.in_child(_at_work.clear)

@@ -1,0 +1,121 @@
+"""Compilations go on where an interrupt ends the waiting for them."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from numba.core.compiler_lock import global_compiler_lock
+
+from tapegrad._core.codegen import factory
+from tapegrad._core.codegen.uninterrupted import uninterrupted
+
+TEXT = "def doubled{}(x):\n    return x + x\n"
+
+
+@pytest.fixture
+def alarm():
+    """Interrupt the main thread after so many seconds."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_where_it_runs():
+    """In another thread if this is the main one, unless that would wait for this one."""
+    main = threading.get_ident()
+    assert uninterrupted(threading.get_ident) != main
+    assert uninterrupted(lambda: uninterrupted(threading.get_ident)) != main
+    with global_compiler_lock:
+        assert uninterrupted(threading.get_ident) == main
+    others = []
+
+    def run():
+        others.append((threading.get_ident(), uninterrupted(threading.get_ident)))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert others[0][0] == others[0][1]
+
+
+def test_errors_pass():
+    def fail():
+        raise ZeroDivisionError("nothing to divide by")
+
+    with pytest.raises(ZeroDivisionError, match="nothing to divide by"):
+        uninterrupted(fail)
+    with pytest.raises(SystemExit):
+        uninterrupted(lambda: sys.exit(3))
+
+
+@pytest.mark.parametrize("compiles", [factory.compile_source, factory.compile_plain])
+def test_an_interrupt_ends_the_waiting(compiles, alarm, monkeypatch):
+    text, exports = TEXT.format(compiles.__name__), {f"doubled{compiles.__name__}": "int64(int64)"}
+    ended, usual = [], factory._read
+
+    def slow(path):
+        time.sleep(0.3)
+        ended.append(path)
+        return usual(path)
+
+    monkeypatch.setattr(factory, "_read", slow)
+    with pytest.raises(KeyboardInterrupt):
+        alarm(0.05)
+        compiles(text, exports)
+    assert not ended
+    addresses = compiles(text, exports)  # which waits for the first, or finds its result
+    assert addresses == compiles(text, exports) and len(ended) <= 2
+
+
+SCRIPT = """
+import signal, sys, time
+import numpy as np
+import tapegrad as tg
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+f, x, stopped = lambda x: np.sum(np.sin(x) * x), np.linspace(0.0, 1.0, 5), 0
+for _ in range(200):
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.03)
+            tg.grad(f)(x)
+            tg.hessian(f)(x)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+    except KeyboardInterrupt:
+        stopped += 1
+found = tg.grad(f)(x)
+np.testing.assert_allclose(found, np.sin(x) + x * np.cos(x), rtol=1e-12)
+print(stopped)
+"""
+
+
+def test_first_gradients_that_are_interrupted(tmp_path, monkeypatch):
+    """Nothing is left half loaded: Numba's declarations, LLVM's lock, machine code."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    words = [sys.executable, "-W", "ignore", "-c", SCRIPT]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 3
+
+
+def test_the_end_of_a_process_waits_for_nothing_long(tmp_path, monkeypatch):
+    """An interrupt ends a process whose first gradient is being compiled."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    script = SCRIPT[: SCRIPT.index("for _ in")] + (
+        "signal.setitimer(signal.ITIMER_REAL, 0.3)\ntg.grad(f)(x)\n"
+    )
+    words = [sys.executable, "-W", "ignore", "-c", script]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.stderr.rstrip().endswith("KeyboardInterrupt"), done.stderr
