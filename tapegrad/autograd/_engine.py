@@ -72,9 +72,9 @@ def _every_input(leaf) -> bool:
 def backward(
     tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None
 ) -> None:
-    """Compute the derivative of the sum of tensors, and add it to `grad` of inputs.
+    """Compute the derivative of the sum of tensors, and add it to `grad` of the inputs.
 
-    The inputs are all that the tensors depend on, or those that are given.
+    The inputs are all inputs on which the tensors depend, or the given ones.
 
     Parameters
     ----------

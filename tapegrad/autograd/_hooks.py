@@ -243,7 +243,7 @@ def kept_of(tensor) -> Kept | None:
 
 
 def retain_grad(self) -> None:
-    """Let backward passes add to `grad` of this result, as they do for inputs.
+    """Accumulate the gradient of this result in `grad`, as for inputs.
 
     It has no effect on inputs.
 

@@ -139,8 +139,8 @@ class detect_anomaly(contextlib.ContextDecorator):
     Notes
     -----
     The mode holds for all threads. It is slow: operators run in Python, and the sweep stops at
-    every row. Unlike PyTorch, tapegrad does not warn of that. Operations that were recorded outside
-    are named without their lines.
+    every row. Unlike PyTorch, tapegrad does not warn about this. Operations that were recorded
+    outside are named without their lines.
 
     Examples
     --------

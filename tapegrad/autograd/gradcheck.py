@@ -362,9 +362,9 @@ def gradgradcheck(
     grad_outputs : Tensor or tuple of Tensors, optional
         The adjoints of the outputs; random by default.
     eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes
-        As of `gradcheck`.
+        As in `gradcheck`.
     check_batched_grad, fast_mode
-        As of `gradcheck`.
+        As in `gradcheck`.
     check_fwd_over_rev, check_rev_over_rev : bool, optional
         Whether the first derivatives are differentiated by forward mode and by reverse mode.
 

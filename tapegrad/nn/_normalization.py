@@ -81,7 +81,7 @@ class BatchNorm1d(_BatchNorm):
     eps : float, optional
         Added to the variance.
     momentum : float or None, optional
-        The weight of a batch in the running statistics; with None all batches count alike.
+        The weight of a batch in the running statistics; with None all batches have the same weight.
     affine : bool, optional
         Whether the result is multiplied by `weight` and shifted by `bias`.
     track_running_stats : bool, optional
@@ -112,7 +112,7 @@ class BatchNorm2d(_BatchNorm):
     Parameters
     ----------
     num_features, eps, momentum, affine, track_running_stats, dtype, bias
-        As of `BatchNorm1d`.
+        As in `BatchNorm1d`.
 
     Examples
     --------

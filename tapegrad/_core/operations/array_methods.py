@@ -41,7 +41,7 @@ def sort(self, axis=-1, kind=None, order=None, *, stable=None):
     kind : str, optional
         Has no effect: the sort is stable.
     order : None, optional
-        Must be None: it is about structured arrays.
+        Must be None: it applies to structured arrays only.
     stable : bool, optional
         Has no effect: the sort is stable.
 
@@ -64,7 +64,7 @@ def partition(self, kth, axis=-1, kind="introselect", order=None):
     kind : str, optional
         The algorithm; as in NumPy.
     order : None, optional
-        Must be None: it is about structured arrays.
+        Must be None: it applies to structured arrays only.
 
     Returns
     -------

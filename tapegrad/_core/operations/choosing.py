@@ -66,7 +66,7 @@ def choose(a, choices, out=None, mode="raise"):
     choices : sequence of array_like
         The operands, which broadcast.
     mode : {"raise", "wrap", "clip"}, optional
-        What is done with integers that are out of range.
+                How integers out of range are treated.
 
     Examples
     --------

@@ -349,7 +349,7 @@ def _backward(self, gradient=None, *args, **kwargs):
     Parameters
     ----------
     gradient, *args, **kwargs
-        As of `Tensor.backward`.
+        As in `Tensor.backward`.
 
     Returns
     -------

@@ -108,7 +108,7 @@ def correlate(a, v, mode="valid"):
     Parameters
     ----------
     mode : {"valid", "same", "full"}, optional
-        Which sums the result has, as of `convolve`.
+        Which sums the result has, as in `convolve`.
     """
     a, v = unlisted(a), unlisted(v)
     if not differentiates(a, v):

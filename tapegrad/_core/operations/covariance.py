@@ -45,7 +45,7 @@ def cov(
     bias : bool, optional
         If true, `ddof` is 0 by default, else 1.
     fweights : array_like of ints, optional
-        How often each observation counts.
+        The number of times that each observation is counted.
     aweights : array_like, optional
         Weights of the observations, which may be recorded.
 

@@ -135,9 +135,10 @@ OF_NUMPY[np.i0] = PUBLIC["i0"]
 
 @function("where")
 def where(condition, x=None, y=None):
-    """Choose elements of `x` where a condition holds, else of `y`.
+    """Choose elements of `x` where a condition holds, and of `y` elsewhere.
 
-    The branch that is not chosen gets a derivative of exactly 0, also where its own is NaN.
+    The elements that are not chosen have a derivative of exactly 0, even if their own derivative is
+    NaN.
 
     Parameters
     ----------
@@ -173,12 +174,12 @@ def where(condition, x=None, y=None):
 def clip(x, a_min=None, a_max=None, out=None, *, min=None, max=None):
     """Limit the elements of `x` to an interval.
 
-    The derivative is that of the operand or the bound that the result is equal to.
+    The derivative belongs to the operand or bound that the result is equal to.
 
     Parameters
     ----------
     a_min, a_max : array_like or None, optional
-        The bounds, which may be recorded; None is no bound.
+        The bounds, which may be recorded; None means no bound.
     min, max : array_like or None, optional
         Other names of the bounds.
 

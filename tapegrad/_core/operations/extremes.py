@@ -239,7 +239,7 @@ def argsort(x, axis=-1, kind=None, order=None, *, stable=None):
     stable : bool, optional
         Whether equal elements keep their order.
     order : None, optional
-        Must be None: it is about structured arrays.
+        Must be None: it applies to structured arrays only.
     """
     refuse_order("argsort", order)
     kind = "stable" if stable else kind
@@ -258,7 +258,7 @@ def sort(x, axis=-1, kind=None, order=None, *, stable=None):
     Parameters
     ----------
     order : None, optional
-        Must be None: it is about structured arrays.
+        Must be None: it applies to structured arrays only.
 
     Examples
     --------
@@ -341,7 +341,7 @@ def take(x, indices, axis=None, out=None, mode="raise"):
     Parameters
     ----------
     mode : {"raise", "wrap", "clip"}, optional
-        What is done with indices that are out of range.
+                How indices out of range are treated.
     """
     if out is not None:
         return written_to("take", take(x, indices, axis, mode=mode), out)

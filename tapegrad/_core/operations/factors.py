@@ -215,7 +215,7 @@ def cholesky(a, *, upper=False):
 
     Notes
     -----
-    NumPy reads one triangle of `a`. The derivative takes `a` for symmetric: the gradient is.
+    NumPy reads one triangle of `a`. For the derivative, `a` and the gradient are symmetric.
 
     Examples
     --------

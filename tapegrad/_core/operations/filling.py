@@ -53,7 +53,7 @@ def put(a, ind, v, mode="raise"):
     v : array_like
         The values, which are repeated as often as needed.
     mode : {"raise", "wrap", "clip"}, optional
-        What is done with positions that are out of range.
+                How positions out of range are treated.
 
     Returns
     -------
@@ -89,9 +89,9 @@ def _cycled(values, count: int):
 
 @function("place")
 def place(arr, mask, vals):
-    """Write the first values in place, where a mask holds.
+    """Write the first values in place, where a mask is true.
 
-    `copyto` writes the values at the places of the mask instead.
+    `copyto` instead writes the values that are at the positions of the mask.
 
     Parameters
     ----------
@@ -130,7 +130,8 @@ def putmask(a, mask, values):
     a : Tensor
         The tensor that is written.
     values : array_like
-        The values; fewer values than `a` has elements are repeated over all of its places.
+        The values; if there are fewer than `a` has elements, they are repeated over all positions
+        of `a`.
 
     Returns
     -------

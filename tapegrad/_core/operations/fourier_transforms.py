@@ -224,8 +224,8 @@ def rfft(a, n=None, axis=-1, norm=None, out=None):
 def irfft(a, n=None, axis=-1, norm=None, out=None):
     """Compute the inverse of `rfft`, a real signal.
 
-    The imaginary parts of the first and, for even `n`, of the last frequency are taken for 0, as in
-    NumPy, and have derivative 0.
+    The imaginary parts of the first and, for even `n`, of the last frequency are treated as 0, as
+    in NumPy, and have derivative 0.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ def _join_error(name: str, arrays, error) -> ValueError:
 
 @function("concatenate")
 def concatenate(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
-    """Join operands along an axis that they have.
+    """Join operands along an existing axis.
 
     Raises
     ------
@@ -337,7 +337,7 @@ def repeat(x, repeats, axis=None):
     Parameters
     ----------
     repeats : int or array_like of ints
-        How often: one number for all elements, or one for each along the axis.
+        The number of repetitions: one for all elements, or one for each along the axis.
     """
     x, repeats = unlisted(x), fixed(unlisted(repeats), "repeat")
     if not is_tensor(x):

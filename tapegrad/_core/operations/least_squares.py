@@ -182,7 +182,7 @@ def lstsq(a, b, rcond=None):
         The right-hand sides.
     rcond : number, optional
         Singular values of at most `rcond` times the largest count as 0; by default max(M, N) times
-        the rounding.
+        the machine epsilon.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def lstsq(a, b, rcond=None):
 
     Notes
     -----
-    The derivative is that among matrices of the same rank, as of `pinv`.
+    The derivative is that among matrices of the same rank, as for `pinv`.
 
     Examples
     --------

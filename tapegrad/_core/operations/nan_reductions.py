@@ -171,7 +171,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, **options):
     """Compute the variance of the elements that are not NaN.
 
-    Where the divisor is not positive the result is NaN, with NumPy's RuntimeWarning.
+    If the divisor is not positive, the result is NaN, with NumPy's RuntimeWarning.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=
     ddof : int, optional
         The divisor is the number of elements that are not NaN less `ddof`.
     **options
-        `mean` and `correction`, as of `nanvar`.
+        `mean` and `correction`, as in `nanvar`.
     """
     options |= dict(axis=axis, ddof=ddof, keepdims=keepdims, where=where)
     return written_to("nanstd", root(_variance("nanstd", a, dtype, **options)), out)

@@ -172,7 +172,7 @@ def polyder(p, m=1):
     Parameters
     ----------
     m : int, optional
-        How often.
+        The order of the derivative.
     """
     m, c = int(fixed(m, "polyder()")), _operand(p)
     if _is_plain(c) or m < 0:
@@ -189,7 +189,7 @@ def polyint(p, m=1, k=None):
     Parameters
     ----------
     m : int, optional
-        How often.
+        The order of the integral.
     k : array_like, optional
         The constants of integration; by default 0.
     """

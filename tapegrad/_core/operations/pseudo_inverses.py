@@ -193,7 +193,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
     Notes
     -----
     The derivative is that among matrices of the same rank: singular values that count as 0 stay 0.
-    Near a matrix of less than full rank there are others with far larger pseudo-inverses.
+    Near a matrix of less than full rank there are matrices with far larger pseudo-inverses.
 
     Examples
     --------

@@ -209,7 +209,7 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
     kth : int or sequence of ints
         The positions of these elements.
     order : None, optional
-        Must be None: it is about structured arrays.
+        Must be None: it applies to structured arrays only.
     """
     refuse_order("partition", order)
     x = unlisted(a)

@@ -180,12 +180,12 @@ def eigh(a, UPLO="L"):
 
     Notes
     -----
-    The derivative takes `a` for symmetric: the gradient is.
+    The derivative treats `a` as symmetric, and the gradient is symmetric.
 
     The signs of the eigenvectors, and the basis of the space of equal eigenvalues, are LAPACK's
     choice. A function that depends on neither, and is symmetric in equal eigenvalues, has the right
-    derivative. For others reverse mode warns: the derivative leaves out how the matrix mixes the
-    vectors.
+    derivative. For other functions reverse mode warns: the derivative ignores how a change of the
+    matrix mixes these vectors.
 
     Examples
     --------

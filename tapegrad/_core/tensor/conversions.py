@@ -25,7 +25,7 @@ from .values import Storage, array_of, is_recorded, storage_of, value_of, wrap
 
 
 def detach(self):
-    """Return the values as a tensor that is not recorded; it shares memory.
+    """Return a tensor with the same values and memory that is not recorded.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def as_numpy_array(self, dtype=None, copy=None):
 def to_numpy(self):
     """Return the values as a NumPy array, for Matplotlib and pandas.
 
-    Matplotlib draws the values of recorded tensors too, unless a transform differentiates them.
+    Matplotlib also draws the values of recorded tensors, unless a transform differentiates them.
 
     Returns
     -------
