@@ -109,7 +109,7 @@ def _check_once(f, args, mode, path, settings):
         of = " of ".join((*reversed(path), "the function"))
         raise AssertionError(
             f"tapegrad.check_grads: the {mode} derivative of {of} is {found} along random "
-            f"directions, central differences give {wanted} (order {len(path) + 1}, eps {eps})"
+            f"directions, but central differences give {wanted} (order {len(path) + 1}, eps {eps})"
         )
 
 

@@ -308,7 +308,7 @@ def test_arguments_are_neither_kept_nor_written():
         (
             lambda: tg.hvp(lambda p: np.sum(p[0]))((X, X), (V,)),
             ValueError,
-            "got 1 adjoints, the function has 2",
+            "got 1 adjoints, but the function has 2",
         ),
         (lambda: tg.hvp(lambda x: x)(X, V), ValueError, r"the function returned shape \(4,\)"),
         (lambda: tg.hvp(np.sum)(X > 1.0, V), TypeError, "has dtype bool"),

@@ -53,7 +53,7 @@ class CustomVjp:
         try:
             given = self.forward(*values)
         except Exception as error:  # which the caller may catch, and take another way
-            refuse(f"{self.__name__} raises {type(error).__name__} in it")
+            refuse(f"{self.__name__} raises {type(error).__name__}")
             raise
         outputs = self.outputs(given)
         if records(*items):

@@ -193,7 +193,7 @@ class Context:
         if traversal.reader.row(self._number)["op"] < 0:
             raise RuntimeError(
                 "tapegrad.saved_tensors: the tensors were freed by a backward pass; call it with "
-                "retain_graph=True to look at them again"
+                "retain_graph=True to read them again"
             )
         if saved.kind == "result":
             whole = traversal.base(self._number)

@@ -230,8 +230,8 @@ def grad(
     name = "autograd.grad"
     if materialize_grads and allow_unused is False:
         raise ValueError(
-            f"tapegrad.{name}: allow_unused=False with materialize_grads=True; zeros for an unused "
-            "input are what materialize_grads asks for"
+            f"tapegrad.{name}: allow_unused=False with materialize_grads=True; materialize_grads "
+            "needs allow_unused=True, or None"
         )
     if holds_complex(inputs):
         options = grad_outputs, retain_graph, create_graph, True, is_grads_batched
@@ -321,7 +321,7 @@ def _get_grad(self):
     held = leaf_of(self) or kept_of(self)
     if held is None and is_recorded(self):
         warnings.warn(
-            "tapegrad: grad was read of a tensor that is not an input; backward() sets it only "
+            "tapegrad: the grad of a tensor that is not an input was read; backward() sets it only "
             "for inputs made with requires_grad=True: call retain_grad() on the tensor first",
             UserWarning,
             stacklevel=2,

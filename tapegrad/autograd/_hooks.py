@@ -227,7 +227,7 @@ def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
     leaf = leaf_of(self)
     if leaf is None:
         raise RuntimeError(
-            "tapegrad.register_post_accumulate_grad_hook: the tensor is no input made with "
+            "tapegrad.register_post_accumulate_grad_hook: the tensor is not an input made with "
             "requires_grad=True, so nothing is added to its grad; use register_hook"
         )
     return RemovableHandle(watch_leaf(leaf).accumulated, hook)
@@ -264,7 +264,7 @@ def retain_grad(self) -> None:
     """
     if not is_recorded(self):
         raise RuntimeError(
-            "tapegrad.retain_grad: the tensor does not require grad, there is no gradient to "
+            "tapegrad.retain_grad: the tensor does not require grad, so it has no gradient to "
             "retain; make it with requires_grad=True"
         )
     if leaf_of(self) is not None or kept_of(self) is not None:

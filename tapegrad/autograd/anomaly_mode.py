@@ -83,7 +83,7 @@ class _Watch:
             if adjoint is not None and np.isnan(adjoint).any():
                 raise RuntimeError(
                     f"tapegrad.backward: Function '{self.name}' returned nan values in its {k}th "
-                    f"output{self.where()}; look at the values that the operation read there"
+                    f"output{self.where()}; check the values that the operation read there"
                 )
 
     def where(self) -> str:

@@ -137,8 +137,8 @@ class Function:
             A gradient for each argument.
         """
         raise NotImplementedError(
-            "tapegrad.Function: the class has no backward, so nothing that its results are used "
-            "for can be differentiated; define backward(ctx, …) as a staticmethod"
+            "tapegrad.Function: the class has no backward, so functions of its results cannot be "
+            "differentiated; define backward(ctx, …) as a staticmethod"
         )
 
     @classmethod

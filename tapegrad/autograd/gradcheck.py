@@ -286,8 +286,9 @@ class _Check:
             point = self.points[j]
             if np.any(adjoint != 0):
                 raise GradcheckError(
-                    "tapegrad.autograd.gradcheck: backward is not multiplied by the gradient of "
-                    f"the output: it gives {adjoint} for input {self.moving[j]} and zeros"
+                    "tapegrad.autograd.gradcheck: backward does not multiply by the gradient of "
+                    f"the output: for a gradient of zeros it gives {adjoint} for input "
+                    f"{self.moving[j]}"
                 )
             if dtypes and adjoint.dtype != point.dtype:
                 raise GradcheckError(

@@ -29,8 +29,8 @@ def refusing(name: str, found, reason: str):
             if not isinstance(error, DerivativeLost) and none_recorded((*args, *kwargs.values())):
                 raise
             raise TypeError(
-                f"tapegrad.numpy.{name}: an argument is recorded, its derivative would be lost: "
-                f"{reason}; or t.detach() where no derivative is wanted"
+                f"tapegrad.numpy.{name}: an argument is recorded, so its derivative would be lost: "
+                f"{reason}; or t.detach() if no derivative is needed"
             ) from None
 
     return named_like(function, found, note=refuses(reason))

@@ -207,7 +207,7 @@ class Optimizer:
         ours = [len(group["params"]) for group in self.param_groups]
         if theirs != ours:
             raise ValueError(
-                f"{self._name}: state_dict has groups of {theirs} parameters, the optimizer of "
+                f"{self._name}: state_dict has groups of {theirs} parameters, but the optimizer of "
                 f"{ours}; they must be equal"
             )
         for group, other in zip(self.param_groups, groups, strict=True):

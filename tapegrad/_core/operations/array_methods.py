@@ -149,8 +149,8 @@ def view(self, dtype=None, type=None):
     """
     if type is not None or dtype not in (None, self.dtype):
         raise TypeError(
-            f"tapegrad.view: bytes of {self.dtype} seen as another dtype or class have no "
-            "derivative; use astype, or detach().numpy().view()"
+            f"tapegrad.view: a view of {self.dtype} as another dtype or class has no derivative; "
+            "use astype, or detach().numpy().view()"
         )
     return self if isinstance(self, rt.Scalar) else view_like(current(self), self._array.view())
 
@@ -198,7 +198,7 @@ def _of_array(name: str, *, is_called: bool):
     def found(self):
         if is_recorded(self):
             raise TypeError(
-                f"tapegrad.{name}: the tensor is recorded, its derivative would be lost; use "
+                f"tapegrad.{name}: the tensor is recorded, so its derivative would be lost; use "
                 f"detach().numpy().{name}"
             )
         return getattr(array_of(self), name)
@@ -214,7 +214,9 @@ def _of_array(name: str, *, is_called: bool):
 
 def _refused(name: str, instead: str):
     def method(self, *args, **kwargs):
-        raise TypeError(f"tapegrad.{name}: tensors cannot do this in place; use {instead}")
+        raise TypeError(
+            f"tapegrad.{name}: tensors do not support this in-place operation; use {instead}"
+        )
 
     method.__name__, method.__doc__ = name, _REFUSED.format(instead=instead)
     return method

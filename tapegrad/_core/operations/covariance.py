@@ -93,7 +93,9 @@ def _variables(m, y, rowvar, dtype):
         part = as_tensor("cov", part)
         ndim = len(shape_of(part))
         if ndim > 2:
-            raise ValueError(f"tapegrad.cov: {name} has shape {shape_of(part)}; 2 axes at most")
+            raise ValueError(
+                f"tapegrad.cov: {name} has shape {shape_of(part)}; it must have at most 2 axes"
+            )
         flat = ndim == 1 if name == "m" else ndim < 2 or shape_of(part)[0] == 1
         part = part if ndim == 2 else reshape(part, (1, -1))
         part = part if rowvar or flat else transpose(part)
@@ -107,8 +109,8 @@ def _check_weights(x, name, weights):
         return
     if shape_of(weights) != shape_of(x)[1:]:
         raise RuntimeError(
-            f"tapegrad.cov: {name} has shape {shape_of(weights)}; there are {shape_of(x)[1]} "
-            "observations"
+            f"tapegrad.cov: {name} has shape {shape_of(weights)}; it must have one entry for each "
+            f"of the {shape_of(x)[1]} observations"
         )
     if fixed(steered(_holds_negative, weights), f"{name} of cov()"):
         raise ValueError(f"tapegrad.cov: {name} holds negative numbers")

@@ -110,8 +110,8 @@ def place(arr, mask, vals):
         return
     if _size(mask) != _size(arr):
         raise ValueError(
-            f"tapegrad.place: the mask has {_size(mask)} elements, the tensor {_size(arr)}; make "
-            "them equal"
+            f"tapegrad.place: the mask has {_size(mask)} elements and the tensor {_size(arr)}; "
+            "they must be equal"
         )
     flat = steered(np.flatnonzero, mask)
     if not _size(flat):
@@ -144,8 +144,8 @@ def putmask(a, mask, values):
         return
     if _size(mask) != _size(a):
         raise ValueError(
-            f"tapegrad.putmask: the mask has {_size(mask)} elements, the tensor {_size(a)}; make "
-            "them equal"
+            f"tapegrad.putmask: the mask has {_size(mask)} elements and the tensor {_size(a)}; "
+            "they must be equal"
         )
     if is_typed and not isinstance(value_of(values), float):  # NumPy converts numbers
         _check_casting("putmask", values, a, "safe")

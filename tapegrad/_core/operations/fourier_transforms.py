@@ -395,7 +395,9 @@ def _rolled(x, axes, sign: int):
     axes = tuple(axes)
     if any(not -len(shape) <= axis < len(shape) for axis in axes):
         name = "fftshift" if sign > 0 else "ifftshift"
-        raise IndexError(f"tapegrad.{name}: axes={axes} of an operand of shape {shape}")
+        raise IndexError(
+            f"tapegrad.{name}: axes is {axes}; an operand of shape {shape} does not have these axes"
+        )
     shift = [shape[axis] // 2 if sign > 0 else -(shape[axis] // 2) for axis in axes]
     return PUBLIC["roll"](x, shift, axes)
 

@@ -60,8 +60,8 @@ def insert(arr, obj, values, axis=None):
     dtype = dtype_of(arr)
     if dtype not in FLOATS:
         raise TypeError(
-            f"tapegrad.insert: the values are recorded, the array has dtype {dtype}, in which no "
-            "derivative can be kept; convert it with astype(float)"
+            f"tapegrad.insert: the values are recorded, but the array has dtype {dtype}, which has "
+            "no derivative; convert it with astype(float)"
         )
     out = np.insert(value_of(arr), obj, value_of(values), axis)
     count, shape = int(np.prod(shape_of(arr), dtype=np.int64)), shape_of(values)

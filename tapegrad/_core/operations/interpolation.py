@@ -120,8 +120,8 @@ def _check(xp, fp):
     shape, given = shape_of(xp), shape_of(fp)
     if len(shape) != 1 or given != shape or not shape[0]:
         raise ValueError(
-            f"tapegrad.interp: xp has shape {shape}, fp {given}; give two vectors of one length, "
-            "at least 1"
+            f"tapegrad.interp: xp has shape {shape} and fp {given}; they must be vectors of the "
+            "same length, at least 1"
         )
 
 
@@ -134,7 +134,7 @@ def _in_double(x):
 def _periodic(x, xp, fp, period):
     """Places within one period, and one more on each side of those given."""
     if fixed(steered(operator.eq, period, 0), "period of interp()"):
-        raise ValueError("tapegrad.interp: period is 0; it must not be")
+        raise ValueError("tapegrad.interp: period is 0; it must be nonzero")
     period = apply("absolute", period)
     x, xp = apply("remainder", x, period), apply("remainder", xp, period)
     order = steered(np.argsort, xp)

@@ -42,7 +42,7 @@ def checked_axis(name: str, axis, ndim: int) -> int:
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise np.exceptions.AxisError(
-            f"tapegrad.{name}: axis {axis} does not exist, the tensor has {ndim} axes"
+            f"tapegrad.{name}: axis {axis} does not exist; the tensor has {ndim} axes"
         )
     return axis % ndim
 
@@ -408,7 +408,7 @@ def roll(x, shift, axis=None):
         return wrap(out)
     shifts, axes = np.broadcast_arrays(shift, axis)
     if shifts.dtype.kind not in "iub":
-        raise TypeError(f"tapegrad.roll: shift has dtype {shifts.dtype}; it must be whole numbers")
+        raise TypeError(f"tapegrad.roll: shift has dtype {shifts.dtype}; it must hold integers")
     total = [0] * out.ndim
     for one, along in zip(shifts.ravel().tolist(), axes.ravel().tolist(), strict=True):
         total[along] += one

@@ -268,7 +268,7 @@ def prepared(name: str, numpy_function, shape, a, *others):
     try:
         shape(*shapes, _shape(shapes[0]))
     except ValueError:
-        refuse(f"{name} refuses the shapes of its operands")
+        refuse(f"{name} does not accept operands of these shapes")
         numpy_function(*arrays)
         raise
     if are_ready:

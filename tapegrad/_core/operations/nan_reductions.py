@@ -88,7 +88,7 @@ def _plain(name, x, where, out, **options):
 def _check_dtype(name, dtype):
     if dtype is not None and np.dtype(dtype).kind not in "fc":
         raise TypeError(
-            f"tapegrad.{name}: dtype is {np.dtype(dtype)}; of floats it must be a dtype of floats"
+            f"tapegrad.{name}: dtype is {np.dtype(dtype)}; for floats it must be a floating dtype"
         )
 
 

@@ -56,8 +56,8 @@ def norm(x, ord=None, axis=None, keepdims=False):
     ndim = len(shape_of(x))
     if axis is None and ord is not None and ndim not in (1, 2):
         raise ValueError(
-            f"tapegrad.norm: ord={ord!r} with an operand of shape {shape_of(x)}; name one axis "
-            "for vectors or two for matrices"
+            f"tapegrad.norm: ord={ord!r} for an operand of shape {shape_of(x)}; pass one axis for "
+            "vectors or two for matrices"
         )
     check_axis("norm", axis)
     all_axes = axis is None and ord is None
@@ -73,14 +73,14 @@ def norm(x, ord=None, axis=None, keepdims=False):
     if len(axes) == 2:
         pair = axis if axis is not None else (0, 1)
         return _matrix_norm(x, ord, [k % ndim for k in pair], keepdims)
-    raise ValueError(f"tapegrad.norm: axis={axis!r} names {len(axes)} axes; one or two are needed")
+    raise ValueError(f"tapegrad.norm: axis={axis!r} has {len(axes)} axes; it must have one or two")
 
 
 def check_order(name, ord):
     """Refuse an order that is recorded."""
     if differentiates(ord):
         raise TypeError(
-            f"tapegrad.{name}: ord is recorded, its derivative would be lost; detach() it, or "
+            f"tapegrad.{name}: ord is recorded, so its derivative would be lost; detach() it, or "
             "write the norm as a sum of powers"
         )
 
@@ -88,7 +88,7 @@ def check_order(name, ord):
 def check_axis(name, axis):
     """Refuse an axis that is no integer, whose fraction NumPy's norms ignore."""
     if isinstance(axis, float):
-        raise TypeError(f"tapegrad.{name}: axis is {axis!r}; it must be a whole number")
+        raise TypeError(f"tapegrad.{name}: axis is {axis!r}; it must be an integer")
 
 
 def _total(x, axes, keepdims):

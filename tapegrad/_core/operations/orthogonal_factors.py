@@ -160,7 +160,7 @@ def qr(a, mode="reduced"):
         if mode in OTHER_MODES and differentiates(a):
             raise TypeError(
                 f"tapegrad.qr: mode={mode!r} has no derivative; use 'reduced', 'complete' or 'r', "
-                "or give the value, a.detach()"
+                "or pass a.detach()"
             )
         return np.linalg.qr(value_of(a), mode)
     complete = mode == "complete"

@@ -100,7 +100,9 @@ def multi_dot(arrays, *, out=None):
     """
     parts = [unlisted(x) for x in arrays]
     if len(parts) < 2:
-        raise ValueError(f"tapegrad.multi_dot: {len(parts)} arrays; a product needs at least two")
+        raise ValueError(
+            f"tapegrad.multi_dot: got {len(parts)} arrays; a product needs at least two"
+        )
     if not differentiates(*parts) and not any(map(is_complex, parts)):
         made = unrecorded(_multi_dot, *parts)
     elif len(parts) == 2:

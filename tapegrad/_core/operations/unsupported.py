@@ -29,8 +29,8 @@ def unsupported(name: str) -> TypeError:
     reason = REASONS.get(name, "")
     reason = f": {reason}" if reason else ""
     return TypeError(
-        f"tapegrad: {name}() is not supported on recorded tensors{reason}. Use "
-        "detach().numpy() where no derivative is wanted"
+        f"tapegrad: {name}() is not supported on recorded tensors{reason}. Use detach().numpy() if "
+        "no derivative is needed"
     )
 
 

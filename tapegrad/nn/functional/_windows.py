@@ -42,8 +42,8 @@ def check_fits(name: str, size, kernel: Pair, dilation: Pair) -> None:
     down, right = (d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
     if size[0] < down or size[1] < right:
         raise ValueError(
-            f"tapegrad.{name}: the input with its padding is {size[0]} by {size[1]}, the kernel "
-            f"spans {down} by {right}; it must fit"
+            f"tapegrad.{name}: the padded input is {size[0]} by {size[1]}, but the kernel spans "
+            f"{down} by {right}; it must fit"
         )
 
 
