@@ -46,8 +46,8 @@ def test_numpy_of_a_recorded_tensor():
 NO_ARRAY = (
     "^tapegrad: a recorded tensor cannot become a plain NumPy array, since its derivative would be "
     r"lost \(.*test_leaving.py:\d+\); `import tapegrad.numpy as np` in place of "
-    r"`import numpy as np` keeps it, in lists, conversions and arrays that are filled; or use t.detach\(\).numpy\(\) "
-    "if no derivative is needed$"
+    r"`import numpy as np` keeps it, in lists, conversions and arrays that are filled; or use "
+    r"t.detach\(\).numpy\(\) if no derivative is needed$"
 )
 
 

@@ -107,8 +107,8 @@ def test_what_takes_plain_arrays(name, call):
         call(READS[name])
     text = (
         rf"tapegrad: a recorded tensor cannot become a plain NumPy array, since its derivative "
-        rf"would be lost {HERE}; {CHANGE} keeps it, in lists, conversions and arrays that are filled; "
-        r"or use t.detach\(\).numpy\(\) if no derivative is needed"
+        rf"would be lost {HERE}; {CHANGE} keeps it, in lists, conversions and arrays that are "
+        r"filled; or use t.detach\(\).numpy\(\) if no derivative is needed"
     )
     assert re.fullmatch(text, str(raised.value))
 

@@ -212,7 +212,7 @@ def test_weights_that_divide_by_nothing():
         (lambda: np.cov(x, aweights=[1.0, -1.0, 2.0]), ValueError, "aweights holds negative"),
         (lambda: np.cov(x, fweights=[1.0, 1.5, 2.0]), TypeError, "must be whole numbers"),
         (lambda: np.cov(x, fweights=x[0]), TypeError, "counts have no derivative"),
-        (lambda: np.cov(x, aweights=[1.0, 1.0]), RuntimeError, "there are 3 observations"),
+        (lambda: np.cov(x, aweights=[1.0, 1.0]), RuntimeError, "for each of the 3 observations"),
         (lambda: np.cov(x, aweights=[0.0, 0.0, 0.0]), ZeroDivisionError, "sum to zero"),
         (lambda: np.cov(x, ddof=0.5), ValueError, "must be a whole number"),
         (lambda: np.cov(x.reshape(1, 2, 3)), ValueError, "m has shape"),

@@ -285,7 +285,7 @@ def test_a_quantile_that_is_not_one_is_refused():
     for attempt, text in {
         lambda: np.quantile(x, 1.5): r"tapegrad.quantile: q is 1.5; it must lie in \[0, 1\]",
         lambda: np.percentile(x, [-1.0]): r"it must lie in \[0, 100\]",
-        lambda: np.quantile(x, 0.5, method="best"): "tapegrad.quantile: method is 'best'; those",
+        lambda: np.quantile(x, 0.5, method="best"): "tapegrad.quantile: method is 'best'; it must",
         lambda: np.quantile(x, np.zeros((1, 1, 1))): "q has shape",
         lambda: np.quantile(x, 0.5, weights=np.ones(3)): "takes no weights; use inverted_cdf",
         lambda: np.quantile(x, 0.5, weights=-np.ones(3), method="inverted_cdf"): "is negative",
