@@ -72,7 +72,7 @@ def leaf_of(tensor) -> Leaf | None:
 
 
 def watch_row(number: int) -> Watch:
-    """The watch of a row that is no input."""
+    """The watch of a row that is not an input."""
     slot = number >> layout.ROWS_BITS
     attached = store.attached.setdefault(slot, {})
     if number not in attached:

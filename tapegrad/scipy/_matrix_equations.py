@@ -37,7 +37,7 @@ def operands(name: str, check_finite: bool, *arrays) -> list:
 
 
 def plain_array(x):
-    """An operand that is no tensor, as an array."""
+    """An operand that is not a tensor, as an array."""
     return x if is_tensor(x) or type(x) is ComplexTensor else np.asarray(x)
 
 

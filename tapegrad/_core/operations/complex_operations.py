@@ -170,7 +170,7 @@ def sinc(ours, x):
 
 @complex_function("prod")
 def prod(ours, x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True):
-    """A product by pairs: there is no division by elements, so that zeros are no special case."""
+    """A product by pairs: there is no division by elements, so zeros are not a special case."""
     if dtype is not None or out is not None or initial is not None or where is not True:
         raise TypeError("tapegrad.prod: for complex numbers only axis= and keepdims= are supported")
     ndim = np.ndim(x)

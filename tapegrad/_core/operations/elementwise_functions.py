@@ -239,14 +239,14 @@ def float_power(x1, x2):
 
 @function("real")
 def real(val):
-    """Return the real part. Of a real operand it is the operand itself."""
+    """Return the real part; for a real operand, the operand itself."""
     x = unlisted(val)
     return x if is_tensor(x) else np.real(x)
 
 
 @function("imag")
 def imag(val):
-    """Return the imaginary part. Of a real operand it is zero, without a derivative."""
+    """Return the imaginary part; for a real operand it is zero, without a derivative."""
     x = unlisted(val)
     return wrap(np.zeros_like(value_of(x))) if is_tensor(x) else np.imag(x)
 

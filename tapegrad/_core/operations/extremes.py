@@ -253,7 +253,8 @@ def argsort(x, axis=-1, kind=None, order=None, *, stable=None):
 def sort(x, axis=-1, kind=None, order=None, *, stable=None):
     """Return a copy sorted in ascending order along an axis.
 
-    The derivative of each element of the result goes to the element that it is.
+    The derivative of each element of the result is passed to the corresponding element of the
+    operand.
 
     Parameters
     ----------
@@ -282,7 +283,7 @@ def sort(x, axis=-1, kind=None, order=None, *, stable=None):
 def median(x, axis=None, out=None, overwrite_input=False, keepdims=False):
     """Compute the median: the middle element, or the mean of the middle two.
 
-    Where an element is NaN the result is NaN, and the other elements have derivative 0.
+    If an element is NaN, the result is NaN, and the other elements have derivative 0.
 
     Parameters
     ----------

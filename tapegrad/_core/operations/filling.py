@@ -259,7 +259,7 @@ def _along(indices, shape, axis):
 
 @function("fill_diagonal")
 def fill_diagonal(a, val, wrap=False):
-    """Write the main diagonal of a tensor in place.
+    """Fill the main diagonal of a tensor in place.
 
     Parameters
     ----------

@@ -174,9 +174,9 @@ def eig(a):
     Notes
     -----
     The signs, or phases, of the eigenvectors are LAPACK's choice. A derivative that depends on them
-    leaves that part out, and reverse mode warns. Where eigenvalues are equal the derivative is
-    right for functions that are symmetric in them. A matrix without M independent eigenvectors has
-    none.
+    ignores this part, and reverse mode warns. Where eigenvalues are equal, the derivative is right
+    for functions that are symmetric in them. A matrix without M independent eigenvectors has no
+    derivative.
 
     Examples
     --------

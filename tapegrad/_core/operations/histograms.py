@@ -164,8 +164,8 @@ def _none_recorded(*operands) -> bool:
 def histogram(a, bins=10, range=None, density=None, weights=None):
     """Count how many elements lie in each bin, or sum their weights.
 
-    Counts have no derivative. Sums of recorded weights have one, and so have edges that depend on a
-    recorded operand, and densities by them.
+    Counts have no derivative. Sums of recorded weights, edges that depend on a recorded operand,
+    and densities computed from such edges have one.
 
     Returns
     -------

@@ -103,14 +103,14 @@ def delete(arr, obj, axis=None):
 def trim_zeros(filt, trim="fb", axis=None):
     """Return a view without leading and trailing zeros.
 
-    Their number is a value that a program guards.
+    In compiled functions, the number of zeros is a guard.
 
     Parameters
     ----------
     filt : array_like
         The operand.
     trim : {"f", "b", "fb"}, optional
-        Whether zeros at the front, at the back, or both are left out.
+        Whether zeros are removed at the front, at the back, or both.
     axis : int or tuple of ints, optional
         The axes; by default all.
     """

@@ -43,7 +43,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
 
     Notes
     -----
-    All arguments may be recorded. At a position the derivative is that of the line to its right, at
+    All arguments may be recorded. At a position the derivative is that of the line to its right; at
     the last position it is 0.
 
     Examples
@@ -192,8 +192,8 @@ def _is_undone(made, x):
 def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
     """Remove jumps between neighbours by adding multiples of the period.
 
-    The derivative of the result is that of `p`; the derivative with respect to the period is how
-    often it was added.
+    The derivative of the result is that of `p`; the derivative with respect to the period is the
+    multiple that was added.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def _turns(jumps, period, axis):
 
 @function("angle")
 def angle(z, deg=False):
-    """Compute the angles of complex numbers. Those of real numbers are 0 or π, with derivative 0.
+    """Compute the angles of complex numbers. Angles of real numbers are 0 or π, with derivative 0.
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ PUBLIC["concat"] = concatenate
 
 
 def _leaves(name: str, out, dtype) -> bool:
-    """Whether a join in a dtype that is no float is not recorded."""
+    """Whether a join in a dtype that is not floating is not recorded."""
     if out.dtype.kind not in "biu":
         check_dtype(name, out)  # complex numbers, in which the derivative would be lost
     if dtype is not None and np.dtype(dtype).kind not in "iub":
@@ -230,7 +230,7 @@ def column_stack(tup):
 
 @function("append")
 def append(arr, values, axis=None):
-    """Join values at the end.
+    """Append values at the end.
 
     Parameters
     ----------

@@ -154,7 +154,7 @@ def nancumprod(a, axis=None, dtype=None, out=None):
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     """Compute the mean of the elements that are not NaN.
 
-    Without such elements the result is NaN, with NumPy's RuntimeWarning.
+    If there are no such elements, the result is NaN, with NumPy's RuntimeWarning.
     """
     x = unlisted(a)
     if not differentiates(x):
@@ -328,7 +328,7 @@ def lines_first(x, axes):
 def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     """Compute the median of the elements that are not NaN.
 
-    Without such elements the result is NaN, with NumPy's RuntimeWarning.
+    If there are no such elements, the result is NaN, with NumPy's RuntimeWarning.
     """
     x = unlisted(a)
     if not differentiates(x) or 0 in shape_of(x):
@@ -377,7 +377,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     Parameters
     ----------
     copy : bool, optional
-        If false, the tensor is written in place.
+        If false, the tensor is modified in place.
     nan, posinf, neginf : number, optional
         The numbers, which may be recorded; by default 0 and the largest and smallest of the dtype.
 

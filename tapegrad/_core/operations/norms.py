@@ -27,7 +27,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
     Parameters
     ----------
     ord : number or str, optional
-        Of vectors: None or 2 (Euclidean), 1, inf, −inf, 0 or any number p. Of matrices (two axes,
+        For vectors: None or 2 (Euclidean), 1, inf, −inf, 0 or any number p. Of matrices (two axes,
         or an `ord` and an operand with two axes): None or "fro", 1, −1, inf, −inf, and by singular
         values 2, −2 and "nuc".
     axis : int or pair of ints, optional
@@ -40,7 +40,8 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
     Notes
     -----
-    Where the norm is 0, the derivative is 0. Equal largest, or smallest, elements share it evenly.
+    Where the norm is 0, the derivative is 0. Largest or smallest elements that are equal share the
+    derivative evenly.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def check_order(name, ord):
 
 
 def check_axis(name, axis):
-    """Refuse an axis that is no integer, whose fraction NumPy's norms ignore."""
+    """Refuse an axis that is not an integer, whose fraction NumPy's norms ignore."""
     if isinstance(axis, float):
         raise TypeError(f"tapegrad.{name}: axis is {axis!r}; it must be an integer")
 

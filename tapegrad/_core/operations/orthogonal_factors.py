@@ -123,7 +123,7 @@ def _result():
 
 @function("linalg.qr", complex=alike)
 def qr(a, mode="reduced"):
-    """Factor matrices, a = Q @ R, with orthonormal columns and an upper triangle.
+    """Factor matrices, a = Q @ R, with Q orthonormal and R upper triangular.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
     array : array_like
         The operand.
     pad_width : int or sequence
-        How many elements, as in NumPy.
+        The number of elements, as in NumPy.
     mode : str or callable, optional
         One of NumPy's modes, or a function that writes to views of the padded tensor.
     **kwargs

@@ -57,7 +57,7 @@ def polyval(p, x):
     Parameters
     ----------
     x : array_like or poly1d
-        The points. A `poly1d` is substituted into the polynomial.
+        The points. A `poly1d` is composed with the polynomial.
 
     Examples
     --------

@@ -202,7 +202,7 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
     """Return a copy in which some elements are where sorting would put them.
 
     Smaller elements are before them and larger ones after them, as in NumPy. The derivative of each
-    element of the result goes to the element that it is.
+    element of the result is passed to the corresponding element of the operand.
 
     Parameters
     ----------

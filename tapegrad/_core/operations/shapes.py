@@ -52,7 +52,7 @@ def reshape(x, shape, order="C"):
     Parameters
     ----------
     shape : int or tuple of ints
-        The shape. One length may be −1: it follows from the others.
+        The shape. One length may be −1; it is computed from the others.
     order : {"C", "F", "A"}, optional
         The order of elements; "A" means "F" for an operand that is only Fortran-contiguous, else
         "C".
@@ -377,7 +377,7 @@ def _method_reshape(self, *shape, order="C"):
     Parameters
     ----------
     *shape : ints or tuple of ints
-        The shape. One length may be −1: it follows from the others.
+        The shape. One length may be −1; it is computed from the others.
     order : {"C", "F", "A"}, optional
         The order of elements.
 

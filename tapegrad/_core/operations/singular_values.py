@@ -301,8 +301,9 @@ def svdvals(x):
 
     Notes
     -----
-    Where singular values are equal, the derivative is right for every function that is symmetric in
-    them, and a subgradient of the largest one; so is the second derivative, unless they are 0.
+    Where singular values are equal, the first derivative, and the second unless they are 0, is
+    right for every function that is symmetric in them; for the largest singular value it is a
+    subgradient.
 
     Examples
     --------

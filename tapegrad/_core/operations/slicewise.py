@@ -69,7 +69,7 @@ def apply_over_axes(func, a, axes):
     Parameters
     ----------
     func : callable
-        The function. An axis that its result does not have is put back with length 1.
+        The function. An axis that the function removes is restored with length 1.
     axes : int or tuple of ints
         The axes.
     """
