@@ -297,7 +297,7 @@ def test_unsupported_functions_say_why():
         TypeError, match=rf"^tapegrad: is_busday\(\) is not supported on .*{end}"
     ) as one:
         np.is_busday(m())
-    assert "it is of dates" in str(one.value)
+    assert "it operates on dates" in str(one.value)
 
 
 def test_an_operand_of_a_foreign_type_may_answer_itself():

@@ -87,7 +87,7 @@ def backward(
     create_graph : bool, optional
         Whether gradients are recorded, so that they can be differentiated.
     inputs : Tensor or sequence of Tensors, optional
-        The only tensors whose `grad` is added to: inputs or results.
+        If given, gradients are accumulated only in these inputs or results.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def method_backward(self, gradient=None, retain_graph=None, create_graph=False, 
     create_graph : bool, optional
         Whether gradients are recorded, so that they can be differentiated.
     inputs : Tensor or sequence of Tensors, optional
-        The only tensors whose `grad` is added to.
+        If given, gradients are accumulated only in these tensors.
 
     Returns
     -------

@@ -71,8 +71,8 @@ class _BatchNorm(Module):
 class BatchNorm1d(_BatchNorm):
     """Batch normalization of the channels of (N, C) or (N, C, L).
 
-    Channels are shifted and scaled to mean 0 and variance 1: in training by the statistics of the
-    batch, in evaluation by the running ones.
+    Channels are shifted and scaled to mean 0 and variance 1, with the statistics of the batch in
+    training and the running statistics in evaluation.
 
     Parameters
     ----------

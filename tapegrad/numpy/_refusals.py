@@ -9,13 +9,13 @@ from ._notes import refuses
 
 #: Name → why it refuses recorded values, and what to use.
 REFUSED = {
-    "asmatrix": "matrices are arrays of a class of their own; use np.atleast_2d and @",
-    "bmat": "matrices are arrays of a class of their own; use np.block",
+    "asmatrix": "np.matrix is a subclass of ndarray; use np.atleast_2d and @",
+    "bmat": "np.matrix is a subclass of ndarray; use np.block",
     "frombuffer": "it takes the bytes of an object; use np.asarray",
     "frompyfunc": "its results are arrays of objects; use np.vectorize, or a loop",
-    "broadcast": "it gives plain numbers; use np.broadcast_arrays",
-    "nditer": "it gives memory of plain arrays; use np.ndenumerate or indices",
-    "nested_iters": "it gives memory of plain arrays; use indices",
+    "broadcast": "it returns plain numbers; use np.broadcast_arrays",
+    "nditer": "it returns views of plain arrays; use np.ndenumerate or indices",
+    "nested_iters": "it returns views of plain arrays; use indices",
 }
 
 

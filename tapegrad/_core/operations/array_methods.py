@@ -189,7 +189,7 @@ _AS_NUMPY = (
     "Do what `numpy.ndarray.{name}` does, with the values of a tensor that is not recorded."
     + f"{_ARGUMENTS}object\n    What NumPy's method returns."
 )
-_REFUSED = f"Raise TypeError: tensors cannot do this in place; use {{instead}}.{_ARGUMENTS}None"
+_REFUSED = f"Raise TypeError: not supported in place; use {{instead}}.{_ARGUMENTS}None"
 
 
 def _of_array(name: str, *, is_called: bool):

@@ -59,7 +59,7 @@ def cov(
     m, y, fweights, aweights = (unlisted(x) for x in (m, y, fweights, aweights))
     if differentiates(fweights):
         raise TypeError(
-            "tapegrad.cov: fweights are recorded, but counts have no derivative; detach() them, or "
+            "tapegrad.cov: fweights are recorded, but counts have no derivative; use detach(), or "
             "give aweights"
         )
     if not differentiates(m, y, aweights):

@@ -268,7 +268,7 @@ def fill_diagonal(a, val, wrap=False):
     val : array_like
         The values, which are repeated along the diagonal.
     wrap : bool, optional
-        Whether the diagonal of a tall matrix starts again below.
+        Whether the diagonal of a tall matrix wraps around.
 
     Returns
     -------

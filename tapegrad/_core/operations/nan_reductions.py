@@ -290,8 +290,8 @@ def _share(tied, axes, keepdims, dtype):
 def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=True):
     """Find the largest element that is not NaN.
 
-    Elements that tie for it share the derivative evenly. Without such elements the result is NaN,
-    with NumPy's RuntimeWarning.
+    Elements that tie for it share the derivative evenly. If there are no such elements, the result
+    is NaN, with NumPy's RuntimeWarning.
 
     Examples
     --------

@@ -81,7 +81,7 @@ def check_order(name, ord):
     """Refuse an order that is recorded."""
     if differentiates(ord):
         raise TypeError(
-            f"tapegrad.{name}: ord is recorded, so its derivative would be lost; detach() it, or "
+            f"tapegrad.{name}: ord is recorded, so its derivative would be lost; use detach(), or "
             "write the norm as a sum of powers"
         )
 

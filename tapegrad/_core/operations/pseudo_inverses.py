@@ -209,7 +209,8 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
         return np.linalg.pinv(a, rcond, hermitian, **chosen)
     if differentiates(rcond) or differentiates(rtol):
         raise TypeError(
-            "tapegrad.pinv: rcond is recorded; the result does not change with it, so detach() it"
+            "tapegrad.pinv: rcond is recorded; the result is piecewise constant in it, so use "
+            "detach()"
         )
     if rcond is not None and chosen:
         raise ValueError("`rtol` and `rcond` can't be both set.")

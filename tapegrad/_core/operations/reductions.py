@@ -266,7 +266,7 @@ def fixed_ddof(name, ddof, correction):
     for key, given in (("ddof", ddof), ("correction", correction)):
         if differentiates(given):
             raise TypeError(
-                f"tapegrad.{name}: {key} is recorded, so its derivative would be lost; detach() it"
+                f"tapegrad.{name}: {key} is recorded, so its derivative would be lost; use detach()"
             )
     if correction is None:
         return fixed(ddof, f"ddof of {name}()")
