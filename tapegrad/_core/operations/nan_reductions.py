@@ -176,7 +176,7 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=
     Parameters
     ----------
     ddof : int, optional
-        The divisor is the number of these elements less `ddof`.
+        The divisor is the number of these elements minus `ddof`.
     **options
         `mean`, which is used as the mean, with reduced axes of length 1; `correction`, another name
         of `ddof`.
@@ -192,7 +192,7 @@ def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=
     Parameters
     ----------
     ddof : int, optional
-        The divisor is the number of elements that are not NaN less `ddof`.
+        The divisor is the number of elements that are not NaN minus `ddof`.
     **options
         `mean` and `correction`, as in `nanvar`.
     """

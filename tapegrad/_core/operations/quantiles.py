@@ -188,7 +188,7 @@ nanquantile = _function(
     "nanquantile",
     """Compute quantiles of the elements that are not NaN; see `quantile`.
 
-    Without such elements the result is NaN, with NumPy's RuntimeWarning.
+    If there are no such elements, the result is NaN, with NumPy's RuntimeWarning.
     """,
 )
 nanpercentile = _function(
