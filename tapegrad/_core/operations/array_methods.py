@@ -58,7 +58,7 @@ def partition(self, kth, axis=-1, kind="introselect", order=None):
     Parameters
     ----------
     kth : int or sequence of ints
-        The positions of these elements.
+        The positions at which the elements of the sorted operand are placed.
     axis : int, optional
         The axis.
     kind : str, optional

@@ -109,7 +109,7 @@ def lstsq_forward(frame, id, refs, task):
 def _shape(a, b, rcond):
     """The shape of solutions and singular values; raises ValueError where the value does."""
     if len(a) < 2 or len(b) < 2 or a[-2] != b[-2]:
-        raise ValueError(f"lstsq takes no operands of shapes {a} and {b}")
+        raise ValueError(f"lstsq does not accept operands of shapes {a} and {b}")
     own = a[-1] * b[-1] + min(a[-2:])
     return (*np.broadcast_shapes(a[:-2], b[:-2]), own)
 

@@ -37,7 +37,7 @@ def _shapes(a, complete):
 def _shape(a, complete=False):
     """The shape of both stacked; raises ValueError where NumPy does."""
     if len(a) < 2:
-        raise ValueError(f"qr takes no operand of shape {a}")
+        raise ValueError(f"qr does not accept an operand of shape {a}")
     return (*a[:-2], size_of(*_shapes(a, complete)))
 
 

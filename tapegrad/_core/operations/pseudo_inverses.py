@@ -99,7 +99,7 @@ def pinv_forward(frame, id, refs, task):
 def _turned_shape(a, rcond, hermitian=False):
     """The shape of a pseudo-inverse; raises ValueError where NumPy does."""
     if len(a) < 2 or (hermitian and a[-1] != a[-2]):
-        raise ValueError(f"pinv takes no operand of shape {a}")
+        raise ValueError(f"pinv does not accept an operand of shape {a}")
     return (*a[:-2], a[-1], a[-2])
 
 

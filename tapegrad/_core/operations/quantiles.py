@@ -207,7 +207,7 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
     Parameters
     ----------
     kth : int or sequence of ints
-        The positions of these elements.
+        The positions at which the elements of the sorted operand are placed.
     order : None, optional
         Must be None: it applies to structured arrays only.
     """

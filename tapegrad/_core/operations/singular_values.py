@@ -45,7 +45,7 @@ def _shapes(a, full):
 def _shape(a, full=False):
     """The shape of all parts stacked; raises ValueError where NumPy does."""
     if len(a) < 2:
-        raise ValueError(f"svd takes no operand of shape {a}")
+        raise ValueError(f"svd does not accept an operand of shape {a}")
     return (*a[:-2], size_of(*_shapes(a, full)))
 
 

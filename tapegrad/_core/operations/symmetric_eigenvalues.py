@@ -21,7 +21,7 @@ from .turned_bases import message_of, moved_apart, spread, turned_basis
 def _shape(a, lower=True):
     """The shape of eigenvalues and vectors stacked; raises ValueError where NumPy does."""
     if len(a) < 2 or a[-1] != a[-2]:
-        raise ValueError(f"eigh takes no operand of shape {a}")
+        raise ValueError(f"eigh does not accept an operand of shape {a}")
     return (*a[:-2], a[-1] + a[-1] * a[-1])
 
 
