@@ -252,7 +252,7 @@ def test_whole_numbers_warn_and_are_guards(whole):
     with pytest.warns(RuntimeWarning, match=rf"^{whole.__name__}\(\) of a recorded tensor loses"):
         assert (whole(x[0]), type(whole(x[0]))) == (whole(1.75), int)
     assert whole(tg.tensor(-2.5)) == whole(-2.5) and whole(x.detach()[1]) == whole(-0.5)
-    with pytest.raises(TypeError, match="of a tensor of shape"):
+    with pytest.raises(TypeError, match="needs a tensor with one element"):
         whole(x)
 
 
