@@ -1,4 +1,4 @@
-"""`vmap`, a function of one element made one of a batch."""
+"""`vmap`: a function of one element converted to a function of a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`elementwise`, scalar functions made operations like those of the table."""
+"""`elementwise`: scalar functions converted to operations like those of the table."""
 
 from __future__ import annotations
 

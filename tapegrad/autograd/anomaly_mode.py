@@ -1,4 +1,4 @@
-"""Anomaly mode. Where a reverse sweep fails, the line that recorded the operation."""
+"""Anomaly mode: the line that recorded the operation at which a reverse sweep fails."""
 
 from __future__ import annotations
 

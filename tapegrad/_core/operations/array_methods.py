@@ -1,4 +1,4 @@
-"""Methods and attributes of arrays that tensors have too, by the functions of the same name."""
+"""Methods and attributes of arrays that tensors have, too, by functions of the same name."""
 
 from __future__ import annotations
 

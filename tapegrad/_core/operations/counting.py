@@ -1,4 +1,4 @@
-"""Whole numbers counted, and what belongs to them added up: `bincount`."""
+"""Integers counted, and weights summed by integer: `bincount`."""
 
 from __future__ import annotations
 

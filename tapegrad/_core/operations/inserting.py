@@ -1,4 +1,4 @@
-"""Elements put in and left out: `insert`, `delete`, `trim_zeros`."""
+"""Elements inserted and deleted: `insert`, `delete`, `trim_zeros`."""
 
 from __future__ import annotations
 

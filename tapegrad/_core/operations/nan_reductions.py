@@ -1,4 +1,4 @@
-"""Reductions that leave NaN out: sums, means, extremes, medians; and `nan_to_num`.
+"""Reductions that ignore NaN: sums, means, extremes, medians; and `nan_to_num`.
 
 NaN is replaced before it is computed with, so that its derivatives of all orders are 0.
 """

@@ -1,4 +1,4 @@
-"""Complex tensors: a pair of real tensors, of which alone rows are recorded.
+"""Complex tensors: pairs of real tensors; only the real tensors are recorded.
 
 The gradient of a real L with respect to z = x + iy is ∂L/∂x + i ∂L/∂y, PyTorch's convention.
 """

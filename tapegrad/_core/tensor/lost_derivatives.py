@@ -1,4 +1,4 @@
-"""Errors where a recorded tensor would become a plain array or number, and its derivative be lost.
+"""Errors for conversions of recorded tensors to plain arrays or numbers, which lose derivatives.
 
 Each names the user's line and what to change: most often the import of NumPy. The stand-in
 `tapegrad.numpy` keeps the derivative where NumPy does not dispatch.
