@@ -9,9 +9,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE, PAGE = ROOT / "tapegrad", ROOT / "docs" / "modules.md"
 HEAD = """# Modules
 
-`python docs/make_modules.py` generates this page from the first lines of the modules. Folders without
-an underscore are public. [tapegrad/README.md](../tapegrad/README.md) describes how the modules work
-together.
+`python docs/make_modules.py` generates this page from the first lines of the modules. Folders
+without an underscore are public. [tapegrad/README.md](../tapegrad/README.md) describes how the
+modules work together.
 """
 
 
