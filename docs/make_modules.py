@@ -1,4 +1,4 @@
-"""Writes docs/modules.md: every module of the package, and what someone looks for there."""
+"""Generate docs/modules.md: every module of the package, and what it holds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE, PAGE = ROOT / "tapegrad", ROOT / "docs" / "modules.md"
 HEAD = """# Modules
 
-This page is made by `python docs/make_modules.py` from the first lines of the modules. A folder
-without underscore is public; [tapegrad/README.md](../tapegrad/README.md) shows how they work
-together.
+`python docs/make_modules.py` generates this page from the first lines of the modules. Folders
+without an underscore are public. [tapegrad/README.md](../tapegrad/README.md) describes how the
+modules work together.
 """
 
 

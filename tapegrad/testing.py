@@ -49,8 +49,8 @@ def check_grads(f, args, order=2, modes=_MODES, atol=None, rtol=None, eps=None):
     Notes
     -----
     Forward mode gives J·v, compared with (f(x + eps·v) − f(x − eps·v)) / (2·eps). Reverse mode
-    gives w·J, whose product with v must be w·(J·v). Each order costs a few evaluations whatever the
-    sizes.
+    gives w·J, whose product with v must be w·(J·v). Each order costs a few evaluations, independent
+    of the sizes.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def _check_once(f, args, mode, path, settings):
         of = " of ".join((*reversed(path), "the function"))
         raise AssertionError(
             f"tapegrad.check_grads: the {mode} derivative of {of} is {found} along random "
-            f"directions, central differences give {wanted} (order {len(path) + 1}, eps {eps})"
+            f"directions, but central differences give {wanted} (order {len(path) + 1}, eps {eps})"
         )
 
 

@@ -24,9 +24,9 @@ REFUSED = {
 }
 NAMES = {
     "masked": r"numpy.ma.MaskedArray; .* its mask would be ignored: use x.filled\(value\), or",
-    "matrix": r"numpy.matrix; only NumPy's own arrays are taken: convert it with np.asarray\(x\)",
-    "records": "recarray; only NumPy's own arrays",
-    "own": "test_array_classes.Own; only NumPy's own arrays",
+    "matrix": r"numpy.matrix; such subclasses of ndarray are .*: convert it with np.asarray\(x\)",
+    "records": "recarray; such subclasses of ndarray",
+    "own": "test_array_classes.Own; such subclasses of ndarray",
 }
 OPERATIONS = {
     "x * a": lambda x, a: x * a,
@@ -84,7 +84,7 @@ TRANSFORMS = {
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 @pytest.mark.parametrize("kind", REFUSED)
 def test_operations_with_tensors_refuse(kind, operation):
-    with pytest.raises(TypeError, match="tapegrad: an operand is of the class .*" + NAMES[kind]):
+    with pytest.raises(TypeError, match="tapegrad: an operand is an instance of .*" + NAMES[kind]):
         tg.grad(lambda x: np.sum(x) + 0 * (operation(x, REFUSED[kind]) is None))(V)
 
 
@@ -111,7 +111,7 @@ def test_what_the_other_class_begins_is_refused_too(kind, operation):
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
 @pytest.mark.parametrize("kind", REFUSED)
 def test_arguments_of_transforms_are_refused(kind, transform):
-    with pytest.raises(TypeError, match="tapegrad: an operand is of the class .*" + NAMES[kind]):
+    with pytest.raises(TypeError, match="tapegrad: an operand is an instance of .*" + NAMES[kind]):
         transform(REFUSED[kind])
 
 
@@ -122,7 +122,7 @@ def test_a_program_that_is_there_refuses_too():
         compiled(V)
     for array in REFUSED.values():
         for call in (compiled, compiled.grad, compiled.value_and_grad):
-            with pytest.raises(TypeError, match="is of the class"):
+            with pytest.raises(TypeError, match="is an instance of"):
                 call(array)
 
 
@@ -138,7 +138,7 @@ KEYS = {
 def test_keys_are_refused(key):
     t = tg.tensor(V, requires_grad=True) * 1.0
     for attempt in (lambda: t[key], lambda: t.__setitem__(key, 0.0), lambda: np.add.at(t, key, 1)):
-        with pytest.raises(TypeError, match="is of the class"):
+        with pytest.raises(TypeError, match="is an instance of"):
             attempt()
     assert t.tolist() == V.tolist()
 

@@ -175,8 +175,8 @@ def test_not_recorded():
 
 def test_not_a_scalar():
     text = (
-        r"^tapegrad.backward: the output has shape \(3,\); a gradient is of a scalar: reduce it, "
-        r"for instance with sum\(\), or pass gradient= of that shape$"
+        r"^tapegrad.backward: the output has shape \(3,\), but a gradient needs a scalar: reduce "
+        r"it, for instance with sum\(\), or pass gradient= of that shape$"
     )
     with pytest.raises(RuntimeError, match=text):
         (leaf() * 2.0).backward()
@@ -298,7 +298,7 @@ def test_a_transform_lets_the_function_write_its_argument():
 
 def test_a_result_is_not_written_under_no_grad():
     text = (
-        r"^tapegrad.setitem: a recorded tensor cannot be written inside no_grad\(\), its "
+        r"^tapegrad.setitem: a recorded tensor cannot be written inside no_grad\(\), since its "
         r"derivative would be lost; write to detach\(\).copy\(\) instead$"
     )
     y = leaf() * 2.0

@@ -312,7 +312,7 @@ REFUSED = {
     "no_grad": without_recording,
     "float32": lambda x: np.sum(x.astype(np.float32)).astype(float),
     "written in place": counts_written,
-    "an input is made": lambda x: np.sum(x * tg.tensor(x.detach(), requires_grad=True)),
+    "it creates an input": lambda x: np.sum(x * tg.tensor(x.detach(), requires_grad=True)),
 }
 
 

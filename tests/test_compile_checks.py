@@ -163,7 +163,7 @@ def test_wrong_options():
 def test_gradients_of_no_scalar():
     c = tg.compile(lambda x: x * 2)
     for _ in range(3):
-        with pytest.raises(ValueError, match="a gradient is of a scalar"):
+        with pytest.raises(ValueError, match="a gradient .* a scalar"):
             c.value_and_grad(np.arange(3.0))
         np.testing.assert_array_equal(c(np.arange(3.0)), [0.0, 2.0, 4.0])
     c = tg.compile(lambda x, m: np.sum(x), argnums=1)

@@ -679,7 +679,7 @@ EAGER = {
         lambda x: np.sum(function(written, lambda ctx, g: 2.0 * g)(1.0 * x) ** 2)
     ],
     "forward of Made raises KeyError": [catching],
-    "raising raises ValueError in it": [catching_compiled],
+    "raising raises ValueError": [catching_compiled],
     "returns a result of type float": [
         lambda x: np.sum(x) * function(lambda ctx, x: 3.0, lambda ctx, g: None)(x)
     ],

@@ -128,13 +128,13 @@ def test_matrices_without_a_basis_of_eigenvectors_raise():
     jordan = np.array([[1.0, 1.0], [0.0, 1.0]])
     f = lambda a: np.sum(np.real(np.linalg.eigvals(a)) ** 2)  # noqa: E731
     for attempt in (tg.grad(f), lambda a: tg.jvp(f, (a,), (a,))):
-        with pytest.raises(np.linalg.LinAlgError, match="not as many independent eigenvectors"):
+        with pytest.raises(np.linalg.LinAlgError, match="fewer independent eigenvectors"):
             attempt(jordan)
     c = tg.compile(f, native=False)
     for k in (1.0, 2.0):
         np.testing.assert_allclose(c.grad(np.diag([k, 3.0])), np.diag([2.0 * k, 6.0]))
-    with pytest.warns(RuntimeWarning, match="of equal values may have"):
-        with pytest.raises(np.linalg.LinAlgError, match="not as many independent eigenvectors"):
+    with pytest.warns(RuntimeWarning, match="has equal values, and only eager"):
+        with pytest.raises(np.linalg.LinAlgError, match="fewer independent eigenvectors"):
             c.grad(jordan)
 
 

@@ -171,7 +171,7 @@ def test_gradients_of_leaves_add_up():
     np.testing.assert_allclose(z.grad.numpy(), 4 * Z)
     z.grad = None
     assert z.grad is None
-    with pytest.raises(RuntimeError, match=r"is complex; .*z\.real"):
+    with pytest.raises(RuntimeError, match=r"is complex, .*z\.real"):
         z.sum().backward()
 
 

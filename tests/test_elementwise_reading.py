@@ -227,14 +227,14 @@ REFUSED = {
     "return np.arctan2(x)": "arctan2 takes 2 numbers",
     "return x[0]": r"`x\[0\]` cannot be read; the function is of one number: it has no parts",
     "return [1.0, 2.0][5]": "IndexError",
-    "return x, x": "a number is wanted here, this is of type tuple",
+    "return x, x": "a number is expected here, not an object of type tuple",
     "y = x": "it does not return a number on every path",
     "if x > 0:\n  return x": "it does not return a number on every path",
     "if x > 0:\n  y = x\n return y": "line 4 of f .*`y` has no value here; give it one on",
     "if x > 0:\n  y = 'a'\n else:\n  y = 'b'\n return y": "`y` has no value here",
     "raise ValueError": "compiled loops raise nothing: return math.nan",
     "x[0] = 1\n return x": r"`x\[0\]` cannot be read; only names",
-    "return x or 1.0": "`and` and `or` are of comparisons",
+    "return x or 1.0": "`and` and `or` take comparisons",
     "return ~x": "write `not` for a comparison",
     "return x @ x": "write it with arithmetic",
     "return 1.0 if x in (1, 2) else x": "write it with arithmetic",
@@ -270,7 +270,7 @@ def test_functions_that_cannot_be():
         tg.elementwise(g, partials=[g, g])
     names = {}
     exec("def f(x): return x", names)
-    with pytest.raises(TypeError, match="the text of f cannot be found; define it in a file"):
+    with pytest.raises(TypeError, match="the source of f cannot be found; define it in a file"):
         tg.elementwise(names["f"])
 
 

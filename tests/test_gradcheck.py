@@ -195,7 +195,7 @@ def broken(monkeypatch, change):
     "change,text",
     [
         (lambda a, s, n: [x + n for x in a], "backward is not reentrant"),
-        (lambda a, s, n: [x + 1.0 for x in a], "backward is not multiplied by the gradient"),
+        (lambda a, s, n: [x + 1.0 for x in a], "backward does not multiply by the gradient"),
         (lambda a, s, n: [np.float32(x) for x in a], "dtype float32, the input float64"),
         (lambda a, s, n: [x + (s[0] is None) for x in a], "no gradient at output 0 gives"),
         (

@@ -46,7 +46,7 @@ def test_requires_grad_is_set_on_inputs():
 
 def test_requires_grad_of_results_cannot_be_switched_off():
     y = leaf(tg, 2.0) * 2
-    with pytest.raises(RuntimeError, match="only inputs can stop requiring grad; detach"):
+    with pytest.raises(RuntimeError, match="only inputs can stop requiring grad; use detach"):
         y.requires_grad = False
     y.requires_grad = True
     with pytest.raises(TypeError, match="only float64 and float32 can require grad, not int64"):
@@ -299,7 +299,7 @@ def test_retained_gradients_do_not_live_longer_than_their_tensors():
 
 def test_grad_of_a_result_warns():
     y = leaf(tg, 1.0) * 2
-    text = "grad was read of a tensor that is not an input; .*call retain_grad"
+    text = "the grad of a tensor that is not an input was read; .*call retain_grad"
     for t in (y, leaf(tg, [1.0, 2.0])[1:], leaf(tg, [1.0]) * 2):
         with pytest.warns(UserWarning, match=text) as seen:
             assert t.grad is None
@@ -359,7 +359,11 @@ def test_create_graph():
         (lambda y, x: (y, [None, None]), RuntimeError, "got 2 gradients for 1 outputs"),
         (lambda y, x: (y, tg.ones(3)), ValueError, r"gradient= has shape \(3,\), the output has"),
         (lambda y, x: (tg.ones(1),), RuntimeError, "the tensor is not recorded"),
-        (lambda y, x: (y * x,), RuntimeError, r"the output has shape \(2,\); a gradient is of a"),
+        (
+            lambda y, x: (y * x,),
+            RuntimeError,
+            r"the output has shape \(2,\), but a gradient needs a",
+        ),
     ],
 )
 def test_what_backward_refuses(arguments, error, text):

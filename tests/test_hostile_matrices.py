@@ -147,7 +147,7 @@ WRONG = {
     "operand has shape": (np.linalg.LinAlgError, lambda: np.linalg.pinv(recorded(np.ones(3)), "a")),
     "rcond has shape": (ValueError, lambda: np.linalg.pinv(recorded(np.eye(3)), (0.1,))),
     "axis is 1.5": (TypeError, lambda: np.linalg.norm(recorded(np.eye(3)), axis=1.5)),
-    "no sequence": (TypeError, lambda: np.polyval({}, recorded(np.eye(3)))),
+    "not a sequence": (TypeError, lambda: np.polyval({}, recorded(np.eye(3)))),
     "float16": (TypeError, lambda: np.linalg.solve(recorded(np.eye(3)), np.eye(3, dtype="f2"))),
     "float16 is": (TypeError, lambda: np.linalg.lstsq(recorded(np.eye(3)), np.eye(3, dtype="f2"))),
 }

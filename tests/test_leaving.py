@@ -35,7 +35,7 @@ def test_item_tolist_numpy():
 
 def test_numpy_of_a_recorded_tensor():
     text = (
-        "^tapegrad.numpy: the tensor is recorded, its derivative would be lost; use "
+        "^tapegrad.numpy: the tensor is recorded, so its derivative would be lost; use "
         r"detach\(\).numpy\(\)$"
     )
     for y in (leaf(), leaf() * 2.0, leaf()[0]):
@@ -44,18 +44,18 @@ def test_numpy_of_a_recorded_tensor():
 
 
 NO_ARRAY = (
-    "^tapegrad: a recorded tensor cannot become a plain NumPy array, its derivative would be lost "
-    r"\(.*test_leaving.py:\d+\); `import tapegrad.numpy as np` in place of `import numpy as np` "
-    r"keeps it, in lists, conversions and arrays that are filled; or use t.detach\(\).numpy\(\) "
-    "where no derivative is wanted$"
+    "^tapegrad: a recorded tensor cannot become a plain NumPy array, since its derivative would be "
+    r"lost \(.*test_leaving.py:\d+\); `import tapegrad.numpy as np` in place of "
+    r"`import numpy as np` keeps it, in lists, conversions and arrays that are filled; or use "
+    r"t.detach\(\).numpy\(\) if no derivative is needed$"
 )
 
 
 NOT_WRITTEN = (
     r"^tapegrad{}: a recorded tensor cannot be written to a plain NumPy array "
-    r"\(.*test_leaving.py:\d+\), its derivative would be lost; make the array with `import "
+    r"\(.*test_leaving.py:\d+\), since its derivative would be lost; make the array with `import "
     "tapegrad.numpy as np` in place of `import numpy as np`, or with tg.zeros_like, or write "
-    r"t.detach\(\) where no derivative is wanted$"
+    r"t.detach\(\) if no derivative is needed$"
 )
 
 
@@ -169,9 +169,11 @@ def test_calls_that_ask_for_a_float_warn(call):
 
 
 def test_an_array_is_no_number():
-    text = r"^tapegrad: (float|int)\(\) of a tensor of shape \(3,\); only one element can become a "
+    text = (
+        r"^tapegrad: (float|int)\(\) needs a tensor with one element; the tensor has shape \(3,\)"
+    )
     for take in (float, int, math.sin, lambda x: np.zeros(3).__setitem__(0, x)):
-        with pytest.raises(TypeError, match=text + "number$"):
+        with pytest.raises(TypeError, match=text + "$"):
             take(leaf())
 
 
@@ -182,7 +184,7 @@ def test_python_numbers_warn_and_name_the_line(take):
         take(x)
     (one,) = seen
     assert one.filename == __file__ and "test_leaving.py:" in str(one.message)
-    assert "use item() if that is meant, or NumPy's functions on the tensor" in str(one.message)
+    assert "use item() if this is intended, or NumPy's functions on the tensor" in str(one.message)
 
 
 def test_python_numbers_of_what_is_not_recorded_are_silent():

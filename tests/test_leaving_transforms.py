@@ -236,7 +236,9 @@ def test_a_thread_of_the_users_refuses_too():
 
 def test_tolist():
     assert tg.tensor(V, requires_grad=True).tolist() == V.tolist()  # the user's own, as item()
-    text = r"^tapegrad.tolist: the tensor is recorded, inside a transform its derivative would be "
+    text = (
+        r"^tapegrad.tolist: the tensor is recorded, and inside a transform its derivative would be "
+    )
     with pytest.raises(TypeError, match=text + r"lost \(.*transforms.py:\d+\); use list\(t\), "):
         tg.grad(lambda x: sum(x.tolist()))(V)
     assert np.array_equal(tg.grad(lambda x: sum(list(x)))(V), np.ones(3))

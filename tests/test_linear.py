@@ -315,7 +315,7 @@ def test_norm_of_other_shapes():
         (lambda x: np.einsum("ijk->i", x), ["einsum", "'ijk'", "names 3 axes", "has 2"]),
         (lambda x: np.einsum("ij->k", x), ["einsum", "'k'", "no operand"]),
         (lambda x: np.einsum("ij->ii", x), ["einsum", "more than once"]),
-        (lambda x: np.einsum("ij,j", x), ["einsum", "name 2 operands, 1"]),
+        (lambda x: np.einsum("ij,j", x), ["einsum", "name 2 operands, but 1"]),
         (lambda x: np.einsum("i.j", x), ["einsum", "not a letter"]),
         (lambda x: np.einsum("ii", x), ["einsum", "several sizes"]),
         (lambda x: np.einsum("...,...->", x, x), ["einsum", "no '...'"]),

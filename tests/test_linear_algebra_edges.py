@@ -175,7 +175,7 @@ def test_shapes_are_refused(name, f):
 BAD = [
     (lambda a: np.linalg.matrix_power(a, 1.5), TypeError, "matrix_power: the power is 1.5"),
     (lambda a: np.linalg.matrix_power(a, a[0, 0]), TypeError, None),
-    (lambda a: np.linalg.multi_dot([a]), ValueError, "multi_dot: 1 arrays"),
+    (lambda a: np.linalg.multi_dot([a]), ValueError, "multi_dot: got 1 arrays"),
     (lambda a: np.linalg.multi_dot([a, a[0], a]), LinAlgError, "array 1 has shape"),
     (lambda a: np.linalg.multi_dot([a, a[:1], a]), ValueError, "multi_dot|matmul"),
     (lambda a: np.linalg.tensorsolve(a, a), LinAlgError, "tensorsolve: a has shape"),

@@ -183,8 +183,7 @@ CASES = [
     ),
     (
         lambda: F.conv2d(IMAGE, np.ones((1, 2, 5, 1)), dilation=(1, 2)),
-        "tapegrad.conv2d: the input with its padding is 4 by 4, the kernel spans 5 by 1; it must "
-        "fit",
+        "tapegrad.conv2d: the padded input is 4 by 4, but the kernel spans 5 by 1; it must fit",
     ),
     (
         lambda: F.conv2d(IMAGE, np.ones((1, 2, 3, 3)), padding="same", stride=2),
@@ -192,8 +191,7 @@ CASES = [
     ),
     (
         lambda: F.avg_pool2d(IMAGE, 5),
-        "tapegrad.avg_pool2d: the input with its padding is 4 by 4, the kernel spans 5 by 5; it "
-        "must fit",
+        "tapegrad.avg_pool2d: the padded input is 4 by 4, but the kernel spans 5 by 5; it must fit",
     ),
     (
         lambda: F.max_pool2d(IMAGE, 2, padding=2),

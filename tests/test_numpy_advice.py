@@ -94,8 +94,8 @@ def test_a_write_to_a_plain_array(name, call):
         call(WRITES[name])
     text = (
         rf"tapegrad[a-z_.]*(: out=)?: a recorded tensor cannot be written to a plain NumPy array "
-        rf"{HERE}, its derivative would be lost; make the array with {CHANGE}, or with "
-        r"tg.zeros_like, or write t.detach\(\) where no derivative is wanted"
+        rf"{HERE}, since its derivative would be lost; make the array with {CHANGE}, or with "
+        r"tg.zeros_like, or write t.detach\(\) if no derivative is needed"
     )
     assert re.fullmatch(text, str(raised.value))
 
@@ -106,9 +106,9 @@ def test_what_takes_plain_arrays(name, call):
     with pytest.raises(TypeError) as raised:
         call(READS[name])
     text = (
-        rf"tapegrad: a recorded tensor cannot become a plain NumPy array, its derivative would be "
-        rf"lost {HERE}; {CHANGE} keeps it, in lists, conversions and arrays that are filled; or "
-        r"use t.detach\(\).numpy\(\) where no derivative is wanted"
+        rf"tapegrad: a recorded tensor cannot become a plain NumPy array, since its derivative "
+        rf"would be lost {HERE}; {CHANGE} keeps it, in lists, conversions and arrays that are "
+        r"filled; or use t.detach\(\).numpy\(\) if no derivative is needed"
     )
     assert re.fullmatch(text, str(raised.value))
 

@@ -161,8 +161,8 @@ def test_slopes_of_interp_at_its_places():
 def test_errors_of_interpolation():
     x = tg.tensor([1.0, 2.0], requires_grad=True)
     for attempt, text in {
-        lambda: np.interp(x, [0.0, 1.0], [1.0]): r"xp has shape \(2,\), fp \(1,\); give two",
-        lambda: np.interp(x, [], []): "give two vectors of one length, at least 1",
+        lambda: np.interp(x, [0.0, 1.0], [1.0]): r"xp has shape \(2,\) and fp \(1,\); they",
+        lambda: np.interp(x, [], []): "must be vectors of the same length, at least 1",
         lambda: np.interp(x, [1.0, 0.0], [0.0, 1.0]): "interp: xp does not increase; sort xp",
         lambda: np.interp(0.5, x[::-1], x): "interp: xp does not increase; sort xp",
         lambda: np.interp(x, [0.0, 1.0], [0.0, 1.0], period=0): "interp: period is 0",

@@ -101,7 +101,7 @@ def test_text():
     )
     assert np.format_float_positional(x[0]) == "0.25"
     assert np.format_float_scientific(x[1] * 2.0, precision=2) == "3.5e+00"
-    with pytest.raises(TypeError, match=r"the format '.2f' is for numbers, .* np.array2string"):
+    with pytest.raises(TypeError, match=r"the format '.2f' applies to numbers, .* np.array2string"):
         f"{x:.2f}"
 
 
@@ -252,7 +252,7 @@ def test_whole_numbers_warn_and_are_guards(whole):
     with pytest.warns(RuntimeWarning, match=rf"^{whole.__name__}\(\) of a recorded tensor loses"):
         assert (whole(x[0]), type(whole(x[0]))) == (whole(1.75), int)
     assert whole(tg.tensor(-2.5)) == whole(-2.5) and whole(x.detach()[1]) == whole(-0.5)
-    with pytest.raises(TypeError, match="of a tensor of shape"):
+    with pytest.raises(TypeError, match="needs a tensor with one element"):
         whole(x)
 
 
@@ -279,7 +279,10 @@ def test_rounding():
     assert round(x[1]) == 2 and type(round(x[1])) is int
     assert round(tg.tensor(np.float32(2.5))) == 2 and round(x.sum(), 1).item() == 1.5
     assert tg.grad(lambda x: round(x * 3.0, 1) * x)(0.5) == 1.5
-    with pytest.raises(TypeError, match=r"round\(\) of a tensor of shape \(3,\); use np.round"):
+    with pytest.raises(
+        TypeError,
+        match=r"round\(\) needs a tensor with one element; .* shape \(3,\): use np.round",
+    ):
         round(x, 2)
 
 

@@ -292,7 +292,7 @@ def test_recorded_values_do_not_get_lost():
 @pytest.mark.parametrize(
     ("call", "kind", "text"),
     [
-        (lambda t: np.divide.reduce(t), TypeError, r"divide.reduce: .* write x\[0\] / np.prod"),
+        (lambda t: np.divide.reduce(t), TypeError, r"divide.reduce: .* use x\[0\] / np.prod"),
         (lambda t: np.sin(t, where=[True]), TypeError, "where= without out="),
         (lambda t: np.sin(t, where=[1.0], out=t * 1.0), TypeError, "it must be boolean"),
         (lambda t: np.sin(t, out=tg.zeros(3)), ValueError, "shape mismatch|the result has shape"),

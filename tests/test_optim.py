@@ -211,8 +211,8 @@ ERRORS = {
     "state": (
         lambda: optim.SGD([X]).load_state_dict(made("SGD", {})[1].state_dict()),
         ValueError,
-        "tapegrad.optim.SGD: state_dict has groups of [2] parameters, the optimizer of [1]; they "
-        "must be equal",
+        "tapegrad.optim.SGD: state_dict has groups of [2] parameters, but the optimizer of [1]; "
+        "they must be equal",
     ),
 }
 

@@ -184,7 +184,7 @@ def test_an_error_that_is_caught_makes_no_program():
 
     for first, second in ((good, bad), (bad, good)):
         c = tg.compile(f, verify="never")
-        with pytest.warns(RuntimeWarning, match="cholesky raises LinAlgError in it"):
+        with pytest.warns(RuntimeWarning, match="cholesky raises LinAlgError"):
             assert [c(first), c(second)] == [f(first), f(second)]
         assert [c(first), c(second)] == [f(first), f(second)]
 

@@ -378,8 +378,8 @@ UNREAD = {
     "linalg.solve_triangular(a, b, trans='fro')": "solve_triangular: trans is 'fro'; it must be 0",
     "linalg.solveh_banded(v, v)": "solveh_banded: ab has shape .3,.; it must be",
     "linalg.solve_banded((1, 1), v, v)": "solve_banded: ab has shape .3,.; it must be",
-    "linalg.block_diag(a, {})": "block_diag: no array of numbers",
-    "linalg.toeplitz(v, {})": "toeplitz: no array of numbers",
+    "linalg.block_diag(a, {})": "block_diag: an argument is not an array of numbers",
+    "linalg.toeplitz(v, {})": "toeplitz: an argument is not an array of numbers",
     "linalg.cho_solve((a, True), np.array([None] * 3))": "an operand has dtype object",
     "linalg.eigh(a, np.longdouble(np.eye(3)))": "eigh: a matrix has dtype .*; convert it to",
 }

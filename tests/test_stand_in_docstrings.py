@@ -53,7 +53,7 @@ def test_notes_say_what_differs():
         "argwhere": "has no derivative",
         "less": "has no derivative",
         "array": "become a tensor",
-        "bmat": "raises TypeError: matrices are",
+        "bmat": "raises TypeError: np.matrix is",
         "polyval": "may be recorded",
     }
     for name, note in notes.items():

@@ -201,7 +201,7 @@ def test_an_element_is_a_number_and_no_view():
     assert (v.item(), y.tolist()) == (6.0, [1.0, 2.0])
     y[0] = 7.0
     assert v.item() == 6.0
-    with pytest.raises(TypeError, match=r"tapegrad.setitem: .* is a number and no view.*y\[i\] ="):
+    with pytest.raises(TypeError, match=r"tapegrad.setitem: .* is a number, not a view.*y\[i\] ="):
         v[...] = 3.0
     y[0:1][...] = 8.0
     y[1, ...][...] = 9.0

@@ -1,1 +1,1 @@
-"""Functions of one element made functions of a batch: vmap."""
+"""Functions of one element converted to functions of a batch: vmap."""

@@ -63,7 +63,10 @@ def element_of(x, axis, k: int):
 def check_results(shapes: set, axis) -> None:
     """Refuse results of several shapes, and an axis that the stacked ones would not have."""
     if axis is None:
-        raise ValueError("tapegrad.vmap: out_axes has None; the results are stacked along an axis")
+        raise ValueError(
+            "tapegrad.vmap: out_axes has None; it must be the axis along which the results are "
+            "stacked"
+        )
     if len(shapes) > 1:
         raise ValueError(
             f"tapegrad.vmap: the function returned shapes {sorted(shapes)} for different elements; "

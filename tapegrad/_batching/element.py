@@ -1,4 +1,4 @@
-"""A function recorded on one element of a batch: its rows stand for those of all elements."""
+"""A function recorded on one element of a batch: its rows represent those of all elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vmap`, a function of one element made one of a batch."""
+"""`vmap`: a function of one element converted to a function of a batch."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def vmap(f, in_axes=0, out_axes=0):
     Returns
     -------
     callable
-        A function that computes all elements together: `f` is recorded for one, and each operation
-        is done once for the whole batch. The result can be differentiated, and `f` may itself be
-        the result of `grad`, `hessian`, `jvp` or `vmap`.
+        A function that computes all elements together: `f` is recorded for one element, and each
+        operation is executed once for the whole batch. The result can be differentiated, and `f`
+        may itself be the result of `grad`, `hessian`, `jvp` or `vmap`.
 
     Raises
     ------
@@ -58,10 +58,10 @@ def vmap(f, in_axes=0, out_axes=0):
     Notes
     -----
     `f` may branch on values: elements that take the same branches are computed together. `f` is
-    called once for each branch to be recorded, and once more for another element, to check that it
-    depends on its arguments alone; up to 8 elements are called one by one. A function that does not
-    depend on its arguments alone, or that has an operation which cannot be recorded or has no
-    batching rule, is called for each element, and a RuntimeWarning gives the reason once.
+    called once for each branch to record it, and once more for another element, to check that it
+    depends only on its arguments; for up to 8 elements it is called for each of them. A function
+    that depends on anything else, or has an operation that cannot be recorded or has no batching
+    rule, is called for each element, and a RuntimeWarning gives the reason once.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tape, sweep and tensors: what records operations, and what runs back over them."""
+"""Tape, sweep and tensors: the recording of operations, and the reverse sweep."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""Operations of the user's: `elementwise`, `custom_vjp`, and how functions are read."""
+"""Custom operations: `elementwise`, `custom_vjp`, and the reading of their functions."""

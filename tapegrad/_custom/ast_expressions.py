@@ -92,7 +92,7 @@ class Expressions:
         if isinstance(value, np.ndarray) and value.ndim == 0:
             return constant(value)
         kind = type(value).__name__
-        raise self.refuse(node, f"a number is wanted here, this is of type {kind}")
+        raise self.refuse(node, f"a number is expected here, not an object of type {kind}")
 
     def test(self, value, node):
         """A value as a test, or as True or False where it is constant."""
@@ -177,7 +177,7 @@ class Expressions:
     def _BoolOp(self, node, state):
         values = [self.expression(value, state) for value in node.values]
         if any(isinstance(v, Number) for v in values):
-            raise self.refuse(node, "`and` and `or` are of comparisons: write x != 0")
+            raise self.refuse(node, "`and` and `or` take comparisons: write x != 0")
         tests = [self.test(value, node) for value in values]
         return self.all_of(tests) if isinstance(node.op, ast.And) else self.any_of(tests)
 

@@ -32,8 +32,8 @@ def source_of(function) -> tuple[ast.AST, str]:
         lines, _ = inspect.findsource(function)
     except OSError:
         raise TypeError(
-            f"tapegrad.elementwise: the text of {function.__name__} cannot be found; define it in "
-            "a file or a notebook, not by exec()"
+            f"tapegrad.elementwise: the source of {function.__name__} cannot be found; define it "
+            "in a file or a notebook, not by exec()"
         ) from None
     found = []
     for node in ast.walk(_parsed("".join(lines))):
@@ -52,7 +52,7 @@ def source_of(function) -> tuple[ast.AST, str]:
     if len(found) != 1:
         raise TypeError(
             f"tapegrad.elementwise: {len(found)} functions {function.__name__} begin in line "
-            f"{code.co_firstlineno} of {code.co_filename}; write each in a line of its own"
+            f"{code.co_firstlineno} of {code.co_filename}; write each on its own line"
         )
     return found[0], code.co_filename
 
@@ -129,7 +129,7 @@ class Reader(Expressions):
 
     def _Expr(self, node, state):
         if not isinstance(node.value, ast.Constant):
-            raise self.refuse(node, "its value is not used; take it out")
+            raise self.refuse(node, "its value is not used; remove it")
 
     def _Return(self, node, state):
         value = None if node.value is None else self.expression(node.value, state)
@@ -163,7 +163,7 @@ class Reader(Expressions):
                 for part, item in zip(target.elts, value, strict=True):
                     self.bind(part, item, state)
                 return
-        raise self.refuse(target, "only names and tuples of names can be given a value")
+        raise self.refuse(target, "only names and tuples of names can be assigned")
 
     def _For(self, node, state):
         items = self.expression(node.iter, state)

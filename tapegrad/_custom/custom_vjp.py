@@ -53,7 +53,7 @@ class CustomVjp:
         try:
             given = self.forward(*values)
         except Exception as error:  # which the caller may catch, and take another way
-            refuse(f"{self.__name__} raises {type(error).__name__} in it")
+            refuse(f"{self.__name__} raises {type(error).__name__}")
             raise
         outputs = self.outputs(given)
         if records(*items):
@@ -256,7 +256,7 @@ def _compiled(backward):
 
 
 def custom_vjp(forward, backward) -> CustomVjp:
-    """Make an operation on arrays of two functions compiled with `numba.njit`: value and adjoint.
+    """Make an operation on arrays from two functions compiled with `numba.njit`: value and adjoint.
 
     Parameters
     ----------
@@ -275,16 +275,16 @@ def custom_vjp(forward, backward) -> CustomVjp:
 
     Raises
     ------
-    TypeError
-        If the functions are not compiled; when called, if what they return does not fit.
+    TypeError If the functions are not compiled; when called, if their results do not have the right
+    types.
     ValueError
         From the reverse sweep, for an adjoint of a wrong shape.
 
     Notes
     -----
-    Both functions must leave their arguments unchanged. The reverse sweep calls `backward` without
-    Python and without the interpreter lock. Second derivatives need the adjoint of `backward`: pass
-    a `backward` that is itself made by `custom_vjp`.
+    The functions must not change their arguments. The reverse sweep calls `backward` without Python
+    and without the interpreter lock. Second derivatives need the adjoint of `backward`: pass a
+    `backward` that is itself made by `custom_vjp`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`elementwise`, scalar functions made operations like those of the table."""
+"""`elementwise`: scalar functions converted to operations like those of the table."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ operation_of.__module__, operation_of.__qualname__ = "tapegrad", "_operation_of"
 def elementwise(function=None, *, partials=None):
     """Turn a scalar function into an element-wise operation with derivatives of any order.
 
-    The function is read, not run: its source becomes one compiled loop and one row of the tape, and
-    its derivative is found by the chain rule. The operation broadcasts and treats exceptional
-    values as NumPy does: 1 / 0 is inf.
+    The source of the function is read, and the function is not run: it becomes one compiled loop
+    and one row of the tape, and its derivative is found by the chain rule. The operation broadcasts
+    and treats exceptional values as NumPy does: 1 / 0 is inf.
 
     Parameters
     ----------
@@ -80,16 +80,17 @@ def elementwise(function=None, *, partials=None):
         A function of one to 8 numbers that returns a number. It may use arithmetic, comparisons,
         conditional expressions, `if`, assignments, loops over constants, the functions of `math`,
         NumPy and `scipy.special` that are in the table of operations, and functions of the same
-        kind. Names from outside of the function are constants with their value at declaration.
+        kind. Names from outside the function are constants with their values at declaration.
     partials : list of callables, optional
-        The partial derivatives, one function per input, in place of those that are found. Each
-        takes the inputs and, if it has one more parameter, the value of `function`.
+        The partial derivatives, one function per input, which replace the derived ones. Each takes
+        the inputs and, if it has one more parameter, the value of `function`.
 
     Returns
     -------
     callable
-        The operation. It takes tensors, arrays and numbers, and returns a tensor or, of plain
-        arguments, an array or number; float32 if all operands are. Without `function`, a decorator.
+        The operation. It takes tensors, arrays and numbers, and returns a tensor or, for plain
+        arguments, an array or number; the dtype is float32 if all operands are float32. Without
+        `function`, a decorator.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""Derivatives that are recorded themselves, and forward mode."""
+"""Recorded derivatives, and forward mode."""

@@ -139,14 +139,14 @@ def scalar_output(name, out) -> np.ndarray:
     """The value of an output that must be one number."""
     if type(out) is ComplexTensor or is_complex_number(out):
         raise TypeError(
-            f"tapegrad.{name}: the function returned a complex result; a gradient is of a real "
-            "number: return its real part or abs(…), or give holomorphic=True"
+            f"tapegrad.{name}: the function returned a complex result, but a gradient needs a real "
+            "one: return its real part or abs(…), or give holomorphic=True"
         )
     value = np.asarray(value_of(out))
     if value.size != 1 or value.dtype.kind not in "fiub":
         kind = f"shape {value.shape}" if value.dtype.kind != "O" else type(out).__name__
         raise ValueError(
-            f"tapegrad.{name}: the function returned {kind}; a gradient is of a scalar: reduce it, "
-            "for instance with sum(), or use jacobian or elementwise_grad"
+            f"tapegrad.{name}: the function returned {kind}, but a gradient needs a scalar: reduce "
+            "it, for instance with sum(), or use jacobian or elementwise_grad"
         )
     return value

@@ -29,8 +29,8 @@ def seed_of(name: str, tensor, gradient):
     if gradient is None:
         if value.size != 1:
             raise RuntimeError(
-                f"tapegrad.{name}: the output has shape {value.shape}; a gradient is of a scalar: "
-                "reduce it, for instance with sum(), or pass gradient= of that shape"
+                f"tapegrad.{name}: the output has shape {value.shape}, but a gradient needs a "
+                "scalar: reduce it, for instance with sum(), or pass gradient= of that shape"
             )
         return np.ones(value.shape, value.dtype)
     gradient = unlisted(gradient)

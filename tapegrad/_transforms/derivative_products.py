@@ -45,8 +45,8 @@ def vjp(f, *primals, has_aux=False):
     value
         The result of `f`.
     vjp_function : callable
-        A function of one adjoint, with the structure and shapes of `value`. It returns a tuple
-        with the adjoint of each primal: the adjoint times the Jacobian. It may be called often.
+        A function of one adjoint, with the structure and shapes of `value`. It returns a tuple with
+        the adjoint of each primal: the adjoint times the Jacobian. It may be called several times.
     aux
         Only with `has_aux`.
 
@@ -112,8 +112,8 @@ def jvp(f, primals, tangents):
 
     Notes
     -----
-    Forward mode traverses the recorded tape once from its oldest row and carries tangents beside
-    values. It costs a few evaluations of `f`, whatever the number of results.
+    Forward mode traverses the recorded tape once from its oldest row and propagates tangents along
+    with the values. It costs a few evaluations of `f`, independent of the number of results.
 
     Examples
     --------
@@ -174,9 +174,9 @@ def hvp(f, has_aux=False):
 
     Notes
     -----
-    A product costs a few gradients, whatever the size of `x`. A forward sweep carries tangents of
-    the rows, and one reverse sweep carries adjoints and their tangents. Where rows write in place,
-    or a product would not be finite, the product is a gradient of a gradient.
+    A product costs a few gradients, independent of the size of `x`. A forward sweep computes the
+    tangents of the rows, and one reverse sweep computes adjoints and their tangents. If rows write
+    in place, or the product would not be finite, it is computed as the gradient of a gradient.
 
     Examples
     --------

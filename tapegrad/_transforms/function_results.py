@@ -69,12 +69,12 @@ def adjoints_like(outs, adjoint) -> list:
     adjoints = [unlisted(a) for _, a in tree_leaves(adjoint)]
     if len(adjoints) != len(outs):
         raise ValueError(
-            f"tapegrad.vjp: got {len(adjoints)} adjoints, the function has {len(outs)} results"
+            f"tapegrad.vjp: got {len(adjoints)} adjoints, but the function has {len(outs)} results"
         )
     for one, seed in zip(outs, adjoints, strict=True):
         shape, given = np.shape(value_of(one)), np.shape(value_of(seed))
         if given != shape:
-            raise ValueError(f"tapegrad.vjp: an adjoint has shape {given}, the result {shape}")
+            raise ValueError(f"tapegrad.vjp: an adjoint has shape {given}, but the result {shape}")
     return adjoints
 
 

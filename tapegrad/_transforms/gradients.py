@@ -139,7 +139,7 @@ def grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False):
     argnames : str or tuple of str, optional
         Names of the arguments to differentiate, in place of `argnums`.
     holomorphic : bool, optional
-        If true, `f` is a holomorphic function of complex arguments, and the result is f′.
+        If true, `f` is a holomorphic function of complex arguments, and the result is f′(z).
 
     Returns
     -------

@@ -46,7 +46,7 @@ def jacobian(f, argnums=0, has_aux=False, *, argnames=None):
     callable
         A function with the arguments of `f` that returns the Jacobian, of shape (*result,
         *argument); or (Jacobian, aux) with `has_aux`. Structured results and arguments give
-        structured Jacobians, the structure of the result outside.
+        structured Jacobians; the outer structure is that of the result.
 
     Raises
     ------
@@ -56,9 +56,9 @@ def jacobian(f, argnums=0, has_aux=False, *, argnames=None):
 
     Notes
     -----
-    The Jacobian is computed by reverse mode, several of its rows in one sweep: its cost grows with
-    the number of results. The Jacobian of a compiled function (`tg.compile`) uses forward mode
-    where there are no fewer results than arguments.
+    The Jacobian is computed by reverse mode, several of its rows in one sweep, so its cost grows
+    with the number of results. The Jacobian of a compiled function (`tg.compile`) uses forward mode
+    if there are at least as many results as arguments.
 
     Examples
     --------
@@ -115,8 +115,8 @@ def hessian(f, argnums=0, has_aux=False, *, argnames=None):
 
     Notes
     -----
-    The Hessian is the Jacobian of the gradient: it costs about as many gradients of a gradient as
-    the argument has elements.
+    The Hessian is the Jacobian of the gradient. It costs about one gradient of a gradient per
+    element of the argument.
 
     Examples
     --------

@@ -15,8 +15,8 @@ class Names:
         self.transform, self.f = transform, f
         if argnums != 0 or isinstance(argnums, bool):
             raise ValueError(
-                f"tapegrad.{transform}: argnums and argnames are given; give one of them, or make "
-                "all arguments positions, or all names"
+                f"tapegrad.{transform}: argnums and argnames are both given; use only one of them, "
+                "for all arguments"
             )
         self.single = isinstance(argnames, str)
         self.names = (argnames,) if self.single else tuple(argnames)

@@ -197,7 +197,7 @@ def _fitting_all(returned, inputs, hook):
     if len(returned) != len(inputs):
         raise RuntimeError(
             f"tapegrad.register_hook: the hook {getattr(hook, '__name__', hook)} returned "
-            f"{len(returned)} gradients, the node has {len(inputs)} operands"
+            f"{len(returned)} gradients, but the node has {len(inputs)} operands"
         )
     return tuple(
         new if new is None or old is None else fitting(new, old, hook, "register_hook")
@@ -305,9 +305,9 @@ class Recorded(Pass):
         written = {n for n in self.halts() if reader.buffer_written(n) >= 0}
         if written and not written.isdisjoint(needed(reader, [root._id for root in roots])):
             raise NotImplementedError(
-                "tapegrad: with create_graph=True the gradient of a tensor that was written in "
-                "place cannot be taken, nor its hooks be called; go on with a copy() of it after "
-                "the write, and take the gradient of the copy"
+                "tapegrad: with create_graph=True a tensor that was written in place has no "
+                "gradient and no hooks; use a copy() of it after the write, and take the gradient "
+                "of the copy"
             )
 
     def _carry(self, roots, seeds, numbers) -> None:

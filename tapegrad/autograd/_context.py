@@ -37,7 +37,7 @@ class _Constant:
 
 
 class Context:
-    """The `ctx` of a `Function`: what `forward` saves in it, `backward` finds.
+    """The `ctx` of a `Function`, in which `forward` saves values for `backward`.
 
     Attributes of any name may be set.
 
@@ -114,7 +114,7 @@ class Context:
         self._constant = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Set whether results that nothing depends on have gradients of zeros, or None.
+        """Set whether the gradients of unused results are zeros or None.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class Context:
         if traversal.reader.row(self._number)["op"] < 0:
             raise RuntimeError(
                 "tapegrad.saved_tensors: the tensors were freed by a backward pass; call it with "
-                "retain_graph=True to look at them again"
+                "retain_graph=True to read them again"
             )
         if saved.kind == "result":
             whole = traversal.base(self._number)

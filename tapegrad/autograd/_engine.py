@@ -72,9 +72,9 @@ def _every_input(leaf) -> bool:
 def backward(
     tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None
 ) -> None:
-    """Compute the derivative of the sum of tensors, and add it to `grad` of inputs.
+    """Compute the derivative of the sum of tensors, and add it to `grad` of the inputs.
 
-    The inputs are all that the tensors depend on, or those that are given.
+    The inputs are all inputs on which the tensors depend, or the given ones.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def backward(
     create_graph : bool, optional
         Whether gradients are recorded, so that they can be differentiated.
     inputs : Tensor or sequence of Tensors, optional
-        The only tensors whose `grad` is added to: inputs or results.
+        If given, gradients are accumulated only in these inputs or results.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def method_backward(self, gradient=None, retain_graph=None, create_graph=False, 
     create_graph : bool, optional
         Whether gradients are recorded, so that they can be differentiated.
     inputs : Tensor or sequence of Tensors, optional
-        The only tensors whose `grad` is added to.
+        If given, gradients are accumulated only in these tensors.
 
     Returns
     -------
@@ -230,8 +230,8 @@ def grad(
     name = "autograd.grad"
     if materialize_grads and allow_unused is False:
         raise ValueError(
-            f"tapegrad.{name}: allow_unused=False with materialize_grads=True; zeros for an unused "
-            "input are what materialize_grads asks for"
+            f"tapegrad.{name}: allow_unused=False with materialize_grads=True; materialize_grads "
+            "needs allow_unused=True, or None"
         )
     if holds_complex(inputs):
         options = grad_outputs, retain_graph, create_graph, True, is_grads_batched
@@ -321,7 +321,7 @@ def _get_grad(self):
     held = leaf_of(self) or kept_of(self)
     if held is None and is_recorded(self):
         warnings.warn(
-            "tapegrad: grad was read of a tensor that is not an input; backward() sets it only "
+            "tapegrad: the grad of a tensor that is not an input was read; backward() sets it only "
             "for inputs made with requires_grad=True: call retain_grad() on the tensor first",
             UserWarning,
             stacklevel=2,

@@ -72,7 +72,7 @@ def leaf_of(tensor) -> Leaf | None:
 
 
 def watch_row(number: int) -> Watch:
-    """The watch of a row that is no input."""
+    """The watch of a row that is not an input."""
     slot = number >> layout.ROWS_BITS
     attached = store.attached.setdefault(slot, {})
     if number not in attached:
@@ -227,7 +227,7 @@ def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
     leaf = leaf_of(self)
     if leaf is None:
         raise RuntimeError(
-            "tapegrad.register_post_accumulate_grad_hook: the tensor is no input made with "
+            "tapegrad.register_post_accumulate_grad_hook: the tensor is not an input made with "
             "requires_grad=True, so nothing is added to its grad; use register_hook"
         )
     return RemovableHandle(watch_leaf(leaf).accumulated, hook)
@@ -243,7 +243,7 @@ def kept_of(tensor) -> Kept | None:
 
 
 def retain_grad(self) -> None:
-    """Let backward passes add to `grad` of this result, as they do for inputs.
+    """Accumulate the gradient of this result in `grad`, as for inputs.
 
     It has no effect on inputs.
 
@@ -264,7 +264,7 @@ def retain_grad(self) -> None:
     """
     if not is_recorded(self):
         raise RuntimeError(
-            "tapegrad.retain_grad: the tensor does not require grad, there is no gradient to "
+            "tapegrad.retain_grad: the tensor does not require grad, so it has no gradient to "
             "retain; make it with requires_grad=True"
         )
     if leaf_of(self) is not None or kept_of(self) is not None:

@@ -52,7 +52,7 @@ def noting_reads(name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # which the function may catch, and take another way
-        trace.refuse(f"forward of {name} raises {type(error).__name__} in it")
+        trace.refuse(f"forward of {name} raises {type(error).__name__}")
         raise
     finally:
         stop_listening(note)

@@ -1,4 +1,4 @@
-"""Anomaly mode. Where a reverse sweep fails, the line that recorded the operation."""
+"""Anomaly mode: the line that recorded the operation at which a reverse sweep fails."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class _Watch:
             if adjoint is not None and np.isnan(adjoint).any():
                 raise RuntimeError(
                     f"tapegrad.backward: Function '{self.name}' returned nan values in its {k}th "
-                    f"output{self.where()}; look at the values that the operation read there"
+                    f"output{self.where()}; check the values that the operation read there"
                 )
 
     def where(self) -> str:
@@ -139,8 +139,8 @@ class detect_anomaly(contextlib.ContextDecorator):
     Notes
     -----
     The mode holds for all threads. It is slow: operators run in Python, and the sweep stops at
-    every row. Unlike PyTorch, tapegrad does not warn of that. Operations that were recorded outside
-    are named without their lines.
+    every row. Unlike PyTorch, tapegrad does not warn about this. Operations that were recorded
+    outside are named without their lines.
 
     Examples
     --------

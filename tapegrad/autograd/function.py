@@ -43,7 +43,7 @@ FUNCTION = ARRAY + TABLE["function"].code
 
 
 class Function:
-    """A custom operation: derive a class with `forward` and `backward`, and call its `apply`.
+    """The base class of custom operations: define `forward` and `backward`, and call `apply`.
 
     `forward(ctx, *args)` computes the results; tensors are not recorded meanwhile. Alternatively
     `forward(*args)` computes them, and `setup_context(ctx, inputs, output)` saves what `backward`
@@ -108,7 +108,7 @@ class Function:
         Parameters
         ----------
         ctx : Context
-            What is saved, `backward` finds.
+            The context in which values are saved for `backward`.
         inputs : tuple
             The arguments of `forward`.
         output : object
@@ -137,8 +137,8 @@ class Function:
             A gradient for each argument.
         """
         raise NotImplementedError(
-            "tapegrad.Function: the class has no backward, so nothing that its results are used "
-            "for can be differentiated; define backward(ctx, …) as a staticmethod"
+            "tapegrad.Function: the class has no backward, so functions of its results cannot be "
+            "differentiated; define backward(ctx, …) as a staticmethod"
         )
 
     @classmethod

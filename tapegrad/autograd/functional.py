@@ -251,7 +251,7 @@ def jacobian(
     Returns
     -------
     Tensor, tuple of Tensors, or tuple of tuples of Tensors
-        Jacobians of shape (*output, *input), the structure of the outputs outside.
+        Jacobians of shape (*output, *input); the outer structure is that of the outputs.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Recording switched on and off, per thread: `no_grad` and the like."""
+"""Recording switched on and off, per thread: `no_grad` and similar."""
 
 from __future__ import annotations
 

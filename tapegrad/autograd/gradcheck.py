@@ -286,8 +286,9 @@ class _Check:
             point = self.points[j]
             if np.any(adjoint != 0):
                 raise GradcheckError(
-                    "tapegrad.autograd.gradcheck: backward is not multiplied by the gradient of "
-                    f"the output: it gives {adjoint} for input {self.moving[j]} and zeros"
+                    "tapegrad.autograd.gradcheck: backward does not multiply by the gradient of "
+                    f"the output: for a gradient of zeros it gives {adjoint} for input "
+                    f"{self.moving[j]}"
                 )
             if dtypes and adjoint.dtype != point.dtype:
                 raise GradcheckError(
@@ -362,9 +363,9 @@ def gradgradcheck(
     grad_outputs : Tensor or tuple of Tensors, optional
         The adjoints of the outputs; random by default.
     eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes
-        As of `gradcheck`.
+        As in `gradcheck`.
     check_batched_grad, fast_mode
-        As of `gradcheck`.
+        As in `gradcheck`.
     check_fwd_over_rev, check_rev_over_rev : bool, optional
         Whether the first derivatives are differentiated by forward mode and by reverse mode.
 

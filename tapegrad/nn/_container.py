@@ -9,7 +9,7 @@ from ._module import Module
 
 
 class Sequential(Module):
-    """Modules that are called one after the other, each with the result of the previous one.
+    """A sequence of modules; each is called with the result of the previous one.
 
     Parameters
     ----------

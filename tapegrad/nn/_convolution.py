@@ -26,15 +26,15 @@ class Conv2d(Module):
     stride : int or pair of ints, optional
         The steps between windows.
     padding : int, pair of ints, "valid" or "same", optional
-        How many cells are added at each end of the axes.
+        The number of elements added at each end of the axes.
     dilation : int or pair of ints, optional
-        The distance between the cells of a window.
+        The distance between the elements of a window.
     groups : int, optional
         The number of groups of channels that are not connected.
     bias : bool, optional
         Whether the layer has a bias.
     padding_mode : {"zeros", "reflect", "replicate", "circular"}, optional
-        What the added cells hold.
+        The values of the added elements.
     dtype : dtype, optional
         The dtype of the parameters.
 
@@ -117,7 +117,7 @@ class AvgPool2d(Module):
     Parameters
     ----------
     kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-        As of `nn.functional.avg_pool2d`.
+        As in `nn.functional.avg_pool2d`.
 
     Examples
     --------
@@ -162,7 +162,7 @@ class MaxPool2d(Module):
     Parameters
     ----------
     kernel_size, stride, padding, dilation, ceil_mode
-        As of `nn.functional.max_pool2d`.
+        As in `nn.functional.max_pool2d`.
 
     Examples
     --------

@@ -25,15 +25,15 @@ class IncompatibleKeys(NamedTuple):
 
 
 class Module:
-    """The base of layers and networks: assign parameters and modules, and define `forward`.
+    """The base class of layers and networks: assign parameters and modules, and define `forward`.
 
-    Attributes that are `Parameter` or `Module` are registered under their names; `register_buffer`
-    registers tensors that are kept but not trained. Names and meanings are PyTorch's.
+    Attributes of type `Parameter` or `Module` are registered under their names; `register_buffer`
+    registers tensors that are saved but not trained. Names and meanings are PyTorch's.
 
     Attributes
     ----------
     training : bool
-        Whether the module is in training, where dropout and batch normalization differ.
+        Whether the module is in training mode, which affects dropout and batch normalization.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Module:
         return self.forward(*args, **kwargs)
 
     def forward(self, *args, **kwargs):
-        """Compute the result of a call of the module; each module defines its own.
+        """Compute the result of calling the module; subclasses define it.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class Module:
         Parameters
         ----------
         memo : set, optional
-            Modules that are left out.
+            Modules to skip.
         prefix : str, optional
             The name of this module.
         remove_duplicate : bool, optional
@@ -431,12 +431,12 @@ class Module:
     # --- modes --------------------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Module:
-        """Switch this module and all modules inside it to training.
+        """Switch this module and all modules inside it to training mode.
 
         Parameters
         ----------
         mode : bool, optional
-            If false, they are switched to evaluation.
+            If false, they are switched to evaluation mode.
 
         Returns
         -------
@@ -486,7 +486,7 @@ class Module:
             clear_grad(parameter, set_to_none)
 
     def apply(self, fn: Callable[[Module], Any]) -> Module:
-        """Call a function with every module inside this one, and last with this one.
+        """Call a function with every module inside this one, and finally with this module.
 
         Parameters
         ----------

@@ -71,8 +71,8 @@ class _BatchNorm(Module):
 class BatchNorm1d(_BatchNorm):
     """Batch normalization of the channels of (N, C) or (N, C, L).
 
-    Channels are shifted and scaled to mean 0 and variance 1: in training by the statistics of the
-    batch, in evaluation by the running ones.
+    Channels are shifted and scaled to mean 0 and variance 1, with the statistics of the batch in
+    training and the running statistics in evaluation.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class BatchNorm1d(_BatchNorm):
     eps : float, optional
         Added to the variance.
     momentum : float or None, optional
-        The weight of a batch in the running statistics; with None all batches count alike.
+        The weight of a batch in the running statistics; with None all batches have the same weight.
     affine : bool, optional
         Whether the result is multiplied by `weight` and shifted by `bias`.
     track_running_stats : bool, optional
@@ -112,7 +112,7 @@ class BatchNorm2d(_BatchNorm):
     Parameters
     ----------
     num_features, eps, momentum, affine, track_running_stats, dtype, bias
-        As of `BatchNorm1d`.
+        As in `BatchNorm1d`.
 
     Examples
     --------

@@ -31,8 +31,8 @@ class Parameter(metaclass=_Known):
 
     Notes
     -----
-    A parameter is a tensor as `tg.tensor` makes it; only `isinstance(t, nn.Parameter)` tells them
-    apart.
+    A parameter is a tensor like those of `tg.tensor`; only `isinstance(t, nn.Parameter)`
+    distinguishes it.
 
     Examples
     --------

@@ -95,7 +95,7 @@ def _converted(theirs: Any, tensor):
         if is_recorded(tensor):
             raise TypeError(
                 f"tapegrad.numpy.{theirs.__name__}: a recorded value of dtype {tensor.dtype} "
-                f"cannot become {dtype}, its derivative would be lost; use np.float64(t), or "
+                f"cannot become {dtype}, since its derivative would be lost; use np.float64(t), or "
                 "t.item()"
             )
         return theirs(value_of(tensor))

@@ -178,8 +178,8 @@ def _converted(name, source, dtype=None, *, copy=None, order="K", ndmin=0, **_ig
         if is_recorded(made):
             raise TypeError(
                 f"tapegrad.numpy.{name}: a recorded value of dtype {made.dtype} cannot become "
-                f"{dtype}, its derivative would be lost; use dtype=float, or t.detach().numpy() "
-                "where no derivative is wanted"
+                f"{dtype}, since its derivative would be lost; use dtype=float, or "
+                "t.detach().numpy() if no derivative is needed"
             )
         return numpy.array(value_of(made), dtype, copy=copy, order=order, ndmin=ndmin)
     made = array_tensor(made)

@@ -109,8 +109,8 @@ def _of_values(name: str):
             items = argument if isinstance(argument, (list, tuple)) else [argument]
             if any(map(is_recorded, map(as_tensor, items))):
                 raise TypeError(
-                    f"tapegrad.numpy.{name}: an argument is recorded, its derivative would be "
-                    f"lost: {REFUSED[name]}; or t.detach() where no derivative is wanted"
+                    f"tapegrad.numpy.{name}: an argument is recorded, so its derivative would be "
+                    f"lost: {REFUSED[name]}; or t.detach() if no derivative is needed"
                 )
         args = [_valued(argument) for argument in args]
         return found(*args, **{key: _valued(argument) for key, argument in kwargs.items()})

@@ -165,8 +165,8 @@ def lost(name: str) -> TypeError:
     """The error if NumPy's function requires a plain array."""
     return TypeError(
         f"tapegrad.numpy.{name}: an argument is recorded, and is taken as a plain array, in which "
-        "its derivative would be lost; use other operations on it, or t.detach() where no "
-        "derivative is wanted"
+        "its derivative would be lost; use other operations on it, or t.detach() if no derivative "
+        "is needed"
     )
 
 

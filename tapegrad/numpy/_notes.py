@@ -13,7 +13,7 @@ _CREATES = (
     "Inside a transform (`tg.grad` and others, `tg.compile`, `tg.vmap`) an array of\n"
     "floats is a tensor, to which recorded values can be written."
 )
-CONVERTS = "Recorded values, also in lists, become a tensor, and so do floats inside a transform."
+CONVERTS = "Recorded values, also in lists, and floats inside a transform, become a tensor."
 SERIES = "Coefficients and points may be recorded."
 DRAWS = (
     "Which functions keep the derivative with respect to recorded parameters is listed\n"

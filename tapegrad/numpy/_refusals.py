@@ -9,13 +9,13 @@ from ._notes import refuses
 
 #: Name → why it refuses recorded values, and what to use.
 REFUSED = {
-    "asmatrix": "matrices are arrays of a class of their own; use np.atleast_2d and @",
-    "bmat": "matrices are arrays of a class of their own; use np.block",
+    "asmatrix": "np.matrix is a subclass of ndarray; use np.atleast_2d and @",
+    "bmat": "np.matrix is a subclass of ndarray; use np.block",
     "frombuffer": "it takes the bytes of an object; use np.asarray",
     "frompyfunc": "its results are arrays of objects; use np.vectorize, or a loop",
-    "broadcast": "it gives plain numbers; use np.broadcast_arrays",
-    "nditer": "it gives memory of plain arrays; use np.ndenumerate or indices",
-    "nested_iters": "it gives memory of plain arrays; use indices",
+    "broadcast": "it returns plain numbers; use np.broadcast_arrays",
+    "nditer": "it returns views of plain arrays; use np.ndenumerate or indices",
+    "nested_iters": "it returns views of plain arrays; use indices",
 }
 
 
@@ -29,8 +29,8 @@ def refusing(name: str, found, reason: str):
             if not isinstance(error, DerivativeLost) and none_recorded((*args, *kwargs.values())):
                 raise
             raise TypeError(
-                f"tapegrad.numpy.{name}: an argument is recorded, its derivative would be lost: "
-                f"{reason}; or t.detach() where no derivative is wanted"
+                f"tapegrad.numpy.{name}: an argument is recorded, so its derivative would be lost: "
+                f"{reason}; or t.detach() if no derivative is needed"
             ) from None
 
     return named_like(function, found, note=refuses(reason))

@@ -57,8 +57,8 @@ def _called(func, args, inner, outer, otypes):
     """The results for all elements; `inner` and `outer` name axes that a call takes and gives."""
     if len(args) != len(inner):
         raise TypeError(
-            f"tapegrad.numpy.vectorize: the signature has {len(inner)} arguments, {len(args)} were "
-            "given"
+            f"tapegrad.numpy.vectorize: the signature has {len(inner)} arguments, but {len(args)} "
+            "were given"
         )
     sizes: dict[str, int] = {}
     for argument, names in zip(args, inner, strict=True):
@@ -76,7 +76,8 @@ def _called(func, args, inner, outer, otypes):
     rows = [one if isinstance(one, tuple) else (one,) for one in found]
     if any([len(row) != wanted for row in rows]):
         raise ValueError(
-            f"tapegrad.numpy.vectorize: the function gives {count} results, {wanted} are expected"
+            f"tapegrad.numpy.vectorize: the function returned {count} results, but {wanted} are "
+            "expected"
         )
     made = []
     for k in range(wanted):
@@ -107,7 +108,7 @@ def _together(results, shape, otype, is_scalar):
     """One result of all calls, as an array."""
     if is_scalar and any([shape_of(x) for x in results]):
         raise ValueError(
-            "tapegrad.numpy.vectorize: the function gives an array for an element; give the "
+            "tapegrad.numpy.vectorize: the function returned an array for an element; give the "
             "signature= of the function, or use np.stack"
         )
     first = numpy.dtype(otype) if otype else dtype_of(results[0])
@@ -116,9 +117,9 @@ def _together(results, shape, otype, is_scalar):
         return fresh(made.reshape(shape + shape_of(results[0])))[()]
     if not otype and first.kind != "f":
         raise TypeError(
-            f"tapegrad.numpy.vectorize: the function gives {first} for the first element, which "
-            "NumPy makes the dtype of the result, and recorded floats for others; return floats, "
-            "or give otypes=[float]"
+            f"tapegrad.numpy.vectorize: the function returned {first} for the first element, which "
+            "sets the dtype of the result, but recorded floats for others; return floats, or give "
+            "otypes=[float]"
         )
     made = PUBLIC["stack"](results).astype(first, copy=False)
     return made.reshape(shape + shape_of(results[0])) if shape else made[0]

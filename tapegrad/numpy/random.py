@@ -108,8 +108,8 @@ class _Drawing:
         if self.name in ("choice", "permutation"):
             return self._picked(*args, **kwargs)
         raise TypeError(
-            f"{self.place} has no derivative: an argument is recorded, and its draws are no "
-            "function of it and of other draws alone; use x.detach(), or a distribution that "
+            f"{self.place} has no derivative: an argument is recorded, and the draws are not a "
+            "function of it and of other draws; use x.detach(), or a distribution that "
             "docs/randomness.md names"
         )
 
@@ -138,8 +138,8 @@ class _Drawing:
         axis = kwargs.get("axis", 0)
         if not _none_recorded((*args, *others.values())):
             raise TypeError(
-                f"{self.place}: p is recorded, and what is picked has no derivative to it; use "
-                "p.detach()"
+                f"{self.place}: p is recorded, but the selection has no derivative with respect to "
+                "p; use p.detach()"
             )
         values = _unlisted(values)
         if self.name == "choice" and len(args) > 3:  # axis and shuffle by position

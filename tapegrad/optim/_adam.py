@@ -10,7 +10,7 @@ from ._optimizer import Optimizer
 
 
 class Adam(Optimizer):
-    """Adam: steps along the running mean of gradients, scaled by that of their squares.
+    """Adam: steps along the running mean of gradients, scaled by the running mean of their squares.
 
     Parameters
     ----------
@@ -19,11 +19,11 @@ class Adam(Optimizer):
     lr : float, optional
         The learning rate.
     betas : tuple of two floats, optional
-        The weights of the past in the two running means.
+        The decay rates of the two running means.
     eps : float, optional
         Added to the denominator.
     weight_decay : float, optional
-        Times the value of a parameter, it is added to its gradient.
+        Its product with the value of a parameter is added to the gradient.
     amsgrad : bool, optional
         Whether the largest mean of squares so far is used.
 
@@ -79,7 +79,7 @@ class Adam(Optimizer):
         Parameters
         ----------
         value, gradient, state, group
-            As of `Optimizer.update`.
+            As in `Optimizer.update`.
 
         Returns
         -------

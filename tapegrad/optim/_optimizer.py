@@ -13,7 +13,7 @@ from ..nn._module import clear_grad
 
 
 class Optimizer:
-    """The base of optimizers: a subclass defines `update`, one step of one parameter.
+    """The base class of optimizers: a subclass defines `update`, the step for one parameter.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Optimizer:
     Attributes
     ----------
     state : dict
-        What is remembered of each parameter.
+        The state that is kept for each parameter.
     param_groups : list of dict
         The parameters with all settings, which may be changed between steps.
 
@@ -109,7 +109,7 @@ class Optimizer:
         name : str
             The setting.
         needed : str
-            What it must be, for the message.
+            The condition that it must satisfy, for the message.
         """
         if not fits:
             raise ValueError(f"{self._name}: {name} is {group[name]}; it must be {needed}")
@@ -124,7 +124,7 @@ class Optimizer:
         value, gradient : ndarray
             The value of the parameter, and its gradient.
         state : dict
-            What is remembered of the parameter; it may be changed.
+            The state of the parameter, which may be modified.
         group : dict
             The settings.
 
@@ -207,7 +207,7 @@ class Optimizer:
         ours = [len(group["params"]) for group in self.param_groups]
         if theirs != ours:
             raise ValueError(
-                f"{self._name}: state_dict has groups of {theirs} parameters, the optimizer of "
+                f"{self._name}: state_dict has groups of {theirs} parameters, but the optimizer of "
                 f"{ours}; they must be equal"
             )
         for group, other in zip(self.param_groups, groups, strict=True):

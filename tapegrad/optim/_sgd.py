@@ -15,12 +15,12 @@ class SGD(Optimizer):
     lr : float, optional
         The learning rate.
     momentum : float, optional
-        The weight of the past in the running sum that replaces the gradient: sum = momentum · sum +
-        (1 − dampening) · gradient, which starts as the first gradient.
+        The weight of earlier gradients in the running sum that replaces the gradient: sum =
+        momentum · sum + (1 − dampening) · gradient, which starts as the first gradient.
     dampening : float, optional
         The dampening of new gradients in that sum.
     weight_decay : float, optional
-        Times the value of a parameter, it is added to its gradient.
+        Its product with the value of a parameter is added to the gradient.
     nesterov : bool, optional
         Whether the step is along gradient + momentum · sum.
 
@@ -72,7 +72,7 @@ class SGD(Optimizer):
         Parameters
         ----------
         value, gradient, state, group
-            As of `Optimizer.update`.
+            As in `Optimizer.update`.
 
         Returns
         -------

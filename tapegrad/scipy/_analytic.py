@@ -127,7 +127,7 @@ def savgol_filter(
     for argument, value in (("delta", delta), ("cval", cval)):
         if is_tensor(value):
             raise TypeError(
-                f"tapegrad.scipy.signal.savgol_filter: {argument} is recorded, its derivative "
+                f"tapegrad.scipy.signal.savgol_filter: {argument} is recorded, so its derivative "
                 "would be lost; give it as a number"
             )
     x = unlisted(x)

@@ -230,7 +230,7 @@ def _extended(x, widths, boundary: str, fillvalue):
     if is_recorded(fillvalue) or is_complex(fillvalue):
         raise TypeError(
             "tapegrad.scipy.signal: fillvalue is recorded or complex; give a real number, or "
-            "continue the image with np.pad"
+            "extend the image with np.pad"
         )
     if is_complex(x):
         parts = ((real_part(x), fillvalue), (imag_part(x), 0))

@@ -109,10 +109,10 @@ def stand_in(place: str, theirs):
             return theirs(*args, **kwargs)
         if ours is None:
             raise TypeError(
-                f"{place} has no derivative yet, and an argument is recorded"
-                f"{': ' + REASONS[name] if name in REASONS else ''}; compute it with "
+                f"{place} has no derivative yet, and an argument is "
+                f"recorded{': ' + REASONS[name] if name in REASONS else ''}; compute it with "
                 "functions of tapegrad, declare its derivative with tg.custom_vjp, or give "
-                "x.detach().numpy() where no derivative is wanted"
+                "x.detach().numpy() if no derivative is needed"
             )
         return ours(*args, **kwargs)
 

@@ -29,13 +29,15 @@ def operands(name: str, check_finite: bool, *arrays) -> list:
     found = [plain_array(unlisted(x)) for x in arrays]
     for x in found:
         if dtype_of(x).kind not in "biufc":
-            raise TypeError(f"tapegrad.scipy.{name}: an operand has dtype {dtype_of(x)}")
+            raise TypeError(
+                f"tapegrad.scipy.{name}: an operand has dtype {dtype_of(x)}; it must hold numbers"
+            )
     found = [x.astype(np.float32) if dtype_of(x) == np.float16 else x for x in found]
     return [finite(name, x) for x in found] if check_finite else found
 
 
 def plain_array(x):
-    """An operand that is no tensor, as an array."""
+    """An operand that is not a tensor, as an array."""
     return x if is_tensor(x) or type(x) is ComplexTensor else np.asarray(x)
 
 

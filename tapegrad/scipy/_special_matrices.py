@@ -34,7 +34,9 @@ def moved(name: str, *operands, **keywords):
     arrays = [unlisted(x) for x in operands]
     for x in arrays:
         if dtype_of(x).kind not in "biufc":
-            raise TypeError(f"tapegrad.scipy.linalg.{name}: no array of numbers: {x!r}")
+            raise TypeError(
+                f"tapegrad.scipy.linalg.{name}: an argument is not an array of numbers: {x!r}"
+            )
     sizes = [int(np.prod(shape_of(x))) for x in arrays]
     starts = 1 + np.cumsum([0, *sizes])
     places = [

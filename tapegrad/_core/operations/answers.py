@@ -49,7 +49,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     dims : tuple of ints
         The shape of the array.
     mode : {"raise", "wrap", "clip"}, optional
-        What is done with indices that are out of range.
+                How indices out of range are treated.
     order : {"C", "F"}, optional
         The order in which the array is flattened.
     """

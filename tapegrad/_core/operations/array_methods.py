@@ -1,4 +1,4 @@
-"""Methods and attributes of arrays that tensors have too, by the functions of the same name."""
+"""Methods and attributes of arrays that tensors have, too, by functions of the same name."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def sort(self, axis=-1, kind=None, order=None, *, stable=None):
     kind : str, optional
         Has no effect: the sort is stable.
     order : None, optional
-        Must be None: it is about structured arrays.
+        Must be None: it applies to structured arrays only.
     stable : bool, optional
         Has no effect: the sort is stable.
 
@@ -58,13 +58,13 @@ def partition(self, kth, axis=-1, kind="introselect", order=None):
     Parameters
     ----------
     kth : int or sequence of ints
-        The positions of these elements.
+        The positions at which the elements of the sorted operand are placed.
     axis : int, optional
         The axis.
     kind : str, optional
         The algorithm; as in NumPy.
     order : None, optional
-        Must be None: it is about structured arrays.
+        Must be None: it applies to structured arrays only.
 
     Returns
     -------
@@ -149,8 +149,8 @@ def view(self, dtype=None, type=None):
     """
     if type is not None or dtype not in (None, self.dtype):
         raise TypeError(
-            f"tapegrad.view: bytes of {self.dtype} seen as another dtype or class have no "
-            "derivative; use astype, or detach().numpy().view()"
+            f"tapegrad.view: a view of {self.dtype} as another dtype or class has no derivative; "
+            "use astype, or detach().numpy().view()"
         )
     return self if isinstance(self, rt.Scalar) else view_like(current(self), self._array.view())
 
@@ -189,7 +189,7 @@ _AS_NUMPY = (
     "Do what `numpy.ndarray.{name}` does, with the values of a tensor that is not recorded."
     + f"{_ARGUMENTS}object\n    What NumPy's method returns."
 )
-_REFUSED = f"Raise TypeError: tensors cannot do this in place; use {{instead}}.{_ARGUMENTS}None"
+_REFUSED = f"Raise TypeError: not supported in place; use {{instead}}.{_ARGUMENTS}None"
 
 
 def _of_array(name: str, *, is_called: bool):
@@ -198,7 +198,7 @@ def _of_array(name: str, *, is_called: bool):
     def found(self):
         if is_recorded(self):
             raise TypeError(
-                f"tapegrad.{name}: the tensor is recorded, its derivative would be lost; use "
+                f"tapegrad.{name}: the tensor is recorded, so its derivative would be lost; use "
                 f"detach().numpy().{name}"
             )
         return getattr(array_of(self), name)
@@ -214,7 +214,9 @@ def _of_array(name: str, *, is_called: bool):
 
 def _refused(name: str, instead: str):
     def method(self, *args, **kwargs):
-        raise TypeError(f"tapegrad.{name}: tensors cannot do this in place; use {instead}")
+        raise TypeError(
+            f"tapegrad.{name}: tensors do not support this in-place operation; use {instead}"
+        )
 
     method.__name__, method.__doc__ = name, _REFUSED.format(instead=instead)
     return method

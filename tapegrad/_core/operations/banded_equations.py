@@ -45,7 +45,7 @@ def _banded_shape(ab, b, lower, upper):
     """The shape of a solution; raises ValueError where the value does."""
     fits = len(ab) > 1 and len(b) > 1 and ab[-1] == b[-2] and ab[-2] == lower + upper + 1
     if not fits or lower < 0 or upper < 0:
-        raise ValueError(f"solve_banded takes no operands of shapes {ab} and {b}")
+        raise ValueError(f"solve_banded does not accept operands of shapes {ab} and {b}")
     return (*np.broadcast_shapes(ab[:-2], b[:-2]), *b[-2:])
 
 
@@ -204,7 +204,7 @@ solve_banded = _solve_banded
 def _definite_shape(ab, b, lower=False):
     """The shape of a solution; raises ValueError where the value does."""
     if len(ab) < 2 or len(b) < 2 or ab[-1] != b[-2] or ab[-2] < 1:
-        raise ValueError(f"solveh_banded takes no operands of shapes {ab} and {b}")
+        raise ValueError(f"solveh_banded does not accept operands of shapes {ab} and {b}")
     return (*np.broadcast_shapes(ab[:-2], b[:-2]), *b[-2:])
 
 

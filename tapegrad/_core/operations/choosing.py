@@ -66,7 +66,7 @@ def choose(a, choices, out=None, mode="raise"):
     choices : sequence of array_like
         The operands, which broadcast.
     mode : {"raise", "wrap", "clip"}, optional
-        What is done with integers that are out of range.
+                How integers out of range are treated.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def choose(a, choices, out=None, mode="raise"):
         return written_to("choose", np.choose(a, choices, mode=mode), out)
     if dtype_of(a).kind not in "biu":
         raise TypeError(
-            f"tapegrad.choose: the numbers of choices have dtype {dtype_of(a)}; they must be "
+            f"tapegrad.choose: the indices of choices have dtype {dtype_of(a)}; they must be "
             "integers: convert them with astype(int)"
         )
     if not differentiates(*choices):
@@ -257,6 +257,6 @@ def _none_of(*conditions):
 def _check_kept(x, value) -> None:
     if is_recorded(unlisted(value)) and dtype_of(x).kind != "f" and differentiates(unlisted(value)):
         raise TypeError(
-            f"tapegrad.piecewise: a function gives recorded values, the result has the dtype of x, "
-            f"{dtype_of(x)}, in which no derivative can be kept; give x.astype(float)"
+            "tapegrad.piecewise: a function returns recorded values, but the result has the dtype "
+            f"of x, {dtype_of(x)}, which has no derivative; pass x.astype(float)"
         )

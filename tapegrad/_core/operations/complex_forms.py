@@ -85,7 +85,9 @@ def _shape_of(op: Structural):
 
     def shape(*shapes, **static):
         if any(one[-1:] != (2,) for one in shapes):
-            raise ValueError(f"{op.name} of complex numbers takes no operands of shapes {shapes}")
+            raise ValueError(
+                f"{op.name} of complex numbers does not accept operands of shapes {shapes}"
+            )
         return (*op.shape(*[one[:-1] for one in shapes], **static), 2)
 
     return shape

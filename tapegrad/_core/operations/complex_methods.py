@@ -144,7 +144,7 @@ def _numpy(self):
     """
     if is_recorded_complex(self):
         raise RuntimeError(
-            "tapegrad.numpy: the tensor is recorded, its derivative would be lost; use "
+            "tapegrad.numpy: the tensor is recorded, so its derivative would be lost; use "
             "detach().numpy()"
         )
     return np.asarray(value_of_complex(self))
@@ -179,8 +179,8 @@ def _tolist(self):
     """
     if any(is_recorded(part) and is_differentiated(part) for part in (self._re, self._im)):
         raise TypeError(
-            "tapegrad.tolist: the tensor is recorded, inside a transform its derivative would be "
-            f"lost ({callers.users_line()}); use list(z), whose elements keep it, or "
+            "tapegrad.tolist: the tensor is recorded, and inside a transform its derivative would "
+            f"be lost ({callers.users_line()}); use list(z), whose elements keep it, or "
             "z.detach().tolist() for plain numbers"
         )
     refuse("tolist() reads complex numbers")
@@ -190,8 +190,8 @@ def _tolist(self):
 def _complex(self):
     if self.size != 1:
         raise TypeError(
-            f"tapegrad: complex() of a tensor of shape {self.shape}; only one element can become a "
-            "number"
+            "tapegrad: complex() needs a tensor with one element; the tensor has shape "
+            f"{self.shape}"
         )
     if any(is_recorded(part) and is_differentiated(part) for part in (self._re, self._im)):
         raise lost_derivatives.as_float(sys._getframe(1), "complex")
@@ -230,8 +230,8 @@ def _formatted(self, layout):
         return str(self)
     if self.ndim:
         raise TypeError(
-            f"tapegrad: the format {layout!r} is for numbers, the tensor has shape {self.shape}; "
-            "use np.array2string(z.detach().numpy(), precision=…)"
+            f"tapegrad: the format {layout!r} applies to numbers, but the tensor has shape "
+            f"{self.shape}; use np.array2string(z.detach().numpy(), precision=…)"
         )
     refuse("a format reads complex numbers")
     return format(complex(np.asarray(value_of_complex(self)).item()), layout)
@@ -349,15 +349,15 @@ def _backward(self, gradient=None, *args, **kwargs):
     Parameters
     ----------
     gradient, *args, **kwargs
-        As of `Tensor.backward`.
+        As in `Tensor.backward`.
 
     Returns
     -------
     None
     """
     raise RuntimeError(
-        "tapegrad.backward: the tensor is complex; a gradient is of a real number: use z.real, "
-        "z.imag or abs(z)"
+        "tapegrad.backward: the tensor is complex, but only real numbers have a gradient; use "
+        "z.real, z.imag or abs(z)"
     )
 
 

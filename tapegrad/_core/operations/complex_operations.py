@@ -170,9 +170,9 @@ def sinc(ours, x):
 
 @complex_function("prod")
 def prod(ours, x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True):
-    """A product by pairs: there is no division by elements, so that zeros are no special case."""
+    """A product by pairs: there is no division by elements, so zeros are not a special case."""
     if dtype is not None or out is not None or initial is not None or where is not True:
-        raise TypeError("tapegrad.prod: of complex numbers only axis= and keepdims= are supported")
+        raise TypeError("tapegrad.prod: for complex numbers only axis= and keepdims= are supported")
     ndim = np.ndim(x)
     axes = axes_of("prod", axis, ndim)
     z = PUBLIC["moveaxis"](x, axes, range(len(axes)))
@@ -196,7 +196,7 @@ def spread(ours, x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **o
     total = apply("add", *squares)
     if dtype is not None or out is not None or options:
         raise TypeError(
-            f"tapegrad.{ours.__name__}: of complex numbers only axis=, ddof= and keepdims= are "
+            f"tapegrad.{ours.__name__}: for complex numbers only axis=, ddof= and keepdims= are "
             "supported"
         )
     count = total.size // max(center.size, 1)

@@ -58,8 +58,8 @@ def cond(x, p=None):
         inverse = inv(x)
     except np.linalg.LinAlgError as error:
         raise np.linalg.LinAlgError(
-            f"tapegrad.cond: {error}; its condition for p={p!r} is inf and has no derivative, take "
-            "detach() for the value"
+            f"tapegrad.cond: {error}; its condition number for p={p!r} is inf and has no "
+            "derivative; use detach() for the value"
         ) from error
     sizes = [norm(matrix, p, axis=(-2, -1)) for matrix in (x, inverse)]
     return _or_infinite(apply("multiply", *sizes), x)

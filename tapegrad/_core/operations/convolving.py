@@ -81,8 +81,8 @@ def convolve(a, v, mode="full"):
     Parameters
     ----------
     mode : {"full", "same", "valid"}, optional
-        Whether the result has all sums, as many as the longer vector has elements, or those where
-        one vector lies within the other.
+        Whether the result has all sums ("full"), as many as the longer vector ("same"), or those
+        for which one vector lies within the other ("valid").
 
     Examples
     --------
@@ -108,7 +108,7 @@ def correlate(a, v, mode="valid"):
     Parameters
     ----------
     mode : {"valid", "same", "full"}, optional
-        Which sums the result has, as of `convolve`.
+        Which sums the result has, as in `convolve`.
     """
     a, v = unlisted(a), unlisted(v)
     if not differentiates(a, v):

@@ -1,4 +1,4 @@
-"""Whole numbers counted, and what belongs to them added up: `bincount`."""
+"""Integers counted, and weights summed by integer: `bincount`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .shapes import array_tensor
 
 @function("bincount")
 def bincount(x, weights=None, minlength=0):
-    """Count how often each integer occurs, or sum weights by integer.
+    """Count the occurrences of each integer, or sum weights by integer.
 
     Parameters
     ----------

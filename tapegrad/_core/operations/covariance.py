@@ -45,7 +45,7 @@ def cov(
     bias : bool, optional
         If true, `ddof` is 0 by default, else 1.
     fweights : array_like of ints, optional
-        How often each observation counts.
+        The number of times that each observation is counted.
     aweights : array_like, optional
         Weights of the observations, which may be recorded.
 
@@ -59,7 +59,7 @@ def cov(
     m, y, fweights, aweights = (unlisted(x) for x in (m, y, fweights, aweights))
     if differentiates(fweights):
         raise TypeError(
-            "tapegrad.cov: fweights are recorded, but counts have no derivative; detach() them, or "
+            "tapegrad.cov: fweights are recorded, but counts have no derivative; use detach(), or "
             "give aweights"
         )
     if not differentiates(m, y, aweights):
@@ -93,7 +93,9 @@ def _variables(m, y, rowvar, dtype):
         part = as_tensor("cov", part)
         ndim = len(shape_of(part))
         if ndim > 2:
-            raise ValueError(f"tapegrad.cov: {name} has shape {shape_of(part)}; 2 axes at most")
+            raise ValueError(
+                f"tapegrad.cov: {name} has shape {shape_of(part)}; it must have at most 2 axes"
+            )
         flat = ndim == 1 if name == "m" else ndim < 2 or shape_of(part)[0] == 1
         part = part if ndim == 2 else reshape(part, (1, -1))
         part = part if rowvar or flat else transpose(part)
@@ -107,8 +109,8 @@ def _check_weights(x, name, weights):
         return
     if shape_of(weights) != shape_of(x)[1:]:
         raise RuntimeError(
-            f"tapegrad.cov: {name} has shape {shape_of(weights)}; there are {shape_of(x)[1]} "
-            "observations"
+            f"tapegrad.cov: {name} has shape {shape_of(weights)}; it must have one entry for each "
+            f"of the {shape_of(x)[1]} observations"
         )
     if fixed(steered(_holds_negative, weights), f"{name} of cov()"):
         raise ValueError(f"tapegrad.cov: {name} holds negative numbers")

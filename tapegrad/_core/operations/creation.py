@@ -139,7 +139,7 @@ def _new(name, data, dtype, requires_grad, copy_data):
         return _new_complex(name, data, dtype, requires_grad, copy_data)
     if is_recorded(data):
         if requires_grad:
-            refuse("an input is made of a tensor (requires_grad=True)")
+            refuse("it creates an input from a tensor (requires_grad=True)")
             data = data.detach()
         else:
             made = copy_tensor(data, "K")
@@ -206,7 +206,7 @@ def _creator(name):
             if not requires_grad and name in RECORDED:
                 return RECORDED[name](*args, **kwargs)
             if requires_grad:
-                refuse("an input is made of a tensor (requires_grad=True)")
+                refuse("it creates an input from a tensor (requires_grad=True)")
         of_shape = name.endswith("_like")  # the values of the first argument do not matter
         shapes = [value_of(argument) for argument in args[:of_shape]]
         args = [*shapes, *[fixed(argument, f"{name}()") for argument in args[of_shape:]]]
@@ -339,7 +339,7 @@ def _requires_grad_(self, requires_grad=True):
     if not requires_grad:
         if not _is_input(self):
             raise RuntimeError(
-                "tapegrad.requires_grad_: only inputs can stop requiring grad; detach()"
+                "tapegrad.requires_grad_: only inputs can stop requiring grad; use detach()"
             )
         retired = Origin(self)
         store.retire_input(self._id)
@@ -349,9 +349,9 @@ def _requires_grad_(self, requires_grad=True):
         return self
     if type(self) is rt.Scalar:
         raise RuntimeError(
-            "tapegrad.requires_grad_: the tensor is an element read from another, or computed from "
-            "such elements; these are numbers and keep no grad: make an input of it with "
-            "tg.tensor(t, requires_grad=True)"
+            "tapegrad.requires_grad_: the tensor is an element of another tensor, or computed from "
+            "such elements; these are numbers without grad: make an input with tg.tensor(t, "
+            "requires_grad=True)"
         )
     _check_dtype("requires_grad_", self._array)
     check_recordable("requires_grad_", self._array)

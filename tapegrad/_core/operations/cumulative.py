@@ -263,9 +263,9 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
     Parameters
     ----------
     n : int, optional
-        How often differences are taken.
+        The number of times that differences are computed.
     prepend, append : array_like, optional
-        Values that are joined before and after the operand first.
+        Values to insert before and after the operand before differences are computed.
     """
     x, prepend, append = (unlisted(part) for part in (x, prepend, append))
     parts = [part for part in (prepend, x, append) if part is not None]

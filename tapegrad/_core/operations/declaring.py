@@ -160,7 +160,7 @@ def _computed(op, function, /, *operands, **static):
     try:
         return function(*operands, **static)
     except Exception as error:
-        refuse(f"{op.name} raises {type(error).__name__} in it")
+        refuse(f"{op.name} raises {type(error).__name__}")
         raise
 
 

@@ -293,8 +293,7 @@ def einsum(subscripts, *operands, out=None, dtype=None, order="K", casting="safe
     Returns
     -------
     Tensor, ndarray or number
-        The sums. One operand without a sum gives a view, which can be written: "ii->i" is the
-        diagonal.
+        The sums. A single operand without a sum gives a writable view: "ii->i" is the diagonal.
 
     Raises
     ------
@@ -303,7 +302,7 @@ def einsum(subscripts, *operands, out=None, dtype=None, order="K", casting="safe
 
     Notes
     -----
-    Two operands are contracted by BLAS, more of them two at a time.
+    Two operands are contracted by BLAS; more than two are contracted in pairs.
 
     Examples
     --------

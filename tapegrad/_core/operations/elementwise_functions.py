@@ -135,9 +135,10 @@ OF_NUMPY[np.i0] = PUBLIC["i0"]
 
 @function("where")
 def where(condition, x=None, y=None):
-    """Choose elements of `x` where a condition holds, else of `y`.
+    """Choose elements of `x` where a condition holds, and of `y` elsewhere.
 
-    The branch that is not chosen gets a derivative of exactly 0, also where its own is NaN.
+    The elements that are not chosen have a derivative of exactly 0, even if their own derivative is
+    NaN.
 
     Parameters
     ----------
@@ -173,12 +174,12 @@ def where(condition, x=None, y=None):
 def clip(x, a_min=None, a_max=None, out=None, *, min=None, max=None):
     """Limit the elements of `x` to an interval.
 
-    The derivative is that of the operand or the bound that the result is equal to.
+    The derivative belongs to the operand or bound that the result is equal to.
 
     Parameters
     ----------
     a_min, a_max : array_like or None, optional
-        The bounds, which may be recorded; None is no bound.
+        The bounds, which may be recorded; None means no bound.
     min, max : array_like or None, optional
         Other names of the bounds.
 
@@ -238,14 +239,14 @@ def float_power(x1, x2):
 
 @function("real")
 def real(val):
-    """Return the real part. Of a real operand it is the operand itself."""
+    """Return the real part; for a real operand, the operand itself."""
     x = unlisted(val)
     return x if is_tensor(x) else np.real(x)
 
 
 @function("imag")
 def imag(val):
-    """Return the imaginary part. Of a real operand it is zero, without a derivative."""
+    """Return the imaginary part; for a real operand it is zero, without a derivative."""
     x = unlisted(val)
     return wrap(np.zeros_like(value_of(x))) if is_tensor(x) else np.imag(x)
 

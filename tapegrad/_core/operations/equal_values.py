@@ -59,7 +59,10 @@ def warn_of_basis(name, equal, turn, derivatives, values=None) -> None:
     if alone and derivatives.dtype.kind != "c":
         return  # each value is equal to itself alone, and vectors have no phase
     if _differ(equal, turn, derivatives):
-        _warn(name, "values are equal, and the derivative depends on the arbitrary basis of theirs")
+        _warn(
+            name,
+            "values are equal, and the derivative depends on the arbitrary basis of their vectors",
+        )
     elif values is not None:
         warn_of_values(name, equal, derivatives, values)
 
@@ -72,9 +75,11 @@ def warn_of_values(name, equal, derivatives, values) -> None:
     if rt.trace() is None:
         equal, derivatives, values = (value_of_complex(x) for x in (equal, derivatives, values))
         if _differ(equal, values[..., None, :] - values[..., :, None], values):
-            _warn(name, "values are equal, and the derivative treats them in different ways")
+            _warn(name, "values are equal, and the derivative treats them differently")
         elif _mixes(equal, derivatives, values):
-            _warn(name, "values are equal, and the derivative may be of a function of the matrix")
+            _warn(
+                name, "values are equal, and the derivative may be that of a function of the matrix"
+            )
 
 
 def _mixes(equal, derivatives, values) -> bool:
@@ -112,7 +117,7 @@ def warn_of_zeros(name, s, shape, is_complex) -> None:
     if np.any((count > 0) & several):
         warnings.warn(
             f"tapegrad.{name}: singular values are 0, where they have no second derivative; the "
-            "given one is wrong for functions such as the sum of their squares. Compute these from "
+            "result is wrong for functions such as the sum of their squares. Compute these from "
             "the elements of the matrix, or from the eigenvalues of aᴴ a by eigvalsh",
             RuntimeWarning,
             stacklevel=3,
@@ -143,15 +148,18 @@ def learn_whether_equal(name: str, w) -> None:
 def learn_equality(name: str, equal) -> None:
     """Note the answer in a trace; equal values make no program."""
     if learned(equal, f"np.linalg.{name}()") and value_of(equal):
-        refuse(f"np.linalg.{name} of equal values may have derivatives that only a call warns of")
+        refuse(
+            f"np.linalg.{name} has equal values, and only eager calls can warn about their "
+            "derivatives"
+        )
 
 
 def _warn(name: str, what: str) -> None:
     warnings.warn(
-        f"tapegrad.{name}: {what}; what is given leaves that part out. Use eigvalsh or svdvals for "
-        "functions of the values alone, scipy.linalg's expm, logm or sqrtm for functions of a "
-        "matrix, vectors only in forms that no change of their basis changes, or a matrix whose "
-        "values differ",
+        f"tapegrad.{name}: {what}; the returned derivative ignores this part. Use eigvalsh or "
+        "svdvals for functions of the values alone, scipy.linalg's expm, logm or sqrtm for "
+        "functions of a matrix, vectors only in expressions that do not depend on their basis, or "
+        "a matrix whose values differ",
         RuntimeWarning,
         stacklevel=3,
     )

@@ -239,7 +239,7 @@ def argsort(x, axis=-1, kind=None, order=None, *, stable=None):
     stable : bool, optional
         Whether equal elements keep their order.
     order : None, optional
-        Must be None: it is about structured arrays.
+        Must be None: it applies to structured arrays only.
     """
     refuse_order("argsort", order)
     kind = "stable" if stable else kind
@@ -253,12 +253,13 @@ def argsort(x, axis=-1, kind=None, order=None, *, stable=None):
 def sort(x, axis=-1, kind=None, order=None, *, stable=None):
     """Return a copy sorted in ascending order along an axis.
 
-    The derivative of each element of the result goes to the element that it is.
+    The derivative of each element of the result is passed to the corresponding element of the
+    operand.
 
     Parameters
     ----------
     order : None, optional
-        Must be None: it is about structured arrays.
+        Must be None: it applies to structured arrays only.
 
     Examples
     --------
@@ -282,7 +283,7 @@ def sort(x, axis=-1, kind=None, order=None, *, stable=None):
 def median(x, axis=None, out=None, overwrite_input=False, keepdims=False):
     """Compute the median: the middle element, or the mean of the middle two.
 
-    Where an element is NaN the result is NaN, and the other elements have derivative 0.
+    If an element is NaN, the result is NaN, and the other elements have derivative 0.
 
     Parameters
     ----------
@@ -341,7 +342,7 @@ def take(x, indices, axis=None, out=None, mode="raise"):
     Parameters
     ----------
     mode : {"raise", "wrap", "clip"}, optional
-        What is done with indices that are out of range.
+                How indices out of range are treated.
     """
     if out is not None:
         return written_to("take", take(x, indices, axis, mode=mode), out)

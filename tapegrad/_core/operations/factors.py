@@ -25,7 +25,7 @@ from .triangular_equations import solve_triangular
 def _factor_shape(a, upper=False):
     """The shape of a factor; raises ValueError where NumPy does."""
     if len(a) < 2 or a[-1] != a[-2]:
-        raise ValueError(f"cholesky takes no operand of shape {a}")
+        raise ValueError(f"cholesky does not accept an operand of shape {a}")
     return a
 
 
@@ -114,7 +114,7 @@ def cholesky_adjoint_vjp(np, w, _out, g, factor):
 def _adjoint_shape(g, factor):
     """The shape of an adjoint; raises ValueError where the value does."""
     if len(factor) < 2 or len(g) < 2 or not g[-2:] == factor[-2:] == (factor[-1], factor[-1]):
-        raise ValueError(f"cholesky_adjoint takes no operands of shapes {g} and {factor}")
+        raise ValueError(f"cholesky_adjoint does not accept operands of shapes {g} and {factor}")
     return np.broadcast_shapes(g, factor)
 
 
@@ -215,7 +215,7 @@ def cholesky(a, *, upper=False):
 
     Notes
     -----
-    NumPy reads one triangle of `a`. The derivative takes `a` for symmetric: the gradient is.
+    NumPy reads one triangle of `a`. For the derivative, `a` and the gradient are symmetric.
 
     Examples
     --------

@@ -53,7 +53,7 @@ def put(a, ind, v, mode="raise"):
     v : array_like
         The values, which are repeated as often as needed.
     mode : {"raise", "wrap", "clip"}, optional
-        What is done with positions that are out of range.
+                How positions out of range are treated.
 
     Returns
     -------
@@ -89,9 +89,9 @@ def _cycled(values, count: int):
 
 @function("place")
 def place(arr, mask, vals):
-    """Write the first values in place, where a mask holds.
+    """Write the first values in place, where a mask is true.
 
-    `copyto` writes the values at the places of the mask instead.
+    `copyto` instead writes the values that are at the positions of the mask.
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ def place(arr, mask, vals):
         return
     if _size(mask) != _size(arr):
         raise ValueError(
-            f"tapegrad.place: the mask has {_size(mask)} elements, the tensor {_size(arr)}; make "
-            "them equal"
+            f"tapegrad.place: the mask has {_size(mask)} elements and the tensor {_size(arr)}; "
+            "they must be equal"
         )
     flat = steered(np.flatnonzero, mask)
     if not _size(flat):
@@ -130,7 +130,8 @@ def putmask(a, mask, values):
     a : Tensor
         The tensor that is written.
     values : array_like
-        The values; fewer values than `a` has elements are repeated over all of its places.
+        The values; if there are fewer than `a` has elements, they are repeated over all positions
+        of `a`.
 
     Returns
     -------
@@ -143,8 +144,8 @@ def putmask(a, mask, values):
         return
     if _size(mask) != _size(a):
         raise ValueError(
-            f"tapegrad.putmask: the mask has {_size(mask)} elements, the tensor {_size(a)}; make "
-            "them equal"
+            f"tapegrad.putmask: the mask has {_size(mask)} elements and the tensor {_size(a)}; "
+            "they must be equal"
         )
     if is_typed and not isinstance(value_of(values), float):  # NumPy converts numbers
         _check_casting("putmask", values, a, "safe")
@@ -258,7 +259,7 @@ def _along(indices, shape, axis):
 
 @function("fill_diagonal")
 def fill_diagonal(a, val, wrap=False):
-    """Write the main diagonal of a tensor in place.
+    """Fill the main diagonal of a tensor in place.
 
     Parameters
     ----------
@@ -267,7 +268,7 @@ def fill_diagonal(a, val, wrap=False):
     val : array_like
         The values, which are repeated along the diagonal.
     wrap : bool, optional
-        Whether the diagonal of a tall matrix starts again below.
+        Whether the diagonal of a tall matrix wraps around.
 
     Returns
     -------

@@ -113,7 +113,7 @@ def positive(x):
 
 @function("conjugate")
 def conjugate(x):
-    """Return the complex conjugate. Of a real operand it is a copy."""
+    """Return the complex conjugate; for a real operand, a copy."""
     x = unlisted(x)
     return apply("multiply", x, 1.0) if differentiates(x) else steering_tensor(np.conjugate, x)
 

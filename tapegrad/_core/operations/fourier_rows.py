@@ -50,7 +50,7 @@ def _shape(name: str, ins: int, outs: int):
         lines = x[: len(x) - ins]
         fits = -len(lines) <= axis < 0 and kept >= 0 and power in (0, 1, 2)
         if not fits or x[len(lines) :] != (2,) * ins or not _is_near(n, lines[axis], kept):
-            raise ValueError(f"{name} takes no operand of shape {x}")
+            raise ValueError(f"{name} does not accept an operand of shape {x}")
         place = len(lines) + axis
         return (*lines[:place], kept, *lines[place + 1 :], *(2,) * outs)
 

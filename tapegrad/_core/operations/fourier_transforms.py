@@ -224,8 +224,8 @@ def rfft(a, n=None, axis=-1, norm=None, out=None):
 def irfft(a, n=None, axis=-1, norm=None, out=None):
     """Compute the inverse of `rfft`, a real signal.
 
-    The imaginary parts of the first and, for even `n`, of the last frequency are taken for 0, as in
-    NumPy, and have derivative 0.
+    The imaginary parts of the first and, for even `n`, of the last frequency are treated as 0, as
+    in NumPy, and have derivative 0.
 
     Parameters
     ----------
@@ -395,7 +395,9 @@ def _rolled(x, axes, sign: int):
     axes = tuple(axes)
     if any(not -len(shape) <= axis < len(shape) for axis in axes):
         name = "fftshift" if sign > 0 else "ifftshift"
-        raise IndexError(f"tapegrad.{name}: axes={axes} of an operand of shape {shape}")
+        raise IndexError(
+            f"tapegrad.{name}: axes is {axes}; an operand of shape {shape} does not have these axes"
+        )
     shift = [shape[axis] // 2 if sign > 0 else -(shape[axis] // 2) for axis in axes]
     return PUBLIC["roll"](x, shift, axes)
 

@@ -42,7 +42,7 @@ def _check_basis(v, equal) -> None:
         s = np.linalg.svd(v, compute_uv=False)
         if np.any(s[..., -1] <= CLOSE * v.shape[-1] * np.finfo(s.dtype).eps * s[..., 0]):
             raise np.linalg.LinAlgError(
-                "tapegrad.eig: the matrix has not as many independent eigenvectors as rows: the "
+                "tapegrad.eig: the matrix has fewer independent eigenvectors than rows, so the "
                 "derivatives of its eigenvalues do not exist; use functions of the matrix, such as "
                 "np.trace(a @ a) for the sum of their squares"
             )
@@ -91,8 +91,8 @@ def _warn_of_phase(along, derivatives) -> None:
     if np.any(np.abs(along) > 1e-7 * size):
         warnings.warn(
             "tapegrad.eig: the derivative depends on the phases of the eigenvectors, which are "
-            "arbitrary; what is given leaves that part out. Use the vectors only in forms that no "
-            "factor of size 1 changes, such as their absolute values",
+            "arbitrary; the returned derivative ignores this part. Use the vectors only in "
+            "expressions that do not depend on the phases, such as their absolute values",
             RuntimeWarning,
             stacklevel=3,
         )
@@ -174,9 +174,9 @@ def eig(a):
     Notes
     -----
     The signs, or phases, of the eigenvectors are LAPACK's choice. A derivative that depends on them
-    leaves that part out, and reverse mode warns. Where eigenvalues are equal the derivative is
-    right for functions that are symmetric in them. A matrix without M independent eigenvectors has
-    none.
+    ignores this part, and reverse mode warns. Where eigenvalues are equal, the derivative is right
+    for functions that are symmetric in them. A matrix without M independent eigenvectors has no
+    derivative.
 
     Examples
     --------

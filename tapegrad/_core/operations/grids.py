@@ -31,7 +31,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     copy : bool, optional
         If false, the results are views that cannot be written.
     sparse : bool, optional
-        Whether axes along which a coordinate is constant have length 1.
+        If true, axes along which a coordinate is constant have length 1.
     indexing : {"xy", "ij"}, optional
         "ij": axes in the order of the arguments; "xy": the first two are exchanged.
 
@@ -67,12 +67,12 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 
 @function("ix_")
 def ix_(*args):
-    """Make indices that together select a grid of elements.
+    """Make indices that select a grid of elements.
 
     Parameters
     ----------
     *args : sequences of ints or bools
-        The indices along each axis. Booleans stand for the places where they are true.
+        The indices along each axis. Booleans are converted to the positions where they are true.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def _joined(arrays, level: int, depth: int, ndim: int):
 
 @function("resize")
 def resize(a, new_shape):
-    """Repeat elements, or cut them off, to fill another shape.
+    """Repeat or truncate the elements to fill another shape.
 
     Parameters
     ----------

@@ -129,7 +129,7 @@ def _totals(name: str, samples, edges, weights):
         return steered(_counts, bins, size=size)
     if shape_of(weights) != shape_of(samples[0]):
         raise ValueError(
-            f"tapegrad.{name}: weights have shape {shape_of(weights)}, the points "
+            f"tapegrad.{name}: weights have shape {shape_of(weights)} and the points "
             f"{shape_of(samples[0])}; they must be equal"
         )
     if not differentiates(weights):
@@ -164,8 +164,8 @@ def _none_recorded(*operands) -> bool:
 def histogram(a, bins=10, range=None, density=None, weights=None):
     """Count how many elements lie in each bin, or sum their weights.
 
-    Counts have no derivative. Sums of recorded weights have one, and so have edges that depend on a
-    recorded operand, and densities by them.
+    Counts have no derivative. Sums of recorded weights, edges that depend on a recorded operand,
+    and densities computed from such edges have one.
 
     Returns
     -------
@@ -183,7 +183,7 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
         return np.histogram(a, bins, range, density, weights)
     if isinstance(bins, str) and weights is not None:
         raise TypeError(
-            f"tapegrad.histogram: bins={bins!r} of weighted elements; give their number"
+            f"tapegrad.histogram: bins={bins!r} does not support weights; give the number of bins"
         )
     flat = ravel(a)
     edges = _edges("histogram", flat, bins, range)
@@ -274,7 +274,7 @@ def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
     """
     if len(x) != len(y):
         raise ValueError(
-            f"tapegrad.histogram2d: x has length {len(x)}, y {len(y)}; make them equal"
+            f"tapegrad.histogram2d: x has length {len(x)} and y {len(y)}; they must be equal"
         )
     if _has_length(bins) and len(bins) not in (1, 2):
         bins = [unlisted(bins)] * 2

@@ -1,4 +1,4 @@
-"""Elements put in and left out: `insert`, `delete`, `trim_zeros`."""
+"""Elements inserted and deleted: `insert`, `delete`, `trim_zeros`."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def insert(arr, obj, values, axis=None):
     dtype = dtype_of(arr)
     if dtype not in FLOATS:
         raise TypeError(
-            f"tapegrad.insert: the values are recorded, the array has dtype {dtype}, in which no "
-            "derivative can be kept; convert it with astype(float)"
+            f"tapegrad.insert: the values are recorded, but the array has dtype {dtype}, which has "
+            "no derivative; convert it with astype(float)"
         )
     out = np.insert(value_of(arr), obj, value_of(values), axis)
     count, shape = int(np.prod(shape_of(arr), dtype=np.int64)), shape_of(values)
@@ -103,14 +103,14 @@ def delete(arr, obj, axis=None):
 def trim_zeros(filt, trim="fb", axis=None):
     """Return a view without leading and trailing zeros.
 
-    Their number is a value that a program guards.
+    In compiled functions, the number of zeros is a guard.
 
     Parameters
     ----------
     filt : array_like
         The operand.
     trim : {"f", "b", "fb"}, optional
-        Whether zeros at the front, at the back, or both are left out.
+        Whether zeros are removed at the front, at the back, or both.
     axis : int or tuple of ints, optional
         The axes; by default all.
     """

@@ -43,7 +43,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
 
     Notes
     -----
-    All arguments may be recorded. At a position the derivative is that of the line to its right, at
+    All arguments may be recorded. At a position the derivative is that of the line to its right; at
     the last position it is 0.
 
     Examples
@@ -120,8 +120,8 @@ def _check(xp, fp):
     shape, given = shape_of(xp), shape_of(fp)
     if len(shape) != 1 or given != shape or not shape[0]:
         raise ValueError(
-            f"tapegrad.interp: xp has shape {shape}, fp {given}; give two vectors of one length, "
-            "at least 1"
+            f"tapegrad.interp: xp has shape {shape} and fp {given}; they must be vectors of the "
+            "same length, at least 1"
         )
 
 
@@ -134,7 +134,7 @@ def _in_double(x):
 def _periodic(x, xp, fp, period):
     """Places within one period, and one more on each side of those given."""
     if fixed(steered(operator.eq, period, 0), "period of interp()"):
-        raise ValueError("tapegrad.interp: period is 0; it must not be")
+        raise ValueError("tapegrad.interp: period is 0; it must be nonzero")
     period = apply("absolute", period)
     x, xp = apply("remainder", x, period), apply("remainder", xp, period)
     order = steered(np.argsort, xp)
@@ -192,8 +192,8 @@ def _is_undone(made, x):
 def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
     """Remove jumps between neighbours by adding multiples of the period.
 
-    The derivative of the result is that of `p`; the derivative with respect to the period is how
-    often it was added.
+    The derivative of the result is that of `p`; the derivative with respect to the period is the
+    multiple that was added.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def _turns(jumps, period, axis):
 
 @function("angle")
 def angle(z, deg=False):
-    """Compute the angles of complex numbers. Those of real numbers are 0 or π, with derivative 0.
+    """Compute the angles of complex numbers. Angles of real numbers are 0 or π, with derivative 0.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def inverse_shape(a, lu):
     """The shape of inverses; raises ValueError where NumPy does."""
     square("inv", a)
     if lu != (*a[:-2], a[-1] + 1, a[-1]):
-        raise ValueError(f"inv takes no matrices of shape {a} with factors of shape {lu}")
+        raise ValueError(f"inv does not accept matrices of shape {a} with factors of shape {lu}")
     return a
 
 
@@ -195,7 +195,7 @@ def tensorsolve(a, b, axes=None):
 
 @function("linalg.tensorinv", complex=alike)
 def tensorinv(a, ind=2):
-    """Compute the inverse of `a` for sums over its last axes.
+    """Compute the inverse of `a` with respect to sums over its last axes.
 
     `tensordot(tensorinv(a, ind), b, ind)` solves `tensordot(a, x, x.ndim) == b`.
 

@@ -42,7 +42,7 @@ def checked_axis(name: str, axis, ndim: int) -> int:
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise np.exceptions.AxisError(
-            f"tapegrad.{name}: axis {axis} does not exist, the tensor has {ndim} axes"
+            f"tapegrad.{name}: axis {axis} does not exist; the tensor has {ndim} axes"
         )
     return axis % ndim
 
@@ -66,7 +66,7 @@ def _join_error(name: str, arrays, error) -> ValueError:
 
 @function("concatenate")
 def concatenate(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
-    """Join operands along an axis that they have.
+    """Join operands along an existing axis.
 
     Raises
     ------
@@ -113,7 +113,7 @@ PUBLIC["concat"] = concatenate
 
 
 def _leaves(name: str, out, dtype) -> bool:
-    """Whether a join in a dtype that is no float is not recorded."""
+    """Whether a join in a dtype that is not floating is not recorded."""
     if out.dtype.kind not in "biu":
         check_dtype(name, out)  # complex numbers, in which the derivative would be lost
     if dtype is not None and np.dtype(dtype).kind not in "iub":
@@ -230,7 +230,7 @@ def column_stack(tup):
 
 @function("append")
 def append(arr, values, axis=None):
-    """Join values at the end.
+    """Append values at the end.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ def repeat(x, repeats, axis=None):
     Parameters
     ----------
     repeats : int or array_like of ints
-        How often: one number for all elements, or one for each along the axis.
+        The number of repetitions: one for all elements, or one for each along the axis.
     """
     x, repeats = unlisted(x), fixed(unlisted(repeats), "repeat")
     if not is_tensor(x):
@@ -408,7 +408,7 @@ def roll(x, shift, axis=None):
         return wrap(out)
     shifts, axes = np.broadcast_arrays(shift, axis)
     if shifts.dtype.kind not in "iub":
-        raise TypeError(f"tapegrad.roll: shift has dtype {shifts.dtype}; it must be whole numbers")
+        raise TypeError(f"tapegrad.roll: shift has dtype {shifts.dtype}; it must hold integers")
     total = [0] * out.ndim
     for one, along in zip(shifts.ravel().tolist(), axes.ravel().tolist(), strict=True):
         total[along] += one

@@ -109,7 +109,7 @@ def lstsq_forward(frame, id, refs, task):
 def _shape(a, b, rcond):
     """The shape of solutions and singular values; raises ValueError where the value does."""
     if len(a) < 2 or len(b) < 2 or a[-2] != b[-2]:
-        raise ValueError(f"lstsq takes no operands of shapes {a} and {b}")
+        raise ValueError(f"lstsq does not accept operands of shapes {a} and {b}")
     own = a[-1] * b[-1] + min(a[-2:])
     return (*np.broadcast_shapes(a[:-2], b[:-2]), own)
 
@@ -182,7 +182,7 @@ def lstsq(a, b, rcond=None):
         The right-hand sides.
     rcond : number, optional
         Singular values of at most `rcond` times the largest count as 0; by default max(M, N) times
-        the rounding.
+        the machine epsilon.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def lstsq(a, b, rcond=None):
 
     Notes
     -----
-    The derivative is that among matrices of the same rank, as of `pinv`.
+    The derivative is that among matrices of the same rank, as for `pinv`.
 
     Examples
     --------

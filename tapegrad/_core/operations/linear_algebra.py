@@ -228,7 +228,7 @@ def tensordot(a, b, axes=2):
     Parameters
     ----------
     axes : int or pair of sequences of ints, optional
-        How many last axes of `a` and first axes of `b`, or the axes of each.
+        The number of last axes of `a` and first axes of `b`, or the axes of each.
 
     Returns
     -------

@@ -187,7 +187,7 @@ def read_factors(factors, at, n, copied, pivots):
 def square(name: str, shape) -> None:
     """Raise ValueError unless an operand has matrices with as many rows as columns."""
     if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise ValueError(f"{name} takes no operand of shape {shape}")
+        raise ValueError(f"{name} does not accept an operand of shape {shape}")
 
 
 def _shape(a):
@@ -268,7 +268,7 @@ def prepared(name: str, numpy_function, shape, a, *others):
     try:
         shape(*shapes, _shape(shapes[0]))
     except ValueError:
-        refuse(f"{name} refuses the shapes of its operands")
+        refuse(f"{name} does not accept operands of these shapes")
         numpy_function(*arrays)
         raise
     if are_ready:

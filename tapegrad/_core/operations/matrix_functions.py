@@ -78,13 +78,13 @@ _SQUARES = ("0.2 * x @ x.T", "x[:, None, :] * np.cos(x)[:, :, None] - np.eye(len
 
 def _shape(a):
     if len(a) < 2 or a[-1] != a[-2]:
-        raise ValueError(f"expm takes no operand of shape {a}")
+        raise ValueError(f"expm does not accept an operand of shape {a}")
     return a
 
 
 def _shape_of_both(a, e):
     if _shape(a)[-2:] != _shape(e)[-2:]:
-        raise ValueError(f"expm_frechet takes no operands of shapes {a} and {e}")
+        raise ValueError(f"expm_frechet does not accept operands of shapes {a} and {e}")
     return np.broadcast_shapes(a, e)
 
 

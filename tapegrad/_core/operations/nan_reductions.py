@@ -1,4 +1,4 @@
-"""Reductions that leave NaN out: sums, means, extremes, medians; and `nan_to_num`.
+"""Reductions that ignore NaN: sums, means, extremes, medians; and `nan_to_num`.
 
 NaN is replaced before it is computed with, so that its derivatives of all orders are 0.
 """
@@ -88,7 +88,7 @@ def _plain(name, x, where, out, **options):
 def _check_dtype(name, dtype):
     if dtype is not None and np.dtype(dtype).kind not in "fc":
         raise TypeError(
-            f"tapegrad.{name}: dtype is {np.dtype(dtype)}; of floats it must be a dtype of floats"
+            f"tapegrad.{name}: dtype is {np.dtype(dtype)}; for floats it must be a floating dtype"
         )
 
 
@@ -154,7 +154,7 @@ def nancumprod(a, axis=None, dtype=None, out=None):
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     """Compute the mean of the elements that are not NaN.
 
-    Without such elements the result is NaN, with NumPy's RuntimeWarning.
+    If there are no such elements, the result is NaN, with NumPy's RuntimeWarning.
     """
     x = unlisted(a)
     if not differentiates(x):
@@ -171,12 +171,12 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, **options):
     """Compute the variance of the elements that are not NaN.
 
-    Where the divisor is not positive the result is NaN, with NumPy's RuntimeWarning.
+    If the divisor is not positive, the result is NaN, with NumPy's RuntimeWarning.
 
     Parameters
     ----------
     ddof : int, optional
-        The divisor is the number of these elements less `ddof`.
+        The divisor is the number of these elements minus `ddof`.
     **options
         `mean`, which is used as the mean, with reduced axes of length 1; `correction`, another name
         of `ddof`.
@@ -192,9 +192,9 @@ def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=
     Parameters
     ----------
     ddof : int, optional
-        The divisor is the number of elements that are not NaN less `ddof`.
+        The divisor is the number of elements that are not NaN minus `ddof`.
     **options
-        `mean` and `correction`, as of `nanvar`.
+        `mean` and `correction`, as in `nanvar`.
     """
     options |= dict(axis=axis, ddof=ddof, keepdims=keepdims, where=where)
     return written_to("nanstd", root(_variance("nanstd", a, dtype, **options)), out)
@@ -290,8 +290,8 @@ def _share(tied, axes, keepdims, dtype):
 def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=True):
     """Find the largest element that is not NaN.
 
-    Elements that tie for it share the derivative evenly. Without such elements the result is NaN,
-    with NumPy's RuntimeWarning.
+    Elements that tie for it share the derivative evenly. If there are no such elements, the result
+    is NaN, with NumPy's RuntimeWarning.
 
     Examples
     --------
@@ -328,7 +328,7 @@ def lines_first(x, axes):
 def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     """Compute the median of the elements that are not NaN.
 
-    Without such elements the result is NaN, with NumPy's RuntimeWarning.
+    If there are no such elements, the result is NaN, with NumPy's RuntimeWarning.
     """
     x = unlisted(a)
     if not differentiates(x) or 0 in shape_of(x):
@@ -377,7 +377,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     Parameters
     ----------
     copy : bool, optional
-        If false, the tensor is written in place.
+        If false, the tensor is modified in place.
     nan, posinf, neginf : number, optional
         The numbers, which may be recorded; by default 0 and the largest and smallest of the dtype.
 

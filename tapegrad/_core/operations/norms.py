@@ -27,7 +27,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
     Parameters
     ----------
     ord : number or str, optional
-        Of vectors: None or 2 (Euclidean), 1, inf, −inf, 0 or any number p. Of matrices (two axes,
+        For vectors: None or 2 (Euclidean), 1, inf, −inf, 0 or any number p. Of matrices (two axes,
         or an `ord` and an operand with two axes): None or "fro", 1, −1, inf, −inf, and by singular
         values 2, −2 and "nuc".
     axis : int or pair of ints, optional
@@ -40,7 +40,8 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
     Notes
     -----
-    Where the norm is 0, the derivative is 0. Equal largest, or smallest, elements share it evenly.
+    Where the norm is 0, the derivative is 0. Largest or smallest elements that are equal share the
+    derivative evenly.
 
     Examples
     --------
@@ -56,8 +57,8 @@ def norm(x, ord=None, axis=None, keepdims=False):
     ndim = len(shape_of(x))
     if axis is None and ord is not None and ndim not in (1, 2):
         raise ValueError(
-            f"tapegrad.norm: ord={ord!r} with an operand of shape {shape_of(x)}; name one axis "
-            "for vectors or two for matrices"
+            f"tapegrad.norm: ord={ord!r} for an operand of shape {shape_of(x)}; pass one axis for "
+            "vectors or two for matrices"
         )
     check_axis("norm", axis)
     all_axes = axis is None and ord is None
@@ -73,22 +74,22 @@ def norm(x, ord=None, axis=None, keepdims=False):
     if len(axes) == 2:
         pair = axis if axis is not None else (0, 1)
         return _matrix_norm(x, ord, [k % ndim for k in pair], keepdims)
-    raise ValueError(f"tapegrad.norm: axis={axis!r} names {len(axes)} axes; one or two are needed")
+    raise ValueError(f"tapegrad.norm: axis={axis!r} has {len(axes)} axes; it must have one or two")
 
 
 def check_order(name, ord):
     """Refuse an order that is recorded."""
     if differentiates(ord):
         raise TypeError(
-            f"tapegrad.{name}: ord is recorded, its derivative would be lost; detach() it, or "
+            f"tapegrad.{name}: ord is recorded, so its derivative would be lost; use detach(), or "
             "write the norm as a sum of powers"
         )
 
 
 def check_axis(name, axis):
-    """Refuse an axis that is no integer, whose fraction NumPy's norms ignore."""
+    """Refuse an axis that is not an integer, whose fraction NumPy's norms ignore."""
     if isinstance(axis, float):
-        raise TypeError(f"tapegrad.{name}: axis is {axis!r}; it must be a whole number")
+        raise TypeError(f"tapegrad.{name}: axis is {axis!r}; it must be an integer")
 
 
 def _total(x, axes, keepdims):

@@ -171,8 +171,8 @@ def _renamed(function, found, args: tuple, kwargs: dict, error: TypeError) -> di
         raise error
     if re.search(r"takes .*positional arguments? but \d+ were given$", text):
         raise TypeError(
-            f"tapegrad.{function.__name__}: {len(args)} arguments are given, more than are "
-            "supported on tensors; give out= and the likes by name"
+            f"tapegrad.{function.__name__}: {len(args)} arguments were given, more than are "
+            "supported on tensors; pass out= and similar arguments by name"
         ) from None
     if "unexpected keyword" not in text:
         raise error

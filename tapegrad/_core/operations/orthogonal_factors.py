@@ -37,7 +37,7 @@ def _shapes(a, complete):
 def _shape(a, complete=False):
     """The shape of both stacked; raises ValueError where NumPy does."""
     if len(a) < 2:
-        raise ValueError(f"qr takes no operand of shape {a}")
+        raise ValueError(f"qr does not accept an operand of shape {a}")
     return (*a[:-2], size_of(*_shapes(a, complete)))
 
 
@@ -123,7 +123,7 @@ def _result():
 
 @function("linalg.qr", complex=alike)
 def qr(a, mode="reduced"):
-    """Factor matrices, a = Q @ R, with orthonormal columns and an upper triangle.
+    """Factor matrices, a = Q @ R, with Q orthonormal and R upper triangular.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def qr(a, mode="reduced"):
         if mode in OTHER_MODES and differentiates(a):
             raise TypeError(
                 f"tapegrad.qr: mode={mode!r} has no derivative; use 'reduced', 'complete' or 'r', "
-                "or give the value, a.detach()"
+                "or pass a.detach()"
             )
         return np.linalg.qr(value_of(a), mode)
     complete = mode == "complete"

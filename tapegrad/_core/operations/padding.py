@@ -29,7 +29,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
     array : array_like
         The operand.
     pad_width : int or sequence
-        How many elements, as in NumPy.
+        The number of elements, as in NumPy.
     mode : str or callable, optional
         One of NumPy's modes, or a function that writes to views of the padded tensor.
     **kwargs
@@ -78,8 +78,8 @@ def _check(x, pad_width, mode, kwargs, of_ends) -> None:
         np.pad(np.zeros((1,) * x._array.ndim), pad_width, mode, **kwargs)
     if dtype_of(x).kind != "f":
         raise TypeError(
-            f"tapegrad.pad: {of_ends} is recorded, the array has dtype {dtype_of(x)}, in which no "
-            "derivative can be kept; convert it with astype(float)"
+            f"tapegrad.pad: {of_ends} is recorded, but the array has dtype {dtype_of(x)}, which "
+            "has no derivative; convert it with astype(float)"
         )
 
 

@@ -38,7 +38,7 @@ def _deeply_copied(self, memo):
     """The result of `copy.deepcopy(t)`: a recorded copy; for an input of the user a new input."""
     if not _is_own_input(self):
         return _copied(self)
-    refuse("an input is copied (copy.deepcopy)")
+    refuse("it copies an input (copy.deepcopy)")
     return _maker_of(self)(array_of(self), requires_grad=True)
 
 
@@ -46,7 +46,7 @@ def _reduced(self, protocol):
     """The state that `pickle` saves: the value, and whether it is an input."""
     if is_recorded(self) and not _is_own_input(self):
         raise TypeError(
-            "tapegrad.pickle: the tensor is recorded, its derivative would be lost; pickle "
+            "tapegrad.pickle: the tensor is recorded, so its derivative would be lost; pickle "
             "t.detach()"
         )
     if is_recorded(self):

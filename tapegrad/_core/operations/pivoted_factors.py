@@ -30,7 +30,7 @@ def shapes_of_factors(shape):
 def _shape(a):
     """The shape of the output; raises ValueError where the value does."""
     if len(a) < 2:
-        raise ValueError(f"lu_factor takes no operand of shape {a}")
+        raise ValueError(f"lu_factor does not accept an operand of shape {a}")
     return (*a[:-2], size_of(*shapes_of_factors(a)))
 
 

@@ -57,7 +57,7 @@ def polyval(p, x):
     Parameters
     ----------
     x : array_like or poly1d
-        The points. A `poly1d` is substituted into the polynomial.
+        The points. A `poly1d` is composed with the polynomial.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def polyval(p, x):
     if not is_poly and _is_plain(p, x):
         return _of_values(np.polyval, p, x)
     if not shape_of(p):
-        raise TypeError(f"tapegrad.polyval: p is no sequence of coefficients: {p!r}")
+        raise TypeError(f"tapegrad.polyval: p is not a sequence of coefficients: {p!r}")
     made = 0 if is_poly else np.zeros_like(value_of_complex(x))[()]
     for k in range(len(p)):
         made = made * x + p[k]
@@ -172,7 +172,7 @@ def polyder(p, m=1):
     Parameters
     ----------
     m : int, optional
-        How often.
+        The order of the derivative.
     """
     m, c = int(fixed(m, "polyder()")), _operand(p)
     if _is_plain(c) or m < 0:
@@ -189,7 +189,7 @@ def polyint(p, m=1, k=None):
     Parameters
     ----------
     m : int, optional
-        How often.
+        The order of the integral.
     k : array_like, optional
         The constants of integration; by default 0.
     """
@@ -222,8 +222,8 @@ def poly(seq_of_zeros):
     zeros = atleast_1d(zeros)
     if len(shape_of(zeros)) != 1:
         raise TypeError(
-            f"tapegrad.poly: the zeros have shape {shape_of(zeros)}; of a recorded matrix the "
-            "eigenvalues would be needed, which are not supported: give the zeros along one axis"
+            f"tapegrad.poly: the zeros have shape {shape_of(zeros)}; the eigenvalues of a recorded "
+            "matrix are not supported; give the zeros along one axis"
         )
     made = np.ones(1, dtype_of(zeros))
     for k in range(len(zeros)):
@@ -287,8 +287,8 @@ def roots(p):
     reason = int(fixed(steered(_what_forbids_slopes, p), "the coefficients of roots()"))
     if reason:
         raise ValueError(
-            f"tapegrad.roots: {_REASONS[reason - 1]}; use np.roots(p.detach()) where no "
-            "derivative is wanted"
+            f"tapegrad.roots: {_REASONS[reason - 1]}; use np.roots(p.detach()) if no derivative is "
+            "needed"
         )
     first = reshape(-p[1:] / p[0], (1, n))
     return eigvals(concatenate([first, np.eye(n, dtype=dtype_of(p))[:-1]], axis=0))
@@ -357,8 +357,8 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     _check_points(x, y, w)
     if full:
         raise TypeError(
-            "tapegrad.polyfit: full=True is not supported where something is recorded: the "
-            "singular values have no derivative here; call it with detached tensors for them"
+            "tapegrad.polyfit: full=True is not supported if an argument is recorded: the singular "
+            "values have no derivative here; call it with detached tensors for them"
         )
     x, rhs = x + 0.0, y + 0.0
     columns, order = vander(x, int(deg) + 1), int(deg) + 1
@@ -402,8 +402,8 @@ def least_squares(name: str, columns, rhs, rcond):
     rank = int(fixed(steered(_rank, columns, rcond=float(rcond)), f"the rank in {name}()"))
     if rank < shape_of(columns)[1]:
         raise np.linalg.LinAlgError(
-            f"tapegrad.{name}: the fit is of rank {rank} for {shape_of(columns)[1]} coefficients, "
-            "which are then not determined; lower the degree or give more points"
+            f"tapegrad.{name}: the fit has rank {rank}, which does not determine "
+            f"{shape_of(columns)[1]} coefficients; lower the degree or give more points"
         )
     by = steered(_orthonormal, columns)
     basis = matmul(columns, by)

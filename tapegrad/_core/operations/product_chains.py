@@ -100,7 +100,9 @@ def multi_dot(arrays, *, out=None):
     """
     parts = [unlisted(x) for x in arrays]
     if len(parts) < 2:
-        raise ValueError(f"tapegrad.multi_dot: {len(parts)} arrays; a product needs at least two")
+        raise ValueError(
+            f"tapegrad.multi_dot: got {len(parts)} arrays; a product needs at least two"
+        )
     if not differentiates(*parts) and not any(map(is_complex, parts)):
         made = unrecorded(_multi_dot, *parts)
     elif len(parts) == 2:
@@ -125,8 +127,8 @@ def _product(parts):
     for k, x in enumerate(parts):
         if len(shape_of(x)) != 2:
             raise np.linalg.LinAlgError(
-                f"tapegrad.multi_dot: array {k} has shape {shape_of(x)}; each must be a matrix, "
-                "the first and the last may be vectors"
+                f"tapegrad.multi_dot: array {k} has shape {shape_of(x)}; it must be a matrix, or a "
+                "vector if it is the first or the last"
             )
     sizes = [shape_of(parts[0])[0], *[shape_of(x)[1] for x in parts]]
     splits = cheapest_splits(sizes)

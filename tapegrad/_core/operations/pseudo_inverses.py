@@ -99,7 +99,7 @@ def pinv_forward(frame, id, refs, task):
 def _turned_shape(a, rcond, hermitian=False):
     """The shape of a pseudo-inverse; raises ValueError where NumPy does."""
     if len(a) < 2 or (hermitian and a[-1] != a[-2]):
-        raise ValueError(f"pinv takes no operand of shape {a}")
+        raise ValueError(f"pinv does not accept an operand of shape {a}")
     return (*a[:-2], a[-1], a[-2])
 
 
@@ -193,7 +193,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
     Notes
     -----
     The derivative is that among matrices of the same rank: singular values that count as 0 stay 0.
-    Near a matrix of less than full rank there are others with far larger pseudo-inverses.
+    Near a matrix of less than full rank there are matrices with far larger pseudo-inverses.
 
     Examples
     --------
@@ -209,7 +209,8 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
         return np.linalg.pinv(a, rcond, hermitian, **chosen)
     if differentiates(rcond) or differentiates(rtol):
         raise TypeError(
-            "tapegrad.pinv: rcond is recorded; the result does not change with it, so detach() it"
+            "tapegrad.pinv: rcond is recorded; the result is piecewise constant in it, so use "
+            "detach()"
         )
     if rcond is not None and chosen:
         raise ValueError("`rtol` and `rcond` can't be both set.")

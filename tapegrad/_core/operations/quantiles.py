@@ -64,7 +64,7 @@ def _lines(x, axes):
 def _check(name, method, q, weights):
     if method not in places.METHODS:
         raise ValueError(
-            f"tapegrad.{name}: method is {method!r}; those that are: {', '.join(places.METHODS)}"
+            f"tapegrad.{name}: method is {method!r}; it must be one of {', '.join(places.METHODS)}"
         )
     if len(shape_of(q)) > 2:
         raise ValueError(f"tapegrad.{name}: q has shape {shape_of(q)}; it must be a number or 1d")
@@ -101,13 +101,13 @@ def _weights_like(name, x, weights, axis):
         return weights
     if axis is None:
         raise TypeError(
-            f"tapegrad.{name}: weights have shape {given}, the tensor {shape}; name the axis"
+            f"tapegrad.{name}: weights have shape {given}, but the tensor {shape}; pass axis="
         )
     axes = tuple(k % len(shape) for k in (axis if isinstance(axis, tuple) else (axis,)))
     if given != tuple(shape[k] for k in axes):
         raise ValueError(
-            f"tapegrad.{name}: weights have shape {given}, the axes that are reduced "
-            f"{tuple(shape[k] for k in axes)}; make them equal"
+            f"tapegrad.{name}: weights have shape {given} and the reduced axes "
+            f"{tuple(shape[k] for k in axes)}; they must be equal"
         )
     return steered(places.spread, weights, shape=shape, axes=axes)
 
@@ -188,7 +188,7 @@ nanquantile = _function(
     "nanquantile",
     """Compute quantiles of the elements that are not NaN; see `quantile`.
 
-    Without such elements the result is NaN, with NumPy's RuntimeWarning.
+    If there are no such elements, the result is NaN, with NumPy's RuntimeWarning.
     """,
 )
 nanpercentile = _function(
@@ -202,14 +202,14 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
     """Return a copy in which some elements are where sorting would put them.
 
     Smaller elements are before them and larger ones after them, as in NumPy. The derivative of each
-    element of the result goes to the element that it is.
+    element of the result is passed to the corresponding element of the operand.
 
     Parameters
     ----------
     kth : int or sequence of ints
-        The positions of these elements.
+        The positions at which the elements of the sorted operand are placed.
     order : None, optional
-        Must be None: it is about structured arrays.
+        Must be None: it applies to structured arrays only.
     """
     refuse_order("partition", order)
     x = unlisted(a)

@@ -17,7 +17,7 @@ from .declaring import declared
 def _recursion_shape(a, x):
     """The shape of an output; raises ValueError where there is none."""
     if len(a) != 1 or not a[0] or not x:
-        raise ValueError(f"recursion takes no operands of shapes {a} and {x}")
+        raise ValueError(f"recursion does not accept operands of shapes {a} and {x}")
     return x
 
 

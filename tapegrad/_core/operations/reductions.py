@@ -38,7 +38,7 @@ def axes_of(name: str, axis, ndim: int) -> tuple[int, ...]:
     for one in map(operator.index, axes):
         if not -ndim <= one < ndim:
             raise np.exceptions.AxisError(
-                f"tapegrad.{name}: axis {one} does not exist, the tensor has {ndim} axes"
+                f"tapegrad.{name}: axis {one} does not exist; the tensor has {ndim} axes"
             )
         fixed.append(one % ndim)
     if len(set(fixed)) != len(fixed):
@@ -266,14 +266,13 @@ def fixed_ddof(name, ddof, correction):
     for key, given in (("ddof", ddof), ("correction", correction)):
         if differentiates(given):
             raise TypeError(
-                f"tapegrad.{name}: {key} is recorded, its derivative would be lost; detach() it"
+                f"tapegrad.{name}: {key} is recorded, so its derivative would be lost; use detach()"
             )
     if correction is None:
         return fixed(ddof, f"ddof of {name}()")
     if ddof != 0:
         raise ValueError(
-            f"tapegrad.{name}: ddof and correction are both given; give ddof or correction, "
-            "not both"
+            f"tapegrad.{name}: ddof and correction are both given; give only one of them"
         )
     return fixed(correction, f"correction of {name}()")
 
@@ -293,8 +292,8 @@ def _spread(name, x, dtype, *, axis, ddof, keepdims, where, mean_given):
     deviation = x - center
     if shape_of(deviation) != shape_of(x):
         raise ValueError(
-            f"tapegrad.{name}: mean has shape {shape_of(center)}, the tensor {shape_of(x)}; give "
-            "the mean with keepdims=True"
+            f"tapegrad.{name}: mean has shape {shape_of(center)}, but the tensor {shape_of(x)}; "
+            "compute the mean with keepdims=True"
         )
     total = sum(apply("square", deviation), axes, keepdims=keepdims, where=where)
     made = _per_count(x, total, axes, keepdims, where, ddof)
@@ -392,8 +391,8 @@ def average(x, axis=None, weights=None, returned=False, *, keepdims=False):
     if given != shape:
         if given != tuple(shape[k] for k in axes):
             raise ValueError(
-                f"tapegrad.average: weights have shape {given}, the tensor has {shape}; give one "
-                "for each element, or name the axes that they go along"
+                f"tapegrad.average: weights have shape {given}, but the tensor has {shape}; give "
+                "one for each element, or pass axis="
             )
         weights = weights[tuple(slice(None) if k in axes else None for k in range(len(shape)))]
     weights = apply("where", np.ones(shape, bool), weights, 0.0)

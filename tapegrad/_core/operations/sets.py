@@ -28,15 +28,15 @@ def unique(
 ):
     """Return each element once, in ascending order.
 
-    The first of equal elements has the derivative.
+    The derivative belongs to the first of equal elements.
 
     Parameters
     ----------
     ar : array_like
         The operand.
     return_index, return_inverse, return_counts : bool, optional
-        Whether the indices of these elements, the indices that give the operand back, and the
-        numbers of equal elements are returned too.
+        Whether the indices of these elements, the indices that reconstruct the operand, and the
+        numbers of equal elements are returned, too.
     axis : int, optional
         The axis whose slices are compared; by default elements are.
     equal_nan : bool, optional
@@ -156,7 +156,7 @@ def _union_places(a, b):
 def union1d(ar1, ar2):
     """Return the elements of either operand, each once, in ascending order.
 
-    The first of equal elements has the derivative.
+    The derivative belongs to the first of equal elements.
     """
     ar1, ar2 = _flat(ar1, ar2)
     if not is_tensor(ar1) and not is_tensor(ar2):
@@ -215,8 +215,8 @@ def _common_places(a, b, assume_unique):
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
     """Return the elements of both operands, in ascending order.
 
-    They have the derivative of the elements of the first operand, or of the second if only that is
-    recorded.
+    The derivative belongs to the elements of the first operand, or to those of the second if only
+    that is recorded.
 
     Parameters
     ----------

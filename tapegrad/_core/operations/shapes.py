@@ -47,16 +47,15 @@ def view(name: str, numpy_function, x, *args, **kwargs):
 
 @function("reshape", public="reshape")
 def reshape(x, shape, order="C"):
-    """Give the same elements another shape.
-
-    The result is a view where NumPy returns one, else a copy.
+    """Give the elements a new shape. The result is a view if NumPy returns a view, else a copy.
 
     Parameters
     ----------
     shape : int or tuple of ints
-        The shape. One length may be −1: it follows from the others.
+        The shape. One length may be −1; it is computed from the others.
     order : {"C", "F", "A"}, optional
-        The order of elements; A is F for an operand that has it alone.
+        The order of elements; "A" means "F" for an operand that is only Fortran-contiguous, else
+        "C".
 
     Raises
     ------
@@ -276,7 +275,7 @@ def rot90(x, k=1, axes=(0, 1)):
     Parameters
     ----------
     k : int, optional
-        How often it is rotated.
+        The number of rotations by 90 degrees.
     axes : pair of ints, optional
         The plane; rotation is from the first axis towards the second.
     """
@@ -378,7 +377,7 @@ def _method_reshape(self, *shape, order="C"):
     Parameters
     ----------
     *shape : ints or tuple of ints
-        The shape. One length may be −1: it follows from the others.
+        The shape. One length may be −1; it is computed from the others.
     order : {"C", "F", "A"}, optional
         The order of elements.
 

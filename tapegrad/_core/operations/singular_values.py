@@ -45,7 +45,7 @@ def _shapes(a, full):
 def _shape(a, full=False):
     """The shape of all parts stacked; raises ValueError where NumPy does."""
     if len(a) < 2:
-        raise ValueError(f"svd takes no operand of shape {a}")
+        raise ValueError(f"svd does not accept an operand of shape {a}")
     return (*a[:-2], size_of(*_shapes(a, full)))
 
 
@@ -301,8 +301,9 @@ def svdvals(x):
 
     Notes
     -----
-    Where singular values are equal, the derivative is right for every function that is symmetric in
-    them, and a subgradient of the largest one; so is the second derivative, unless they are 0.
+    Where singular values are equal, the first derivative, and the second unless they are 0, is
+    right for every function that is symmetric in them; for the largest singular value it is a
+    subgradient.
 
     Examples
     --------

@@ -57,8 +57,8 @@ def _check_alike(found) -> None:
     first = dtype_of(found[0])
     if first.kind != "f" and any([differentiates(x) and dtype_of(x).kind == "f" for x in found]):
         raise TypeError(
-            f"tapegrad.apply_along_axis: the function gives {first} for the first line, which "
-            "NumPy makes the dtype of the result, and recorded floats for others; return floats"
+            f"tapegrad.apply_along_axis: the function returns {first} for the first line, which "
+            "sets the dtype of the result, but recorded floats for others; return floats"
         )
 
 
@@ -69,7 +69,7 @@ def apply_over_axes(func, a, axes):
     Parameters
     ----------
     func : callable
-        The function. An axis that its result does not have is put back with length 1.
+        The function. An axis that the function removes is restored with length 1.
     axes : int or tuple of ints
         The axes.
     """
@@ -84,9 +84,8 @@ def apply_over_axes(func, a, axes):
             found = expand_dims(found, axis)
         if len(shape_of(found)) != len(shape_of(value)):
             raise ValueError(
-                "tapegrad.apply_over_axes: the function gives a result of shape "
-                f"{shape_of(found)} for one of shape {shape_of(value)}; it must leave out the "
-                "axis, or keep it"
+                f"tapegrad.apply_over_axes: the function returns shape {shape_of(found)} for an "
+                f"operand of shape {shape_of(value)}; it must remove the axis, or keep it"
             )
         value = found
     return value

@@ -194,7 +194,7 @@ _LOG_SOFTMAX = structural(
 
 @function()
 def log_softmax(x, axis=None):
-    """Compute the logarithm of `softmax`, accurately where that underflows.
+    """Compute the logarithm of `softmax`, accurately even if `softmax` underflows.
 
     Parameters
     ----------

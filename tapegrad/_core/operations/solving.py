@@ -33,7 +33,7 @@ def _shape(a, b, lu, transposed=0):
     square("solve", a)
     own = 1 if len(b) == 1 else 2
     if len(b) < own or b[-own] != a[-1] or lu != (*a[:-2], a[-1] + 1, a[-1]):
-        raise ValueError(f"solve takes no operands of shapes {a}, {b} and {lu}")
+        raise ValueError(f"solve does not accept operands of shapes {a}, {b} and {lu}")
     return (*joint_batch(a[:-2], b[:-own]), *b[-own:])
 
 

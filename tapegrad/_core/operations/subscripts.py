@@ -27,7 +27,7 @@ def parse(subscripts: str, shapes: tuple) -> tuple[tuple, tuple]:
     parts = terms.split(",")
     if len(parts) != len(shapes):
         raise ValueError(
-            f"tapegrad.einsum: the subscripts {subscripts!r} name {len(parts)} operands, "
+            f"tapegrad.einsum: the subscripts {subscripts!r} name {len(parts)} operands, but "
             f"{len(shapes)} were given"
         )
     labels = [_labels(subscripts, p, len(s)) for p, s in zip(parts, shapes, strict=True)]
@@ -65,8 +65,8 @@ def _labels(subscripts: str, part: str, ndim: int) -> tuple:
     hidden = ndim - len(letters)
     if hidden < 0 or (hidden and not dots):
         raise ValueError(
-            f"tapegrad.einsum: {part!r} in {subscripts!r} names {len(letters)} axes, its operand "
-            f"has {ndim}"
+            f"tapegrad.einsum: {part!r} in {subscripts!r} names {len(letters)} axes, but its "
+            f"operand has {ndim}"
         )
     return (*head, *range(-hidden, 0), *tail)
 

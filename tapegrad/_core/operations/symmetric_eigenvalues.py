@@ -21,7 +21,7 @@ from .turned_bases import message_of, moved_apart, spread, turned_basis
 def _shape(a, lower=True):
     """The shape of eigenvalues and vectors stacked; raises ValueError where NumPy does."""
     if len(a) < 2 or a[-1] != a[-2]:
-        raise ValueError(f"eigh takes no operand of shape {a}")
+        raise ValueError(f"eigh does not accept an operand of shape {a}")
     return (*a[:-2], a[-1] + a[-1] * a[-1])
 
 
@@ -180,12 +180,12 @@ def eigh(a, UPLO="L"):
 
     Notes
     -----
-    The derivative takes `a` for symmetric: the gradient is.
+    The derivative treats `a` as symmetric, and the gradient is symmetric.
 
     The signs of the eigenvectors, and the basis of the space of equal eigenvalues, are LAPACK's
     choice. A function that depends on neither, and is symmetric in equal eigenvalues, has the right
-    derivative. For others reverse mode warns: the derivative leaves out how the matrix mixes the
-    vectors.
+    derivative. For other functions reverse mode warns: the derivative ignores how a change of the
+    matrix mixes these vectors.
 
     Examples
     --------

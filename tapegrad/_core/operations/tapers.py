@@ -32,8 +32,8 @@ def kaiser(M, beta):
         return wrap(made) if is_tensor(M) or is_tensor(beta) else made
     if shape_of(beta):
         raise TypeError(
-            f"tapegrad.kaiser: beta has shape {shape_of(beta)}; it must be one number: for several "
-            "windows call it for each"
+            f"tapegrad.kaiser: beta has shape {shape_of(beta)}; it must be one number; call kaiser "
+            "once for each window"
         )
     if count == 1:
         return np.ones(1)

@@ -20,7 +20,7 @@ from .declaring import adjoint, declared, joint_batch, transposed
 def _solution_shape(a, b, trans=0, lower=False, unit_diagonal=False):
     """The shape of a solution; raises ValueError where the value does."""
     if len(a) < 2 or len(b) < 2 or not a[-2] == a[-1] == b[-2]:
-        raise ValueError(f"solve_triangular takes no operands of shapes {a} and {b}")
+        raise ValueError(f"solve_triangular does not accept operands of shapes {a} and {b}")
     return (*joint_batch(a[:-2], b[:-2]), *b[-2:])
 
 

@@ -105,7 +105,7 @@ def turned_basis_forward(frame, id, refs, task):
 def _turned_shape(v, w, message):
     """The shape of a turned basis; raises ValueError for shapes that do not fit."""
     if v[-1:] != w[-1:] or v[-1:] != message[-1:]:
-        raise ValueError(f"turned_basis takes no operands of shapes {v}, {w} and {message}")
+        raise ValueError(f"turned_basis does not accept operands of shapes {v}, {w} and {message}")
     return (*np.broadcast_shapes(v[:-2], w[:-1], message[:-2]), *v[-2:])
 
 
@@ -222,7 +222,7 @@ def spread_forward(frame, id, refs, task):
 def _spread_shape(values, message, w):
     """The shape of the matrices; raises ValueError for shapes that do not fit."""
     if values[-1:] != w[-1:]:
-        raise ValueError(f"spread takes no operands of shapes {values}, {message} and {w}")
+        raise ValueError(f"spread does not accept operands of shapes {values}, {message} and {w}")
     return (*values, values[-1])
 
 
@@ -263,7 +263,7 @@ def told_forward(frame, id, refs, task):
 def _told_shape(moved, message, p, w):
     """The shape of what moves; raises ValueError for shapes that do not fit."""
     if moved[-1:] != w[-1:]:
-        raise ValueError(f"told takes no operands of shapes {moved} and {w}")
+        raise ValueError(f"told does not accept operands of shapes {moved} and {w}")
     return moved
 
 

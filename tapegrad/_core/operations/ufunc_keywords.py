@@ -109,8 +109,8 @@ def _cast(name: str, x, dtype):
     if differentiates(x):
         if dtype not in FLOATS:
             raise TypeError(
-                f"tapegrad.{name}: a recorded tensor would become {dtype}; a derivative passes "
-                "only through float64 and float32: use one of these, or detach()"
+                f"tapegrad.{name}: a recorded tensor would be converted to {dtype}; only float64 "
+                "and float32 have derivatives: use one of these, or detach()"
             )
         return in_dtype(x, dtype)
     if is_tensor(x):

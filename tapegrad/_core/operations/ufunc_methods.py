@@ -98,7 +98,7 @@ def _difference(x, axis, keepdims, where, initial):
     if not axes:
         return apply("multiply", x, 1.0)
     if len(axes) > 1:
-        raise ValueError("tapegrad.subtract.reduce: it goes along one axis only, name it")
+        raise ValueError("tapegrad.subtract.reduce: it reduces only one axis; pass axis=")
     (axis,) = axes
     return sum(apply("multiply", x, _signs("subtract", x, axis)), axis, keepdims=keepdims)
 
@@ -188,7 +188,7 @@ def _unsupported(ufunc, method: str) -> TypeError:
         return TypeError(f"tapegrad.{name}: only ufuncs of two operands with one result have it")
     instead = _INSTEAD.get((ufunc.__name__, method), "a loop over the elements")
     return TypeError(
-        f"tapegrad.{name}: its operation is not associative, it has no derivative here; write "
+        f"tapegrad.{name}: the operation is not associative and has no derivative here; use "
         f"{instead}"
     )
 

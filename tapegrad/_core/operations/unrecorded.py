@@ -12,8 +12,8 @@ def unrecorded(numpy_function, *operands, **keywords):
     for key, value in keywords.items():
         if differentiates(value):
             raise TypeError(
-                f"tapegrad.{name}: {key} is recorded, its derivative would be lost; give it as "
-                f"{key}=t.detach() where no derivative is wanted"
+                f"tapegrad.{name}: {key} is recorded, so its derivative would be lost; give it as "
+                f"{key}=t.detach() if no derivative is needed"
             )
     keywords = {key: fixed(value, f"{name}()") for key, value in keywords.items()}
     made = steered(numpy_function, *operands, **keywords)

@@ -13,12 +13,13 @@ _COMPLEX = "complex numbers are not differentiated"
 REASONS = {
     "roots": f"the roots may be complex, and {_COMPLEX}",
     "sort_complex": _COMPLEX,
-    **dict.fromkeys("packbits unpackbits".split(), "it is of integers"),
+    **dict.fromkeys("packbits unpackbits".split(), "it operates on integers"),
     **dict.fromkeys(
-        "busday_count busday_offset datetime_as_string is_busday isnat".split(), "it is of dates"
+        "busday_count busday_offset datetime_as_string is_busday isnat".split(),
+        "it operates on dates",
     ),
-    **dict.fromkeys("bartlett blackman hamming hanning".split(), "its points are counted"),
-    **dict.fromkeys("tri tril_indices triu_indices".split(), "rows and diagonals are counted"),
+    **dict.fromkeys("bartlett blackman hamming hanning".split(), "its argument is a count"),
+    **dict.fromkeys("tri tril_indices triu_indices".split(), "its arguments are counts"),
 }
 #: Functions that write to their first argument.
 _WRITING = frozenset("copyto put place putmask put_along_axis fill_diagonal".split())
@@ -29,8 +30,8 @@ def unsupported(name: str) -> TypeError:
     reason = REASONS.get(name, "")
     reason = f": {reason}" if reason else ""
     return TypeError(
-        f"tapegrad: {name}() is not supported on recorded tensors{reason}. Use "
-        "detach().numpy() where no derivative is wanted"
+        f"tapegrad: {name}() is not supported on recorded tensors{reason}. Use detach().numpy() if "
+        "no derivative is needed"
     )
 
 

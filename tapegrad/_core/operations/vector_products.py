@@ -86,7 +86,7 @@ def _checked_pair(name, matrix, vector):
     if len(shape_of(matrix)) < 2 or not shape_of(vector):
         raise ValueError(
             f"tapegrad.{name}: got a matrix of shape {shape_of(matrix)} and a vector of shape "
-            f"{shape_of(vector)}; they must have 2 axes and 1 at least"
+            f"{shape_of(vector)}; they must have at least 2 axes and at least 1 axis"
         )
 
 

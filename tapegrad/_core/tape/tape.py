@@ -372,8 +372,8 @@ class Tape:
     def draw(self, path: str | os.PathLike[str] | None = None) -> str:
         """Draw the tape.
 
-        Rows are boxes, and lines lead from each row to those that read it. Of a long tape the runs
-        of equal operations are one box each.
+        Rows are boxes, and lines lead from each row to the rows that read it. In the picture of a
+        long tape, each run of equal operations is one box.
 
         Parameters
         ----------

@@ -198,7 +198,7 @@ def check_dtype(name: str, out) -> None:
     if out.dtype not in FLOATS:
         raise TypeError(
             f"tapegrad.{name}: the result has dtype {out.dtype}; only float64 and float32 can be "
-            "recorded: convert the operands, or use detach() where no derivative is wanted"
+            "recorded: convert the operands, or use detach() if no derivative is needed"
         )
 
 

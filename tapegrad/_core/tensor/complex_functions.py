@@ -135,8 +135,8 @@ def writing_parts(*data: str):
     def how(ours, target, *args, **kwargs):
         if type(target) is not ComplexTensor:
             raise TypeError(
-                f"tapegrad.{ours.__name__}: complex values are written to what is real, or to a "
-                "plain array; write to a complex tensor, or z.real"
+                f"tapegrad.{ours.__name__}: complex values cannot be written to a real tensor or a "
+                "plain array; write to a complex tensor, or write z.real"
             )
         for positional, named in split(ours, (target, *args), kwargs, data):
             ours(*positional, **named)

@@ -1,4 +1,4 @@
-"""Complex tensors: a pair of real tensors, of which alone rows are recorded.
+"""Complex tensors: pairs of real tensors; only the real tensors are recorded.
 
 The gradient of a real L with respect to z = x + iy is ∂L/∂x + i ∂L/∂y, PyTorch's convention.
 """
@@ -18,7 +18,7 @@ PARTS_OF = {whole: part for part, whole in OF_PARTS.items()}
 
 
 def is_complex_number(value) -> bool:
-    """Whether a value that is no tensor is a complex number or an array of such."""
+    """Whether a value that is not a tensor is a complex number or an array of them."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.dtype.kind == "c"
     return isinstance(value, complex)

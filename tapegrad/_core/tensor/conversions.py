@@ -25,7 +25,7 @@ from .values import Storage, array_of, is_recorded, storage_of, value_of, wrap
 
 
 def detach(self):
-    """Return the values as a tensor that is not recorded; it shares memory.
+    """Return a tensor with the same values and memory that is not recorded.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def numpy_value(self):
         return array_of(self).view()
     if is_recorded(self):
         raise RuntimeError(
-            "tapegrad.numpy: the tensor is recorded, its derivative would be lost; use "
+            "tapegrad.numpy: the tensor is recorded, so its derivative would be lost; use "
             "detach().numpy()"
         )
     return array_of(self).view()  # whose shape and dtype may be changed: rows have the other
@@ -98,7 +98,7 @@ def as_numpy_array(self, dtype=None, copy=None):
 def to_numpy(self):
     """Return the values as a NumPy array, for Matplotlib and pandas.
 
-    Matplotlib draws the values of recorded tensors too, unless a transform differentiates them.
+    Matplotlib also draws the values of recorded tensors, unless a transform differentiates them.
 
     Returns
     -------
@@ -149,8 +149,8 @@ def tolist(self):
     learned(self, "tolist()")
     if is_differentiated(self):
         raise TypeError(
-            "tapegrad.tolist: the tensor is recorded, inside a transform its derivative would be "
-            f"lost ({callers.users_line()}); use list(t), whose elements keep it, or "
+            "tapegrad.tolist: the tensor is recorded, and inside a transform its derivative would "
+            f"be lost ({callers.users_line()}); use list(t), whose elements keep it, or "
             "t.detach().tolist() for plain numbers"
         )
     return array_of(self).tolist()
@@ -198,8 +198,8 @@ def _lossy(kind):
         value = value_of(self)
         if value.size != 1:
             raise TypeError(
-                f"tapegrad: {kind.__name__}() of a tensor of shape {value.shape}; only one element "
-                "can become a number"
+                f"tapegrad: {kind.__name__}() needs a tensor with one element; the tensor has "
+                f"shape {value.shape}"
             )
         frame = sys._getframe(1)
         recorded = is_recorded(self) and rt.is_recording() and not is_steering(self)
@@ -229,8 +229,8 @@ def _lose(tensor, kind, frame) -> None:
     if differentiated or rt.trace() is None:
         warnings.warn(
             f"{kind.__name__}() of a recorded tensor loses its derivative "
-            f"({callers.users_line()}); use item() if that is meant, or NumPy's functions on the "
-            "tensor",
+            f"({callers.users_line()}); use item() if this is intended, or NumPy's functions on "
+            "the tensor",
             RuntimeWarning,
             stacklevel=3,
         )
@@ -270,7 +270,7 @@ def _formatted(self, layout):
         return str(self)
     if type(self) is rt.Array and self._array.ndim:
         raise TypeError(
-            f"tapegrad: the format {layout!r} is for numbers, the tensor has shape "
+            f"tapegrad: the format {layout!r} applies to numbers, but the tensor has shape "
             f"{array_of(self).shape}; use np.array2string(t, precision=…)"
         )
     return _shown(self, layout)
@@ -300,8 +300,8 @@ def _rounded(self, digits=None):
     """`round(t)`, an int, and `round(t, digits)`, whose derivative is zero."""
     if type(self) is rt.Array and self._array.ndim:
         raise TypeError(
-            f"tapegrad: round() of a tensor of shape {array_of(self).shape}; use "
-            "np.round(t, digits)"
+            "tapegrad: round() needs a tensor with one element; the tensor has shape "
+            f"{array_of(self).shape}: use np.round(t, digits)"
         )
     if digits is not None:
         return PUBLIC["round"](self, digits)

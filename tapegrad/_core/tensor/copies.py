@@ -147,8 +147,8 @@ def convert(tensor, dtype, order="K"):
     """A recorded array tensor in float64 or float32; other dtypes raise TypeError."""
     if dtype not in FLOATS:
         raise TypeError(
-            f"tapegrad: a recorded tensor cannot become {dtype}; a derivative passes only through "
-            "float64 and float32: use one of these, or detach()"
+            f"tapegrad: a recorded tensor cannot become {dtype}; only float64 and float32 have "
+            "derivatives: use one of these, or detach()"
         )
     return in_order(tensor._array.astype(dtype, order), [tensor], _converted)
 

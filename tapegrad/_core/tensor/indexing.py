@@ -198,8 +198,8 @@ def set_item(tensor, key, value) -> None:
     """`tensor[key] = value`, in place; the reverse sweep undoes it."""
     if type(tensor) is rt.Scalar:
         raise TypeError(
-            "tapegrad.setitem: the tensor is an element read from another, or computed from such "
-            "elements; it is a number and no view: write to the tensor itself, y[i] = value"
+            "tapegrad.setitem: the tensor is an element of another tensor, or computed from such "
+            "elements; it is a number, not a view: write to the tensor itself, y[i] = value"
         )
     if type(value) is rt.Array and value._id == tensor._id >= 0 and is_basic(key):
         part = tensor._array[key if type(key) is slice else _with_rest(key)]
@@ -208,8 +208,8 @@ def set_item(tensor, key, value) -> None:
     given, key, value = key, _plain_key(key), unlisted(value)
     if is_complex(value):
         raise TypeError(
-            "tapegrad.setitem: a complex value is written to a real tensor; write its real part "
-            "z.real, or make the tensor complex with astype(complex)"
+            "tapegrad.setitem: a complex value cannot be written to a real tensor; write its real "
+            "part z.real, or make the tensor complex with astype(complex)"
         )
     tensor = current(tensor)
     array = tensor._array
@@ -300,7 +300,7 @@ def check_write(tensor) -> None:
     is_input = _owner_of(tensor) is not None
     if not rt.is_recording() and is_recorded(tensor) and not is_input:
         raise RuntimeError(
-            "tapegrad.setitem: a recorded tensor cannot be written inside no_grad(), its "
+            "tapegrad.setitem: a recorded tensor cannot be written inside no_grad(), since its "
             "derivative would be lost; write to detach().copy() instead"
         )
     if rt.is_recording() and is_input:

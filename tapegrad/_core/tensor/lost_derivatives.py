@@ -1,4 +1,4 @@
-"""Errors where a recorded tensor would become a plain array or number, and its derivative be lost.
+"""Errors for conversions of recorded tensors to plain arrays or numbers, which lose derivatives.
 
 Each names the user's line and what to change: most often the import of NumPy. The stand-in
 `tapegrad.numpy` keeps the derivative where NumPy does not dispatch.
@@ -25,10 +25,9 @@ class DerivativeLost(TypeError):
 _IMPORT = "`import tapegrad.numpy as np` in place of `import numpy as np`"
 _TAKEN = (
     "tapegrad.numpy: an argument is recorded, and is taken as a plain array, in which its "
-    "derivative would be lost; use other operations on it, or t.detach() where no derivative is "
-    "wanted"
+    "derivative would be lost; use other operations on it, or t.detach() if no derivative is needed"
 )
-_PLAIN = "t.detach().numpy() where no derivative is wanted"
+_PLAIN = "t.detach().numpy() if no derivative is needed"
 
 #: Functions of `math` by NumPy's names, or SciPy's, where those differ.
 _RENAMED = dict(
@@ -58,8 +57,8 @@ def as_array(frame: types.FrameType) -> TypeError:
     line, user = callers.users_line(), callers.users_frame()
     scipy = callers.function_of_scipy(frame)
     text = (
-        "tapegrad: a recorded tensor cannot become a plain NumPy array, its derivative would be "
-        f"lost ({line}); "
+        "tapegrad: a recorded tensor cannot become a plain NumPy array, since its derivative would "
+        f"be lost ({line}); "
     )
     holder = callers.container_advice(frame)
     if holder is not None:
@@ -90,7 +89,7 @@ def written(name: str = "") -> TypeError:
     """The error where a recorded value would be written to a plain array."""
     lost = (
         f"tapegrad{name}: a recorded tensor cannot be written to a plain NumPy array "
-        f"({callers.users_line()}), its derivative would be lost; make the array "
+        f"({callers.users_line()}), since its derivative would be lost; make the array "
     )
     has_stand_in = callers.imports(callers.users_frame(), "tapegrad.numpy")
     if has_stand_in and not rt.in_transform():
@@ -99,7 +98,7 @@ def written(name: str = "") -> TypeError:
         how = "inside the function with np.zeros, or copy it there with np.array(a)"
     else:
         how = f"with {_IMPORT}, or with tg.zeros_like"
-    return TypeError(f"{lost}{how}, or write t.detach() where no derivative is wanted")
+    return TypeError(f"{lost}{how}, or write t.detach() if no derivative is needed")
 
 
 def as_float(frame: types.FrameType, kind: str = "float") -> TypeError:

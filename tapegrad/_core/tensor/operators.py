@@ -71,11 +71,13 @@ def _power_method(x, y):
 
 
 def _power_modulo(x, y):
-    raise TypeError("tapegrad: pow() of three arguments is for integers; use (x ** y) % z")
+    raise TypeError("tapegrad: pow() with three arguments supports integers only; use (x ** y) % z")
 
 
 def _delete(tensor, key):
-    raise TypeError("tapegrad: elements of a tensor cannot be deleted; pick those to keep instead")
+    raise TypeError(
+        "tapegrad: elements of a tensor cannot be deleted; select the elements to keep instead"
+    )
 
 
 rt.slow.update(

@@ -48,7 +48,7 @@ def _check_shape(name: str, out, given, broadcast: bool) -> None:
         shape = np.broadcast_shapes(shape, shape_of(given[1]), shape_of(out))
     if shape != shape_of(out):
         raise ValueError(
-            f"tapegrad.{name}: the result has shape {shape}, out has {shape_of(out)}; they must be "
+            f"tapegrad.{name}: the result has shape {shape} and out {shape_of(out)}; they must be "
             "equal"
         )
 
@@ -72,7 +72,7 @@ def begun(name: str, made, initial):
         raise ValueError(f"tapegrad.{name}: initial has shape {shape_of(initial)}; give a number")
     if dtype not in FLOATS:
         raise TypeError(
-            f"tapegrad.{name}: initial is recorded and the result has dtype {dtype}; a derivative "
-            "passes only through float64 and float32: use astype(float)"
+            f"tapegrad.{name}: initial is recorded and the result has dtype {dtype}; only float64 "
+            "and float32 have derivatives: use astype(float)"
         )
     return apply(name, made, in_dtype(initial, dtype))

@@ -1,4 +1,4 @@
-"""Objects that a function of a user's can reach, and that a program would not see change."""
+"""Objects that a user's function can reach, whose changes a program would not detect."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ def stop_gradient(x: T) -> T:
 
     Notes
     -----
-    The result has the derivative 0 of every order, in reverse and in forward mode. Compiled
-    functions compute it anew from their arguments.
+    Derivatives of the result of any order are 0, in reverse and in forward mode. Compiled functions
+    recompute the result from their arguments.
 
     Examples
     --------

@@ -11,14 +11,14 @@ from typing import Any
 class Tensor:
     """An array whose operations are recorded, so that they can be differentiated.
 
-    `tg.tensor` makes tensors. Everything that NumPy does with an array of its shape it does with a
-    tensor: operators, indexing for reading and writing, methods, `np.sin(t)`, `np.sum(t, axis=0)`.
-    Elements read from a float64 tensor are tensors too, and behave as numbers.
+    `tg.tensor` makes tensors. NumPy treats a tensor like an array of the same shape: operators,
+    indexing for reading and writing, methods, `np.sin(t)` and `np.sum(t, axis=0)` work. Elements
+    read from a float64 tensor are tensors, too, and behave as numbers.
 
     Attributes
     ----------
     shape, ndim, size, dtype, strides, nbytes, itemsize, flags, T, mT, flat, real, imag
-        As of `numpy.ndarray`.
+        As in `numpy.ndarray`.
     requires_grad : bool
         Whether the tensor is recorded.
     grad : Tensor or None
@@ -55,18 +55,18 @@ class Tensor:
 
 
 class ComplexTensor:
-    """A tensor of complex numbers: two real tensors of one shape, its real and imaginary part.
+    """A tensor of complex numbers: two real tensors of one shape, the real and the imaginary part.
 
-    `tg.tensor` of complex numbers makes complex tensors, and so do operations with complex numbers,
-    such as `1j * t`. NumPy's functions, operators, methods and indices treat it as an array of
-    dtype complex128, or complex64 if the parts are float32.
+    `tg.tensor` of complex numbers and operations with complex numbers, such as `1j * t`, make
+    complex tensors. NumPy's functions, operators, methods and indices treat it as an array of dtype
+    complex128, or complex64 if the parts are float32.
 
     Attributes
     ----------
     real, imag : Tensor
-        The parts; they can be written to.
+        The parts, which can be written.
     shape, ndim, size, dtype, nbytes, itemsize, T, mT
-        As of `numpy.ndarray`.
+        As in `numpy.ndarray`.
     requires_grad : bool
         Whether one of the parts is recorded.
     grad : ComplexTensor or None

@@ -1,4 +1,4 @@
-"""Values that steer a computation without having a derivative: masks, indices, truths.
+"""Values without a derivative that a computation depends on: masks, indices, booleans.
 
 Ordinarily they are plain arrays. While a program is traced they are rows too, so that it computes
 them again; and what Python learns from a value is noted, so that the program can check it.

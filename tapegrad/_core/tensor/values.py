@@ -115,8 +115,8 @@ def plain_array(array: np.ndarray) -> np.ndarray:
     if isinstance(array, np.ma.MaskedArray):
         advice = "its mask would be ignored: use x.filled(value), or x.compressed()"
     raise TypeError(
-        f"tapegrad: an operand is of the class {kind.__module__}.{kind.__qualname__}; only NumPy's "
-        f"own arrays are taken: {advice}"
+        f"tapegrad: an operand is an instance of {kind.__module__}.{kind.__qualname__}; such "
+        f"subclasses of ndarray are not supported: {advice}"
     )
 
 
@@ -185,13 +185,13 @@ def check_recordable(name: str, array: np.ndarray) -> None:
     """Refuse a buffer that compiled code cannot read as the row of a tensor."""
     if array.dtype not in FLOATS:
         raise TypeError(
-            f"tapegrad.{name}: the tensor has dtype {array.dtype}; a derivative passes only "
-            "through float64 and float32: make it with dtype=float"
+            f"tapegrad.{name}: the tensor has dtype {array.dtype}; only float64 and float32 have "
+            "derivatives: make it with dtype=float"
         )
     if not array.flags.aligned:
         raise ValueError(
-            f"tapegrad.{name}: the elements do not lie at multiples of their size, as those of a "
-            "packed structured array; make a copy() of the tensor"
+            f"tapegrad.{name}: the elements are not aligned, as in a packed structured array; make "
+            "a copy() of the tensor"
         )
 
 

@@ -14,7 +14,7 @@ LEAST_BYTES, LEAST_ELEMENTS = 1024, 32
 
 @dataclasses.dataclass
 class Advice:
-    """One line of the user's code that made the tape grow without need.
+    """One line of the user's code at which the tape grew more than necessary.
 
     Attributes
     ----------

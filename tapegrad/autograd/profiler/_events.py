@@ -149,9 +149,9 @@ class EventList(list[Any]):
         Parameters
         ----------
         group_by_input_shape : bool, optional
-            Whether calls with other shapes of operands are other rows.
+            Whether calls with different shapes of operands are separate rows.
         group_by_stack_n : int, optional
-            If positive, calls on other lines are other rows.
+            If positive, calls on different lines are separate rows.
 
         Returns
         -------

@@ -49,7 +49,7 @@ class profile:
 
     Notes
     -----
-    A profile sees all threads. While it is active, operators run in Python; docs/profiling.md
+    A profile includes all threads. While it is active, operators run in Python; docs/profiling.md
     describes what the figures mean. `key_averages()`, `table()`, `total_average()`, `events()`,
     `advice` and `export_chrome_trace(path)` show what was found.
 
@@ -142,9 +142,9 @@ class profile:
         Parameters
         ----------
         group_by_input_shape : bool, optional
-            Whether calls with other shapes of operands are other rows.
+            Whether calls with different shapes of operands are separate rows.
         group_by_stack_n : int, optional
-            If positive, calls on other lines are other rows.
+            If positive, calls on different lines are separate rows.
 
         Returns
         -------

@@ -97,7 +97,7 @@ def softmax(input, dim):
 
 
 def log_softmax(input, dim):
-    """Compute the logarithm of `softmax`, accurately where that underflows.
+    """Compute the logarithm of `softmax`, accurately even if `softmax` underflows.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     target : array_like of ints
         The classes, in the shape of the input without the axis C.
     weight : array_like, shape (C,), optional
-        A factor for each class. The mean is divided by the sum of the factors.
+        A factor for each class. The mean is a weighted mean with these factors.
     ignore_index : int, optional
         Elements whose target it is do not count.
     reduction : {"mean", "sum", "none"}, optional
@@ -105,7 +105,7 @@ def cross_entropy(
     input : array_like, shape (C,), (N, C) or (N, C, …)
         The scores of the classes.
     target : array_like
-        The classes, as of `nll_loss`, or probabilities in the shape of the scores.
+        The classes, as in `nll_loss`, or probabilities in the shape of the scores.
     weight : array_like, shape (C,), optional
         A factor for each class.
     ignore_index : int, optional

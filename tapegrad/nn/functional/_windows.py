@@ -42,8 +42,8 @@ def check_fits(name: str, size, kernel: Pair, dilation: Pair) -> None:
     down, right = (d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
     if size[0] < down or size[1] < right:
         raise ValueError(
-            f"tapegrad.{name}: the input with its padding is {size[0]} by {size[1]}, the kernel "
-            f"spans {down} by {right}; it must fit"
+            f"tapegrad.{name}: the padded input is {size[0]} by {size[1]}, but the kernel spans "
+            f"{down} by {right}; it must fit"
         )
 
 
@@ -104,7 +104,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     padding : int, pair of ints, "valid" or "same", optional
         How many zeros are added at each end of the axes.
     dilation : int or pair of ints, optional
-        The distance between the cells of a window.
+        The distance between the elements of a window.
     groups : int, optional
         The number of groups of channels that are not connected.
 
@@ -119,7 +119,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
     Notes
     -----
-    It is one product of matrices for each image and group.
+    Each image and group is computed as one matrix product.
 
     Examples
     --------
@@ -248,11 +248,11 @@ def avg_pool2d(
     padding : int or pair of ints, optional
         How many zeros are added at each end of the axes.
     ceil_mode : bool, optional
-        Whether a last window may reach beyond the end.
+        Whether the last window may extend beyond the end.
     count_include_pad : bool, optional
-        Whether the cells added by `padding` count in the divisor.
+        Whether the elements added by `padding` count in the divisor.
     divisor_override : int, optional
-        The divisor, in place of the number of cells.
+        The divisor, instead of the number of elements.
 
     Returns
     -------
@@ -298,11 +298,11 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     stride : int or pair of ints, optional
         The steps between windows; by default their size.
     padding : int or pair of ints, optional
-        How many cells are added at each end of the axes. They are never the largest.
+        The number of elements added at each end of the axes. They are never the largest.
     dilation : int or pair of ints, optional
-        The distance between the cells of a window.
+        The distance between the elements of a window.
     ceil_mode : bool, optional
-        Whether a last window may reach beyond the end.
+        Whether the last window may extend beyond the end.
 
     Returns
     -------
