@@ -31,7 +31,7 @@ def compile(
     A recording serves calls whose arguments have the same structure, shapes and dtypes. Values that
     Python reads (an `if`, `t.item()`, an index) are guards, checked at every call. If a guard
     fails, the loops and branches of `f` are read from its bytecode into a graph that serves all
-    branches; where that is not possible, `f` is recorded again and both recordings are kept.
+    branches; if this is not possible, `f` is recorded again and both recordings are kept.
 
     Parameters
     ----------
@@ -43,18 +43,18 @@ def compile(
         Positions of the arguments to differentiate. The other inputs are data and may change from
         call to call.
     argnames : str or tuple of str, optional
-        Names of the arguments to differentiate, in place of `argnums`.
+        Names of the arguments to differentiate, instead of `argnums`.
     on_branch : {"record", "error"}, optional
         With "error", a call that takes another branch raises RuntimeError.
     verify : {"once", "always", "never"}, optional
-        Which calls are compared with `f` run eagerly, to detect functions that depend on more than
-        their arguments: the second call, every call, or none.
+        Which calls are compared with an eager call of `f`, to detect functions that depend on more
+        than their arguments: the second call, every call, or none.
     native : bool or None, optional
         Whether machine code is compiled for the function, in a background thread: after many calls
         (None), from the first call on (True), or never (False).
     memory : {"all", "sqrt"}, optional
         What native loops keep for the reverse pass: the values of every step, or those of about the
-        square root of the number of steps, from which the others are computed again.
+        square root of the number of steps, from which the others are recomputed.
 
     Returns
     -------
@@ -79,8 +79,8 @@ def compile(
     -----
     Results of native code may differ from those of the replayed program by rounding: arrays are
     summed in another order, and exp, log and similar functions are evaluated by vectors. Unless
-    `verify` is "never", native code is compared with the program before it is used; if more than
-    rounding differs, it is not used and a RuntimeWarning says so.
+    `verify` is "never", native code is compared with the program before it is used; if they differ
+    by more than rounding, it is not used and a RuntimeWarning is issued.
 
     Examples
     --------

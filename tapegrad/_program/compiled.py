@@ -24,23 +24,23 @@ from .pickled import reduced
 class Compiled(OverRows):
     """A compiled function, made by `tg.compile` or `tg.load`.
 
-    It is called like the function that it was made from. Its methods compute derivatives by
-    compiled code, and show what became of the function.
+    It is called like the original function. Its methods compute derivatives in compiled code, and
+    describe the programs.
 
     Methods
     -------
     value_and_grad, grad, jacobian, hessian, hvp, jvp, vjp
-        Derivatives, as the functions of the same names in `tapegrad` give them.
+        Derivatives, as returned by the functions of the same names in `tapegrad`.
     map, sum
         Evaluation of many rows of arguments, on threads.
     numba
-        Functions for a user's own `@numba.njit` code.
+        Functions for `@numba.njit` code.
     save
         Write programs and graphs to a file.
     explain, profile, draw
         Text about the programs, their times, and a picture.
     wait, clear
-        Wait for machine code; forget the programs.
+        Wait for machine code; discard the programs.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Compiled(OverRows):
         Raises
         ------
         ValueError
-            If `out` does not fit, or the function returns something else than a scalar.
+            If `out` does not fit, or the function does not return a scalar.
 
         Examples
         --------
@@ -254,7 +254,8 @@ class Compiled(OverRows):
         value
             The value of the function.
         vjp_function : callable
-            A compiled function of an adjoint of the value, to a tuple of adjoints of the primals.
+            A compiled function that maps an adjoint of the value to a tuple of adjoints of the
+            primals.
         """
         value, primals = self(*primals), own_copy(primals)  # which the caller may change
         every = range(len(primals))
@@ -307,8 +308,7 @@ class Compiled(OverRows):
         Raises
         ------
         RuntimeError
-            If the compilation failed. The function then continues to run by the interpreter of
-            programs.
+            If the compilation failed. The function then continues to run interpreted.
         """
         for future in self._compiling:
             finish(future)
@@ -326,8 +326,8 @@ class Compiled(OverRows):
         Raises
         ------
         ValueError
-            If there is no program yet, or if a program has something for which the format has no
-            name, such as functions among the arguments.
+            If there is no program yet, or if a program has something that the format does not
+            support, such as functions among the arguments.
         """
         try:
             file_format.save(path, self._compilation())

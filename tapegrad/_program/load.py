@@ -39,9 +39,8 @@ def load(path, *, most_bytes=file_format.MOST_BYTES, native=None):
     OSError
         If the file cannot be read.
     RuntimeError
-        When the loaded function is called with arguments of a shape, dtype or structure, or with
-        values that take a branch, for which the file holds no program and no graph; or with values
-        that leave its graph.
+        When the loaded function is called with arguments, or takes a branch, for which the file has
+        neither a program nor a graph, or leaves its graph.
 
     Examples
     --------

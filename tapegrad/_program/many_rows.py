@@ -134,10 +134,10 @@ class OverRows(Composed):
         TypeError
             If an argument is a recorded tensor.
         ValueError
-            If there is neither a graph nor a program for such arguments. The functions raise it
-            where a guard of the program fails, or a call leaves the graph.
+            If there is neither a graph nor a program for such arguments. The returned functions
+            raise it if a guard of the program fails, or a call leaves the graph.
         numpy.linalg.LinAlgError
-            By the functions, where an operation refuses a matrix.
+            Raised by the returned functions, for instance for a singular matrix.
 
         Notes
         -----
