@@ -6,8 +6,10 @@ import functools
 from collections.abc import Iterable
 from typing import Any
 
-from ..._core.ops.table import find
-from .flow_graph import FLOAT, OPERATIONS, Graph, Place, Step, Value
+from ..._core.ops.table import words_of
+from ..kinds.kind_lookup import kind_of
+from ..kinds.step_kinds import FLOAT
+from .flow_graph import Graph, Place, Step, Value
 
 
 def varying(graph: Graph, inputs: Iterable[int] | None = None) -> tuple[set[Value], set[Place]]:
@@ -32,24 +34,51 @@ def varying(graph: Graph, inputs: Iterable[int] | None = None) -> tuple[set[Valu
     return values, {one for one in found if isinstance(one, Place)}
 
 
-@functools.lru_cache(4096)
-def with_partials(op: str) -> tuple[bool, ...]:
-    """The operands of a step whose partial derivatives are not 0 everywhere."""
-    if op == "float_select":
-        return False, True, True
-    if op == "store_float":
-        return False, True
-    if op == "to_single":
-        return (True,)
-    if op in OPERATIONS:
-        return (False,) * len(OPERATIONS[op].operands)
-    return tuple(partial != "0.0" for partial in find(op).partials)
-
-
 def differentiable_operands(step: Step) -> list[Value]:
     """The operands of a step to which the partial derivative is not always 0."""
-    pairs = zip(step.operands, with_partials(step.op), strict=True)
-    return [operand for operand, has_partial in pairs if has_partial]
+    pairs = zip(step.operands, kind_of(step.op).differentiable, strict=True)
+    return [operand for operand, is_differentiable in pairs if is_differentiable]
+
+
+@functools.lru_cache(4096)
+def names_read(op: str, wanted: tuple[bool, ...]) -> frozenset[str]:
+    """The names of operands, and `out`, that the partial derivatives wanted read."""
+    kind = kind_of(op)
+    partials = [partial for partial, want in zip(kind.partials, wanted, strict=True) if want]
+    texts = [*partials, *(text for _, text in kind.needed(*partials))]
+    return frozenset(words_of(*texts) & {*kind.inputs, "out"})
+
+
+class Variation:
+    """Values and places with a derivative."""
+
+    def __init__(self, values: set[Value], places: set[Place]):
+        self.values, self.places = values, places
+
+    def __contains__(self, value: Value | None) -> bool:
+        return value in self.values
+
+    def has(self, step: Step) -> bool:
+        """Whether the result of a step varies, or the memory that it writes."""
+        if step.result is None:
+            return step.payload in self.places
+        return step.result in self.values
+
+    def wanted(self, step: Step) -> tuple[bool, ...]:
+        """The operands that get a contribution from the adjoint of the result."""
+        pairs = zip(step.operands, kind_of(step.op).differentiable, strict=True)
+        return tuple(has and operand in self.values for operand, has in pairs)
+
+    def read(self, step: Step) -> dict[str, Value]:
+        """The values that the adjoint of a step reads, by name."""
+        kind = kind_of(step.op)
+        if not self.has(step):
+            return {}
+        named = dict(zip((*kind.inputs, "out"), (*step.operands, step.result), strict=True))
+        if kind.is_linear:
+            return {name: one for name, one in named.items() if one and one.kind != FLOAT}
+        names = names_read(step.op, self.wanted(step))
+        return {name: one for name, one in named.items() if name in names}
 
 
 def _seeds(graph: Graph, inputs: set[int]) -> list[Value | Place]:
@@ -67,8 +96,9 @@ def _passed_on(graph: Graph) -> dict[Value | Place, list[Value | Place]]:
     """For a value, or a place, what varies with it directly."""
     found: dict[Value | Place, list[Value | Place]] = {}
     for step in graph.steps():
-        to: Any = step.payload if step.op == "store_float" else step.result
-        for one in [step.payload] if step.op == "load_float" else differentiable_operands(step):
+        kind = kind_of(step.op)
+        to: Any = step.payload if kind.is_store else step.result
+        for one in [step.payload] if kind.is_load else differentiable_operands(step):
             found.setdefault(one, []).append(to)  # type: ignore[arg-type]
     for block in graph.blocks:
         for edge in block.end.edges if block.end else ():

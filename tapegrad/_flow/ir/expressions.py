@@ -23,6 +23,18 @@ class Maker(Protocol):
     def constant(self, number: float) -> Any: ...
 
 
+class Differentiable(Protocol):
+    """What has partial derivatives: operations of the table, kinds of steps."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]: ...
+
+    @property
+    def partials(self) -> tuple[str, ...]: ...
+
+    def needed(self, *expressions: str) -> list[tuple[str, str]]: ...
+
+
 _ARITHMETIC: dict[type, str] = {
     ast.Add: "add",
     ast.Sub: "subtract",
@@ -62,7 +74,7 @@ def value(op: Pointwise, operands: Sequence[Any], maker: Maker) -> Any:
 
 
 def partials_of(
-    op: Pointwise, operands: Sequence[Any], out: Any, wanted: Sequence[bool], maker: Maker
+    op: Differentiable, operands: Sequence[Any], out: Any, wanted: Sequence[bool], maker: Maker
 ) -> list[Any]:
     """The partial derivative of the value `out` by each operand wanted; None where it is 0."""
     reading = _Reading(maker, dict(zip((*op.inputs, "out"), (*operands, out), strict=True)))
@@ -80,7 +92,7 @@ class _Reading:
     def __init__(self, maker: Maker, names: dict[str, Any]):
         self.maker, self.names = maker, {name: (given, False) for name, given in names.items()}
 
-    def begin(self, op: Pointwise, *expressions: str) -> None:
+    def begin(self, op: Differentiable, *expressions: str) -> None:
         """The steps that expressions share."""
         for name, text in op.needed(*expressions):
             self.names[name] = self.of(parsed(text))
