@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.activity import Variation, varying
+from ..ir.activity import varying
 from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Leave, Return, Step, Value
 from ..kinds.kind_lookup import kind_of
 from ..kinds.step_kinds import CHOICE, CONTROL, FLOAT, PLACE
@@ -25,7 +25,7 @@ class Encoding:
 
     def __init__(self, graph: Graph):
         self._graph, self._selects = graph, graph.edges  # where flags of selects begin
-        self._variation = Variation(*varying(graph))
+        self._variation = varying(graph)
         self._registers = {one: k for k, one in enumerate(graph.entry.parameters)}
         self._constants: list[tuple[int, Step]] = []
         self._number()

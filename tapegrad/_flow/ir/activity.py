@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._core.ops.table import words_of
 from ..kinds.kind_lookup import kind_of
@@ -12,7 +12,41 @@ from ..kinds.step_kinds import FLOAT
 from .flow_graph import Graph, Place, Step, Value
 
 
-def varying(graph: Graph, inputs: Iterable[int] | None = None) -> tuple[set[Value], set[Place]]:
+class Variation(NamedTuple):
+    """Values, and places in memory, with a derivative."""
+
+    values: set[Value]
+    places: set[Place]
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.values
+
+    def has(self, step: Step) -> bool:
+        """Whether the result of a step varies, or the memory that it writes."""
+        if step.result is None:
+            return step.payload in self.places
+        return step.result in self.values
+
+    def wanted(self, step: Step) -> tuple[bool, ...]:
+        """The operands that get a contribution from the adjoint of the result."""
+        pairs = zip(step.operands, kind_of(step.op).differentiable, strict=True)
+        return tuple(has and operand in self.values for operand, has in pairs)
+
+    def read(self, step: Step) -> dict[str, Value]:
+        """The values that the adjoint of a step reads, by name."""
+        if not self.has(step):
+            return {}
+        kind = kind_of(step.op)
+        named = dict(zip(kind.inputs, step.operands, strict=True))
+        if kind.is_linear:
+            return {name: one for name, one in named.items() if one.kind != FLOAT}
+        if step.result is not None:
+            named["out"] = step.result
+        names = names_read(step.op, self.wanted(step))
+        return {name: one for name, one in named.items() if name in names}
+
+
+def varying(graph: Graph, inputs: Iterable[int] | None = None) -> Variation:
     """The floats, and the memory, with a derivative with respect to some inputs.
 
     Parameters
@@ -31,7 +65,7 @@ def varying(graph: Graph, inputs: Iterable[int] | None = None) -> tuple[set[Valu
             found.add(one)
             waiting += passed_on.get(one, ())
     values = {one for one in found if isinstance(one, Value)}
-    return values, {one for one in found if isinstance(one, Place)}
+    return Variation(values, {one for one in found if isinstance(one, Place)})
 
 
 def differentiable_operands(step: Step) -> list[Value]:
@@ -47,38 +81,6 @@ def names_read(op: str, wanted: tuple[bool, ...]) -> frozenset[str]:
     partials = [partial for partial, want in zip(kind.partials, wanted, strict=True) if want]
     texts = [*partials, *(text for _, text in kind.needed(*partials))]
     return frozenset(words_of(*texts) & {*kind.inputs, "out"})
-
-
-class Variation:
-    """Values and places with a derivative."""
-
-    def __init__(self, values: set[Value], places: set[Place]):
-        self.values, self.places = values, places
-
-    def __contains__(self, value: Value | None) -> bool:
-        return value in self.values
-
-    def has(self, step: Step) -> bool:
-        """Whether the result of a step varies, or the memory that it writes."""
-        if step.result is None:
-            return step.payload in self.places
-        return step.result in self.values
-
-    def wanted(self, step: Step) -> tuple[bool, ...]:
-        """The operands that get a contribution from the adjoint of the result."""
-        pairs = zip(step.operands, kind_of(step.op).differentiable, strict=True)
-        return tuple(has and operand in self.values for operand, has in pairs)
-
-    def read(self, step: Step) -> dict[str, Value]:
-        """The values that the adjoint of a step reads, by name."""
-        kind = kind_of(step.op)
-        if not self.has(step):
-            return {}
-        named = dict(zip((*kind.inputs, "out"), (*step.operands, step.result), strict=True))
-        if kind.is_linear:
-            return {name: one for name, one in named.items() if one and one.kind != FLOAT}
-        names = names_read(step.op, self.wanted(step))
-        return {name: one for name, one in named.items() if name in names}
 
 
 def _seeds(graph: Graph, inputs: set[int]) -> list[Value | Place]:

@@ -30,7 +30,7 @@ _TAKEN = "if payload != 0 and covered != 0:\n    store_u8(covered, payload - x, 
 #: The second operand where the first, a truth, holds, else the third; by their kind.
 SELECT_OF = {
     FLOAT: declare(
-        *("float_select", "bff -> f", "y if x else z", "in_arms again"),
+        *("float_select", "bff -> f", "y if x else z", "cheap"),
         effect=_TAKEN,
         payload=CHOICE,
         native=_select(FLOAT),
@@ -38,7 +38,7 @@ SELECT_OF = {
         native_back=_select_back,
     ),
     INT: declare(
-        *("int_select", "bii -> i", "y if x else z", "in_arms again"),
+        *("int_select", "bii -> i", "y if x else z", "cheap"),
         effect=_TAKEN,
         payload=CHOICE,
         native=_select(INT),

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from ..._core.ops.table import Pointwise
-from .step_kinds import FLOAT, StepKind
+from .step_kinds import FLOAT, StepKind, true_of
 
 
 def _intrinsic(name: str):
@@ -35,16 +35,16 @@ _FACTS: dict[str, dict[str, Any]] = {}
 
 
 def _known(name: str, traits: str = "", **facts: Any) -> None:
-    _FACTS[name] = {**facts, **dict.fromkeys(traits.split(), True)}
+    _FACTS[name] = {**facts, **true_of(traits)}
 
 
 # the partial derivatives of those in arms are finite, also of NaN, or operands, by which an adjoint
 # of 0 is not multiplied
-_known("add", "hot in_arms again", native="fadd double {}, {}", fold=operator.add)
-_known("subtract", "hot in_arms again", native="fsub double {}, {}", fold=operator.sub)
-_known("multiply", "hot in_arms again", native="fmul double {}, {}", fold=operator.mul)
+_known("add", "hot cheap", native="fadd double {}, {}", fold=operator.add)
+_known("subtract", "hot cheap", native="fsub double {}, {}", fold=operator.sub)
+_known("multiply", "hot cheap", native="fmul double {}, {}", fold=operator.mul)
 _known("divide", native="fdiv double {}, {}", fold=operator.truediv)
-_known("negative", "in_arms again", native="fneg double {}", fold=operator.neg)
+_known("negative", "cheap", native="fneg double {}", fold=operator.neg)
 _known("absolute", "again", native=_intrinsic("fabs"), fold=operator.abs)
 _known("square", "in_arms")
 _known("maximum", "in_arms", native=_extreme(1, 0))

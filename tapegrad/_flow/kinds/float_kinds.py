@@ -17,17 +17,13 @@ def _to_single(code, x: str) -> str:
     return code.let(f"fpext float {code.let(f'fptrunc double {x} to float')} to double")
 
 
-_QUICK = "in_arms again"
-
-declare("float_equal", "ff -> b", "x == y", _QUICK, native="fcmp oeq double {}, {}")
-declare("float_less", "ff -> b", "x < y", f"hot {_QUICK}", native="fcmp olt double {}, {}")
-declare("float_less_equal", "ff -> b", "x <= y", _QUICK, native="fcmp ole double {}, {}")
+declare("float_equal", "ff -> b", "x == y", "cheap", native="fcmp oeq double {}, {}")
+declare("float_less", "ff -> b", "x < y", "hot cheap", native="fcmp olt double {}, {}")
+declare("float_less_equal", "ff -> b", "x <= y", "cheap", native="fcmp ole double {}, {}")
 declare("is_finite", "f -> b", "x - x == 0.0", "in_arms", native=_is_finite)
-declare("int_to_float", "i -> f", "float(x)", f"hot {_QUICK}", native="sitofp i64 {} to double")
+declare("int_to_float", "i -> f", "float(x)", "hot cheap", native="sitofp i64 {} to double")
 # rounded to float32
-declare(
-    *("to_single", "f -> f", "single(x)", f"hot {_QUICK}"), native=_to_single, partials=("1.0",)
-)
+declare(*("to_single", "f -> f", "single(x)", "hot cheap"), native=_to_single, partials=("1.0",))
 # towards 0; leaves where it is not finite, or too large
 declare(
     *("float_to_int", "f -> i", "int(x)", "stays"),

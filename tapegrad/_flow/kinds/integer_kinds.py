@@ -63,16 +63,14 @@ def _absolute(code, x: str) -> str:
     return code.let(f"select i1 {less}, i64 {_negative(code, x)}, i64 {x}")
 
 
-_QUICK = "in_arms again"
-
 declare(
-    *("int_add", "ii -> i", "x + y", f"hot {_QUICK}"),
+    *("int_add", "ii -> i", "x + y", "hot cheap"),
     holds="sum_fits(x, y)",
     native=_checked("add"),
     neutral=0,
 )
 declare(
-    *("int_subtract", "ii -> i", "x - y", _QUICK),
+    *("int_subtract", "ii -> i", "x - y", "cheap"),
     holds="difference_fits(x, y)",
     native=_checked("sub"),
     neutral_right=0,
@@ -96,17 +94,17 @@ declare(
     holds="y != 0",
     native=_remainder,
 )
-declare("int_min", "ii -> i", "min(x, y)", f"idempotent {_QUICK}", native=_extreme("slt"))
-declare("int_max", "ii -> i", "max(x, y)", f"idempotent {_QUICK}", native=_extreme("sgt"))
-declare("int_and", "ii -> i", "x & y", f"idempotent {_QUICK}", native="and i64 {}, {}")
-declare("int_or", "ii -> i", "x | y", f"idempotent {_QUICK}", native="or i64 {}, {}")
-declare("int_xor", "ii -> i", "x ^ y", _QUICK, native="xor i64 {}, {}", twice=0)
+declare("int_min", "ii -> i", "min(x, y)", "cheap idempotent", native=_extreme("slt"))
+declare("int_max", "ii -> i", "max(x, y)", "cheap idempotent", native=_extreme("sgt"))
+declare("int_and", "ii -> i", "x & y", "cheap idempotent", native="and i64 {}, {}")
+declare("int_or", "ii -> i", "x | y", "cheap idempotent", native="or i64 {}, {}")
+declare("int_xor", "ii -> i", "x ^ y", "cheap", native="xor i64 {}, {}", twice=0)
 declare("int_negative", "i -> i", "-x", "again", holds="x != LEAST", native=_negative)
 declare("int_absolute", "i -> i", "abs(x)", holds="x != LEAST", native=_absolute)
-declare("int_equal", "ii -> b", "x == y", f"hot {_QUICK}", native="icmp eq i64 {}, {}", twice=True)
-declare("int_less", "ii -> b", "x < y", f"hot {_QUICK}", native="icmp slt i64 {}, {}", twice=False)
+declare("int_equal", "ii -> b", "x == y", "hot cheap", native="icmp eq i64 {}, {}", twice=True)
+declare("int_less", "ii -> b", "x < y", "hot cheap", native="icmp slt i64 {}, {}", twice=False)
 declare(
-    *("int_less_equal", "ii -> b", "x <= y", f"hot {_QUICK}"),
+    *("int_less_equal", "ii -> b", "x <= y", "hot cheap"),
     native="icmp sle i64 {}, {}",
     twice=True,
 )

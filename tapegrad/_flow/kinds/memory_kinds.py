@@ -33,16 +33,16 @@ def _store(kind: str):
 
 
 def _load_back(reverse, step, g: str) -> None:
-    word = reverse.shadow(step)
-    total = reverse.code.let(f"fadd double {reverse.code.read(*word)}, {g}")
-    reverse.code.write(*word[:2], total, *word[2:])
+    base, at, kind, alias = reverse.shadow(step)
+    total = reverse.code.let(f"fadd double {reverse.code.read(base, at, kind, alias)}, {g}")
+    reverse.code.write(base, at, total, kind, alias)
 
 
 def _store_back(reverse, step, _g: str) -> None:
-    word, value = reverse.shadow(step), step.operands[1]
-    if value in reverse.variation:
-        reverse.add(value, reverse.code.read(*word))
-    reverse.code.write(*word[:2], reverse.code.constant(0.0), *word[2:])
+    base, at, kind, alias = reverse.shadow(step)
+    if step.operands[1] in reverse.variation:
+        reverse.add(step.operands[1], reverse.code.read(base, at, kind, alias))
+    reverse.code.write(base, at, reverse.code.constant(0.0), kind, alias)
 
 
 # words, 0 in all spaces; gives the address of the first

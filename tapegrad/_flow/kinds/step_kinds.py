@@ -26,91 +26,46 @@ CONTROL = {"jump": -1, "branch": -2, "return": -3, "leave": -4}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StepKind:
-    """A kind of steps, from which all follows that reads steps.
+    """A kind of steps: all that reads steps asks it.
 
-    `value`, `holds` and `effect` are Python in the operands x, y, z and `payload`. The interpreter
-    is generated from them; the first two give the results for constants, too.
-
-    Parameters
-    ----------
-    name : str
-        Graphs and files call it so.
-    code : int
-        The number of its rows in the interpreter.
-    operands, result : str
-        Kinds of values; no `result` for a step that gives none.
-    value : str
-        The result. An integer or a truth of one is 0 or 1 in the interpreter.
-    holds : str
-        The condition without which a call leaves the graph.
-    effect : str
-        Statements of the interpreter; `frame`, `data`, `arena`, `words` (the bytes of a space) and
-        `covered` are those of the call.
-    native : str or callable
-        For LLVM: an instruction with {} for each operand, or a function of an `Assembly`, of the
-        payload if there is one, and of the names of the operands, which returns that of the result.
-    fold : callable, optional
-        The result for constants where `value` is not Python's.
-    payload : str
-        What steps have in addition: CONSTANT, PLACE, REASON or CHOICE.
-    hot : bool
-        Whether the loop of the interpreter has the case, not a function that the loop calls.
-    stays : bool
-        Whether a step does something though its result is never read.
-    divides : bool
-        Whether it does unless its last operand is a constant other than 0.
-    fresh : bool
-        Whether equal steps have different results.
-    in_arms : bool
-        Whether it may be computed in the arm of a branch that is not taken; an adjoint of 0 has to
-        stay 0 through it.
-    again : bool
-        Whether it may be computed again in the reverse pass.
-    idempotent, negates : bool
-        Whether an operand twice gives that operand; whether it gives the opposite of a truth.
-    neutral, neutral_right, absorbing : number, optional
-        A constant on either side, or on the right, that gives the other operand; one that is the
-        result whatever the other operand is.
-    twice : number, optional
-        The result for an operand twice.
-    partials : tuple of str
-        The partial derivatives by floats, as in `declared`, of element-wise steps.
-    back : str
-        The adjoint of a step that is linear in its floats, for the interpreter: statements in which
-        floats stand for their adjoints, `g` for that of the result, `place` for the address of the
-        adjoint of memory. Its tangent is the step itself on tangents.
-    native_back : callable, optional
-        The same for LLVM: a function of an `Adjoints`, the step and the name of `g`.
-    declared : Pointwise, optional
-        The element-wise operation of the table.
+    `value`, `holds` and `effect` are Python in the operands x, y, z and in `payload`. The cases of
+    the interpreter are generated from them, where a truth is a word, 1 or 0; the results for
+    constants follow from the first two.
     """
 
-    name: str
-    code: int
-    operands: str
-    result: str
-    value: str = ""
-    holds: str = ""
-    effect: str = ""
+    name: str  # in graphs and files
+    code: int  # of rows of the interpreter
+    operands: str  # the kinds of values
+    result: str  # "" for none
+    value: str = ""  # the result
+    holds: str = ""  # else a call leaves the graph
+    effect: str = ""  # statements, in `frame`, `data`, `covered`, `arena`, `words`, its bytes, too
+    #: For LLVM: an instruction with {} for each operand; or a function of the `Assembly`, of the
+    #: payload if the kind has one, and of the names of operands. It returns that of the result.
     native: str | Callable[..., Any] = ""
-    fold: Callable[..., Number] | None = None
-    payload: str = ""
-    hot: bool = False
-    stays: bool = False
-    divides: bool = False
-    fresh: bool = False
-    in_arms: bool = False
-    again: bool = False
-    idempotent: bool = False
-    negates: bool = False
-    neutral: Number | None = None
-    neutral_right: Number | None = None
-    absorbing: Number | None = None
-    twice: Number | None = None
-    partials: tuple[str, ...] = ()
+    fold: Callable[..., Number] | None = (
+        None  # the result for constants, of operations of the table
+    )
+    payload: str = ""  # CONSTANT, PLACE, REASON, CHOICE, or nothing
+    hot: bool = False  # the loop of the interpreter has the case, not a function that it calls
+    stays: bool = False  # does something, though its result is never read
+    divides: bool = False  # does, unless its last operand is a constant other than 0
+    fresh: bool = False  # has another result each time
+    in_arms: bool = False  # may be computed in an arm not taken; an adjoint of 0 stays 0 through it
+    again: bool = False  # may be computed again in the reverse pass
+    idempotent: bool = False  # gives an operand that it has twice
+    twice: Number | None = None  # gives this for an operand that it has twice
+    neutral: Number | None = None  # on either side gives the other operand
+    neutral_right: Number | None = None  # the same on the right
+    absorbing: Number | None = None  # on either side is the result
+    negates: bool = False  # gives the opposite of a truth
+    partials: tuple[str, ...] = ()  # of an element-wise step, as in `declared`
+    #: The adjoint of a step that is linear in floats, for the interpreter: floats stand for their
+    #: adjoints, `g` for that of the result, `place` for the address of the adjoint of a word. The
+    #: tangent is the step itself, of tangents.
     back: str = ""
-    native_back: Callable[..., None] | None = None
-    declared: Pointwise | None = None
+    native_back: Callable[..., None] | None = None  # a function of `Adjoints`, the step, and g
+    declared: Pointwise | None = None  # the operation of the table
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -189,12 +144,13 @@ KINDS: dict[str, StepKind] = {}
 
 
 def declare(name: str, signature: str, value: str = "", traits: str = "", **facts: Any) -> str:
-    """Declare a kind of steps; returns its name.
-
-    A signature is for instance "if -> f"; traits are the names of what is true of it.
-    """
+    """Declare a kind of steps, with a signature such as "if -> f"; returns its name."""
     operands, result = map(str.strip, signature.split("->"))
     code = -1 - len(CONTROL) - len(KINDS)
-    facts.update(dict.fromkeys(traits.split(), True))
-    KINDS[name] = StepKind(name, code, operands, result, value, **facts)
+    KINDS[name] = StepKind(name, code, operands, result, value, **facts, **true_of(traits))
     return name
+
+
+def true_of(traits: str) -> dict[str, Any]:
+    """Fields of a kind that are true, by their names; "cheap" stands for two."""
+    return dict.fromkeys(traits.replace("cheap", "in_arms again").split(), True)

@@ -104,7 +104,7 @@ class _Joining:
         for step in steps:
             if step.payload is None:
                 found.append(step)
-            elif step.op == NOTE:
+            elif step.result is None:
                 both = self.graph.value(BOOL)
                 found.append(Step("bool_and", (step.operands[1], taken), both, None, step.line))
                 found.append(dataclasses.replace(step, operands=(step.operands[0], both)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from ..ir.activity import Variation, varying
+from ..ir.activity import varying
 from ..ir.block_builder import Builder
 from ..ir.expressions import partials_of
 from ..ir.flow_graph import (
@@ -54,7 +54,7 @@ class _Tangents:
 
     def __init__(self, graph: Graph, which: Sequence[int], differentiated: bool):
         self.graph = graph
-        self.variation = Variation(*varying(graph, which))
+        self.variation = varying(graph, which)
         self.made = Graph(
             inputs=[dataclasses.replace(one) for one in graph.inputs],
             blocks=[Block(one.number, [*one.parameters]) for one in graph.blocks],
