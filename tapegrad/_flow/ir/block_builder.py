@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..kinds.constant_kinds import CONSTANT_OF, TYPE_OF
 from ..kinds.kind_lookup import kind_of
 from ..kinds.memory_kinds import LOAD_OF, STORE_OF
+from ..kinds.number_kinds import CONSTANT_OF, TYPE_OF
 from .flow_graph import Block, Branch, Edge, Graph, Jump, Leave, Place, Return, Step, Value
 
 _CONSTANT_OF = {TYPE_OF[kind]: name for kind, name in CONSTANT_OF.items()}

@@ -48,8 +48,10 @@ class Place:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Step:
-    """One operation of the kind `op`, which says what `payload` is; `line` is an index into the
-    graph's lines."""
+    """One operation; `op` names its kind, which says what `payload` is.
+
+    `line` is an index into the graph's lines.
+    """
 
     op: str
     operands: tuple[Value, ...]

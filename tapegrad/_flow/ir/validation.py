@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..kinds.constant_kinds import TYPE_OF
 from ..kinds.kind_lookup import kind_of
+from ..kinds.number_kinds import TYPE_OF
 from ..kinds.step_kinds import CHOICE, CONSTANT, FLOAT, INT, PLACE, REASON, StepKind
 from .block_order import dominators, ordered, spans, ways_in
 from .flow_graph import Block, Branch, Graph, Leave, Place, Step, Value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from ..._core.ops.table import Pointwise
@@ -40,12 +39,12 @@ def _known(name: str, traits: str = "", **facts: Any) -> None:
 
 # the partial derivatives of those in arms are finite, also of NaN, or operands, by which an adjoint
 # of 0 is not multiplied
-_known("add", "hot cheap", native="fadd double {}, {}", fold=operator.add)
-_known("subtract", "hot cheap", native="fsub double {}, {}", fold=operator.sub)
-_known("multiply", "hot cheap", native="fmul double {}, {}", fold=operator.mul)
-_known("divide", native="fdiv double {}, {}", fold=operator.truediv)
-_known("negative", "cheap", native="fneg double {}", fold=operator.neg)
-_known("absolute", "again", native=_intrinsic("fabs"), fold=operator.abs)
+_known("add", "hot cheap exact", native="fadd double {}, {}")
+_known("subtract", "hot cheap exact", native="fsub double {}, {}")
+_known("multiply", "hot cheap exact", native="fmul double {}, {}")
+_known("divide", "exact", native="fdiv double {}, {}")
+_known("negative", "cheap exact", native="fneg double {}")
+_known("absolute", "again exact", native=_intrinsic("fabs"))
 _known("square", "in_arms")
 _known("maximum", "in_arms", native=_extreme(1, 0))
 _known("minimum", "in_arms", native=_extreme(0, 0))

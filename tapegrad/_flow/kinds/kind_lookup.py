@@ -3,12 +3,12 @@
 import functools
 
 from ..._core.ops.table import Pointwise, find
-from . import choice_kinds, constant_kinds, float_kinds, integer_kinds, memory_kinds, truth_kinds
+from . import choice_kinds, memory_kinds, number_kinds
 from .elementwise_kinds import HOT, element_wise
 from .step_kinds import KINDS, StepKind
 
 # which declare kinds
-assert all((choice_kinds, constant_kinds, float_kinds, integer_kinds, memory_kinds, truth_kinds))
+assert all((choice_kinds, memory_kinds, number_kinds))
 
 
 @functools.lru_cache(4096)

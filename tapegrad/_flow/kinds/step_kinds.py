@@ -43,9 +43,6 @@ class StepKind:
     #: For LLVM: an instruction with {} for each operand; or a function of the `Assembly`, of the
     #: payload if the kind has one, and of the names of operands. It returns that of the result.
     native: str | Callable[..., Any] = ""
-    fold: Callable[..., Number] | None = (
-        None  # the result for constants, of operations of the table
-    )
     payload: str = ""  # CONSTANT, PLACE, REASON, CHOICE, or nothing
     hot: bool = False  # the loop of the interpreter has the case, not a function that it calls
     stays: bool = False  # does something, though its result is never read
@@ -58,6 +55,7 @@ class StepKind:
     neutral: Number | None = None  # on either side gives the other operand
     neutral_right: Number | None = None  # the same on the right
     absorbing: Number | None = None  # on either side is the result
+    exact: bool = False  # of the table: `value` is the result for constants, to the last bit
     negates: bool = False  # gives the opposite of a truth
     partials: tuple[str, ...] = ()  # of an element-wise step, as in `declared`
     #: The adjoint of a step that is linear in floats, for the interpreter: floats stand for their
@@ -106,10 +104,11 @@ class StepKind:
 
     @functools.cached_property
     def _folded(self) -> Callable[..., Number | None] | None:
-        if self.declared or self.fresh or not self.value or self.payload not in ("", CHOICE):
-            return self.fold
-        head = f"lambda {', '.join(self.inputs)}: "
-        return eval(f"{head}({self.value}) if {self.holds or True} else None", {**_PYTHON})
+        folds = self.exact if self.declared else self.payload in ("", CHOICE) and not self.fresh
+        if not folds or not self.value:
+            return None
+        text = f"({self.value}) if {self.holds or True} else None"
+        return eval(f"lambda {', '.join(self.inputs)}: {text}", {**_PYTHON})
 
     def of_constants(self, *operands: Number) -> Number | None:
         """The result for constants; None if it is not known, or is a float that is not finite."""
@@ -137,7 +136,7 @@ _PYTHON = {
     "sum_fits": lambda x, y: _fits(x + y),
     "difference_fits": lambda x, y: _fits(x - y),
     "product_fits": lambda x, y: _fits(x * y),
-    "single": rounded_to_single,
+    **{"single": rounded_to_single, "np": np},
 }
 #: The kinds by name, besides those of the table.
 KINDS: dict[str, StepKind] = {}
@@ -145,6 +144,7 @@ KINDS: dict[str, StepKind] = {}
 
 def declare(name: str, signature: str, value: str = "", traits: str = "", **facts: Any) -> str:
     """Declare a kind of steps, with a signature such as "if -> f"; returns its name."""
+    assert name not in KINDS, name
     operands, result = map(str.strip, signature.split("->"))
     code = -1 - len(CONTROL) - len(KINDS)
     KINDS[name] = StepKind(name, code, operands, result, value, **facts, **true_of(traits))

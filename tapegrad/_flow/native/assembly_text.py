@@ -17,11 +17,6 @@ from ..ir.frame import ARITHMETIC
 from ..kinds.kind_lookup import kind_of
 
 
-def float_text(number: float) -> str:
-    """A double in LLVM's notation, exactly."""
-    return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
-
-
 class Module:
     """Declarations shared by the functions of a text: calls, and which memory overlaps."""
 
@@ -102,7 +97,8 @@ class Assembly:
     # --- operations ---------------------------------------------------------------------------
 
     def constant(self, number: float) -> str:
-        return float_text(number)
+        """A double in LLVM's notation, exactly."""
+        return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
 
     def step(self, op: str, *x: Any, payload: Any = None) -> Any:
         """The result of a step, if it has one."""

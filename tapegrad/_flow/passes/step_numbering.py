@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..ir.block_order import dominators, ways_in
 from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Leave, Step, Value
-from ..kinds.constant_kinds import CONSTANT_OF, TYPE_OF
 from ..kinds.kind_lookup import kind_of
+from ..kinds.number_kinds import CONSTANT_OF, TYPE_OF
 from ..kinds.step_kinds import REASON, Number
 from .block_parameters import constant_key
 from .folding import folded

@@ -1,6 +1,10 @@
-"""Steps on integers: a result beyond 64 bits, or a divisor of 0, leaves; Python's rounding."""
+"""Steps on numbers: constants, integers, floats, truths.
 
-from .step_kinds import declare
+An integer beyond 64 bits, or a divisor of 0, leaves the graph; Python's rounding. Floats have the
+operations of the table, too.
+"""
+
+from .step_kinds import BOOL, CONSTANT, FLOAT, INT, declare
 
 _SMALLEST = str(-(2**63))
 
@@ -63,6 +67,37 @@ def _absolute(code, x: str) -> str:
     return code.let(f"select i1 {less}, i64 {_negative(code, x)}, i64 {x}")
 
 
+def _is_finite(code, x: str) -> str:
+    return code.let(f"fcmp olt double {code.step('absolute', x)}, {code.constant(float('inf'))}")
+
+
+def _to_int(code, x: str) -> str:
+    size = code.step("absolute", x)
+    code.check(code.let(f"fcmp uge double {size}, {code.constant(2.0**63)}"))
+    return code.let(f"fptosi double {x} to i64")
+
+
+def _to_single(code, x: str) -> str:
+    return code.let(f"fpext float {code.let(f'fptrunc double {x} to float')} to double")
+
+
+def _float(code, number: float) -> str:
+    return code.constant(number)
+
+
+def _word(_code, number: int | bool) -> str:
+    return str(number).lower()
+
+
+#: The constants by the kinds of their values.
+CONSTANT_OF = {
+    FLOAT: declare("float_const", "-> f", payload=CONSTANT, native=_float),
+    INT: declare("int_const", "-> i", payload=CONSTANT, native=_word),
+    BOOL: declare("bool_const", "-> b", payload=CONSTANT, native=_word),
+}
+#: The types of Python of the numbers of each kind.
+TYPE_OF: dict[str, type] = {FLOAT: float, INT: int, BOOL: bool}
+
 declare(
     *("int_add", "ii -> i", "x + y", "hot cheap"),
     holds="sum_fits(x, y)",
@@ -108,3 +143,35 @@ declare(
     native="icmp sle i64 {}, {}",
     twice=True,
 )
+
+declare("float_equal", "ff -> b", "x == y", "cheap", native="fcmp oeq double {}, {}")
+declare("float_less", "ff -> b", "x < y", "hot cheap", native="fcmp olt double {}, {}")
+declare("float_less_equal", "ff -> b", "x <= y", "cheap", native="fcmp ole double {}, {}")
+declare("is_finite", "f -> b", "x - x == 0.0", "in_arms", native=_is_finite)
+declare("int_to_float", "i -> f", "float(x)", "hot cheap", native="sitofp i64 {} to double")
+# rounded to float32
+declare(*("to_single", "f -> f", "single(x)", "hot cheap"), native=_to_single, partials=("1.0",))
+# towards 0; leaves where it is not finite, or too large
+declare(
+    *("float_to_int", "f -> i", "int(x)", "stays"),
+    holds="-9223372036854775808.0 <= x < 9223372036854775808.0",
+    native=_to_int,
+)
+
+declare(
+    *("bool_and", "bb -> b", "x & y", "cheap idempotent"),
+    native="and i1 {}, {}",
+    neutral=True,
+    absorbing=False,
+)
+declare(
+    *("bool_or", "bb -> b", "x | y", "cheap idempotent"),
+    native="or i1 {}, {}",
+    neutral=False,
+    absorbing=True,
+)
+declare(
+    *("bool_xor", "bb -> b", "x ^ y", "cheap"), native="xor i1 {}, {}", neutral=False, twice=False
+)
+declare("bool_not", "b -> b", "not x", "cheap negates", native="xor i1 {}, true")
+declare("bool_to_int", "b -> i", "x", "cheap", native="zext i1 {} to i64")
