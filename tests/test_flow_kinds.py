@@ -161,12 +161,43 @@ def test_a_branch_becomes_a_select():
         build.jump(after, build.step("product", x, factor))
     build.block = after
     build.give(*after.parameters)
-    assert simplified(graph).selects == 1
-    for one in programs(graph):
-        found = one.run([-3.0, np.zeros(1)], True)
-        assert (found.results, found.gradients) == ([9.0], [-6.0])
-        found = one.run([3.0, np.zeros(1)], True)
-        assert (found.results, found.gradients) == ([6.0], [2.0])
+    assert simplified(graph).selects == 1 and graph.edges == 0
+    calls = (-3.0, [9.0], [-6.0], [1, 0]), (3.0, [6.0], [2.0], [0, 1])
+    for one, (x, results, gradients, went) in itertools.product(programs(graph), calls):
+        found = one.run([x, np.zeros(1)], True)
+        assert (found.results, found.gradients) == (results, gradients)
+        assert flags(found, 0) == went
+
+
+def flags(outcome, select):
+    """The flags of a select in a graph without edges."""
+    return [*(outcome.taken >> 1).to_bytes(8, "little")[2 * select : 2 * select + 2]]
+
+
+def test_a_branch_in_an_arm_that_is_not_taken():
+    """0 if x² < x, else max(x, 2): which way the inner branch went is noted where it counts."""
+    graph, build, (x, *_) = begun()
+    zero, two = build.constant(0.0), build.constant(2.0)
+    outer, first, second = (build.begin() for _ in range(3))
+    inner, after = (build.begin(FLOAT) for _ in range(2))
+    inside = build.step("float_less", build.step("product", x, x), x)
+    build.branch(inside, Edge(after, [zero]), Edge(outer, []))
+    build.block = outer
+    build.branch(build.step("float_less", x, two), Edge(first, []), Edge(second, []))
+    for build.block, value in ((first, two), (second, x)):
+        build.jump(inner, value)
+    build.block = inner
+    build.jump(after, *inner.parameters)
+    build.block = after
+    build.give(*after.parameters)
+    assert simplified(graph).selects == 2 and graph.edges == 0
+    (note,) = [step for step in graph.steps() if step.op == "note_choice"]
+    calls = (-3.0, 2.0, [1, 0]), (3.0, 3.0, [0, 1]), (0.5, 0.0, [0, 0])
+    for one, (x, value, went) in itertools.product(programs(graph), calls):
+        found = one.run([x, np.zeros(1)], True)
+        assert (found.results, found.gradients) == ([value], [float(value == 3.0)])
+        assert flags(found, note.payload) == went
+        assert flags(found, 1 - note.payload) == [int(value == 0.0), int(value > 0.0)]
 
 
 def test_a_graph_in_a_file(tmp_path):
@@ -249,6 +280,28 @@ def test_results_for_constants(op):
             wanted = None
         found = kind.of_constants(*given)
         assert found == wanted and (found is None) == (wanted is None), given
+
+
+def test_what_is_never_read_stays_where_it_may_raise():
+    """Python raises for a divisor of 0 and for int(inf); a large sum is right there."""
+    raising = {
+        "int_floor_divide": lambda build, x, n: (build.constant(7), n),
+        "int_remainder": lambda build, x, n: (build.constant(7), n),
+        "float_to_int": lambda build, x, n: (x,),
+        "allocate": lambda build, x, n: (build.step("int_subtract", n, build.constant(1)),),
+        "int_add": lambda build, x, n: (n, build.constant(2**63 - 1)),
+    }
+    for op, operands in raising.items():
+        graph, build, (x, _, n) = begun()
+        build.step(op, *operands(build, x, n))
+        build.give(x)
+        for one in programs(simplified(graph)):
+            statuses = [one.run([x, np.zeros(n)]).status for x, n in ((1.0, 1), (np.inf, 0))]
+            assert statuses == [FINISHED, FINISHED if op == "int_add" else LEFT], op
+    graph, build, (x, _, n) = begun()
+    build.step("int_remainder", n, build.constant(2))
+    build.give(x)
+    assert simplified(graph).entry.steps == []
 
 
 def test_rounding_of_constants_to_float32():
