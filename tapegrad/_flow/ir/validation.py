@@ -62,35 +62,39 @@ def _check_step(graph: Graph, step: Step) -> None:
     result = step.result.kind if step.result is not None else ""
     _check(result == kind.result, f"{op} gives {result}")
     _check(0 <= step.line < len(graph.lines), f"{op} has no line")
-    legal = _PAYLOADS[kind.payload](graph, kind, step.payload)
-    _check(legal, f"{op} with {step.payload!r:.60}")
+    _PAYLOADS[kind.payload](graph, kind, step.payload)
 
 
-def _is_constant(_graph: Graph, kind: StepKind, payload) -> bool:
-    is_right = type(payload) is TYPE_OF[kind.result]
-    return is_right and (kind.result != INT or -(2**63) <= payload < 2**63)
+def _check_nothing(_graph: Graph, kind: StepKind, payload) -> None:
+    _check(payload is None, f"{kind.name} has {payload!r:.60}")
 
 
-def _is_place(graph: Graph, kind: StepKind, place) -> bool:
-    return (
-        isinstance(place, Place)
-        and _is_region(graph, place.region, kind.word)
-        and 0 <= place.space < graph.spaces
-    )
+def _check_constant(_graph: Graph, kind: StepKind, payload) -> None:
+    of_type = type(payload) is TYPE_OF[kind.result]
+    fits = of_type and (kind.result != INT or -(2**63) <= payload < 2**63)
+    _check(fits, f"{kind.name} is {payload!r:.60}")
 
 
-def _is_choice(graph: Graph, kind: StepKind, payload) -> bool:
+def _check_place(graph: Graph, kind: StepKind, place) -> None:
+    _check(isinstance(place, Place), f"{kind.name} has no place")
+    _check(_is_region(graph, place.region, kind.word), f"{kind.name} in region {place.region}")
+    _check(0 <= place.space < graph.spaces, f"space {place.space}")
+
+
+def _check_reason(graph: Graph, _kind: StepKind, payload) -> None:
+    _check(_is_number(payload, len(graph.reasons)), f"reason {payload!r:.60}")
+
+
+def _check_choice(graph: Graph, kind: StepKind, payload) -> None:
     """A select that never was a branch has no number."""
-    return (kind.result != "" and payload is None) or _is_number(payload, graph.selects)
+    is_none = kind.result != "" and payload is None
+    _check(is_none or _is_number(payload, graph.selects), f"select {payload!r:.60}")
 
 
-#: What steps may have in addition to operands.
-_PAYLOADS: dict[str, Callable[[Graph, StepKind, Any], bool]] = {
-    "": lambda _graph, _kind, payload: payload is None,
-    CONSTANT: _is_constant,
-    PLACE: _is_place,
-    REASON: lambda graph, _kind, payload: _is_number(payload, len(graph.reasons)),
-    CHOICE: _is_choice,
+#: Checks of what steps have in addition to operands.
+_PAYLOADS: dict[str, Callable[[Graph, StepKind, Any], None]] = {
+    **{"": _check_nothing, CONSTANT: _check_constant, PLACE: _check_place},
+    **{REASON: _check_reason, CHOICE: _check_choice},
 }
 
 

@@ -23,5 +23,5 @@ def kind_of(name: str) -> StepKind:
 
 
 def with_cases() -> list[StepKind]:
-    """The kinds that the interpreter has cases for; it shares those of the table with others."""
+    """The kinds with cases of their own in the interpreter."""
     return [*map(kind_of, HOT), *KINDS.values()]
