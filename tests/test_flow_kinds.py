@@ -52,12 +52,14 @@ def _gate_back(reverse, step, g):
 
 @pytest.fixture(scope="module", autouse=True)
 def _kinds():
-    """Four more kinds, each one declaration; interpreters that have them."""
+    """Five more kinds, each one declaration; interpreters that have them."""
     declare("apart", "ii -> i", "(x | y) & ~(x & y)", "cheap", native=_apart, twice=0, neutral=0)
     declare("half", "i -> i", "x // 2", "again", holds="x % 2 == 0", native=_half)
     declare(
         "product", "ff -> f", "x * y", "cheap", native="fmul double {}, {}", partials=("y", "x")
     )
+    exp = lambda code, x: code.step("exp", x)  # noqa: E731
+    declare("growth", "f -> f", "np.exp(x)", native=exp, partials=("out",))
     declare(
         *("gate", "bf -> f", "y if x else 0.0", "cheap"),
         native="select i1 {}, double {}, double 0.0",
@@ -85,12 +87,12 @@ def begun():
 
 
 def every_kind():
-    """x³ if x > 0, and x · (n ^ 5) // 2 for n words; left where n ^ 5 is odd."""
+    """x³ if x > 0, and exp(x) · (n ^ 5) // 2 for n words; left where n ^ 5 is odd."""
     graph, build, (x, _, n) = begun()
     cube = build.step("product", build.step("product", x, x), x)
     positive = build.step("float_less", build.constant(0.0), x)
     half = build.step("half", build.step("apart", n, build.constant(5)))
-    scaled = build.step("product", build.step("int_to_float", half), x)
+    scaled = build.step("product", build.step("int_to_float", half), build.step("growth", x))
     build.give(build.step("add", build.step("gate", positive, cube), scaled))
     validate(graph)
     return graph
@@ -98,8 +100,8 @@ def every_kind():
 
 def expected(x, n):
     """Value, first and second derivative."""
-    half, cubes = (n ^ 5) // 2, (x**3, 3 * x**2, 6 * x) if x > 0 else (0.0, 0.0, 0.0)
-    return np.add(cubes, (x * half, half, 0.0))
+    cubes = (x**3, 3 * x**2, 6 * x) if x > 0 else (0.0, 0.0, 0.0)
+    return np.add(cubes, np.exp(x) * ((n ^ 5) // 2))
 
 
 def programs(graph):
@@ -208,7 +210,7 @@ def test_a_graph_in_a_file(tmp_path):
     file_format.save(tmp_path / "g.npz", found)
     (flow,) = tg.load(tmp_path / "g.npz")._flows.found.values()
     steps = [step.op for step in flow.primal.program.graph.steps()]
-    assert {"apart", "half", "product", "gate"} < {*steps}
+    assert {"apart", "half", "product", "growth", "gate"} < {*steps}
     for x in X:
         run = flow.primal.program.run([x, np.zeros(3)], True)
         np.testing.assert_allclose([*run.results, run.gradients[0]], expected(x, 3)[:2])
@@ -257,6 +259,8 @@ def test_what_is_no_step_of_a_kind():
         build.give(made)
         with pytest.raises(ValueError, match="apart"):
             validate(graph)
+    with pytest.raises(AssertionError, match="forgotten has no derivative"):
+        declare("forgotten", "ff -> f", "x * y", partials=("y",))
     with pytest.raises(ValueError, match="nothing_known is not element-wise"):
         build.step("nothing_known")
 

@@ -77,7 +77,8 @@ def _linear(kind: StepKind) -> str:
 
 def _partial(kind: StepKind) -> str:
     """Contributions to the adjoints of operands; all products come before the first sum."""
-    names, products, sums = _registers(kind, _BACK_ROW, "V"), [], []
+    assert not kind.needed(kind.value, *kind.partials), kind.name
+    names, products, sums = {**_registers(kind, _BACK_ROW, "V"), "out": "V[out]"}, [], []
     for name, partial, at in zip(kind.inputs, kind.partials, _ROW, strict=False):
         if partial in ("1.0", "-1.0"):
             sums.append(f"G[{at}] {'-' if partial[0] == '-' else '+'}= g")

@@ -147,7 +147,11 @@ def declare(name: str, signature: str, value: str = "", traits: str = "", **fact
     assert name not in KINDS, name
     operands, result = map(str.strip, signature.split("->"))
     code = -1 - len(CONTROL) - len(KINDS)
-    KINDS[name] = StepKind(name, code, operands, result, value, **facts, **true_of(traits))
+    kind = StepKind(name, code, operands, result, value, **facts, **true_of(traits))
+    passes_floats = FLOAT in operands and (result == FLOAT or kind.is_store)
+    is_differentiable = kind.is_linear or len(kind.partials) == len(operands)
+    assert is_differentiable or not passes_floats, f"{name} has no derivative"
+    KINDS[name] = kind
     return name
 
 
