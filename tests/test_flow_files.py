@@ -13,8 +13,9 @@ from saved_functions import GRAPHS, X, described, looked_up, newton, robust, ste
 
 import tapegrad as tg
 from tapegrad._flow.ir.block_builder import Builder
-from tapegrad._flow.ir.flow_graph import FLOAT, INT, Edge, Graph, Input
+from tapegrad._flow.ir.flow_graph import Edge, Graph, Input
 from tapegrad._flow.ir.frame import FINISHED
+from tapegrad._flow.kinds.step_kinds import FLOAT, INT
 from tapegrad._flow.program import FlowProgram
 from tapegrad._flow.reading.forms import Array, Number, Tuple
 from tapegrad._program.files import archive, file_format, graph_format

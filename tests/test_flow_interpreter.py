@@ -9,9 +9,11 @@ from naive_flow import PLAIN, Run, evaluate
 from tapegrad._core.ops.sample_inputs import points
 from tapegrad._core.ops.table import TABLE, Pointwise
 from tapegrad._flow.ir.block_builder import Builder
-from tapegrad._flow.ir.flow_graph import BOOL, FLOAT, INT, OPERATIONS, Edge, Graph, Input, Place
+from tapegrad._flow.ir.flow_graph import Edge, Graph, Input, Place
 from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT
 from tapegrad._flow.ir.validation import validate
+from tapegrad._flow.kinds.step_kinds import BOOL, FLOAT, INT
+from tapegrad._flow.kinds.step_kinds import KINDS as STEP_KINDS
 from tapegrad._flow.program import FlowProgram, Limits
 
 ROWS = [op for op in TABLE.values() if isinstance(op, Pointwise)]
@@ -198,7 +200,7 @@ SAMPLES = {INT: INTEGERS, FLOAT: FLOATS, BOOL: [False, True]}
 
 @pytest.mark.parametrize("op", PLAIN)
 def test_operations_of_integers_and_truths(op):
-    kinds = OPERATIONS[op].operands
+    kinds = STEP_KINDS[op].operands
     for k in range(60):
         given = [
             SAMPLES[kind][(k // 10**j + k * j) % len(SAMPLES[kind])] for j, kind in enumerate(kinds)
@@ -213,7 +215,7 @@ def test_operations_of_integers_and_truths(op):
 def test_every_operation_is_tried():
     memory = "allocate load_float load_int store_float store_int check note_choice"
     mixed = "int_to_float to_single float_select float_const int_const bool_const"
-    assert {*PLAIN, *memory.split(), *mixed.split()} == {*OPERATIONS}
+    assert {*PLAIN, *memory.split(), *mixed.split()} == {*STEP_KINDS}
 
 
 def test_choices_and_integers_as_floats():

@@ -11,9 +11,10 @@ from tapegrad._core.ops.comparisons import STEERING
 from tapegrad._core.ops.table import TABLE, Pointwise
 from tapegrad._flow.ir import frame as layout
 from tapegrad._flow.ir.block_builder import Builder
-from tapegrad._flow.ir.flow_graph import OPERATIONS, Edge, Graph, Input
+from tapegrad._flow.ir.flow_graph import Edge, Graph, Input
 from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT, TAPE_FULL, TOO_MANY_JUMPS
 from tapegrad._flow.ir.validation import validate
+from tapegrad._flow.kinds.step_kinds import KINDS as STEP_KINDS
 from tapegrad._flow.native.flow_functions import compiled
 from tapegrad._flow.program import FlowProgram, Functions
 
@@ -148,7 +149,7 @@ INTEGERS = (0, 1, -1, 2, -3, 7, 2**62, 2**63 - 1, -(2**63))
 KINDS = {"i": lambda x, y: [x], "ii": lambda x, y: [x, y], "bii": lambda x, y: [x < y, x, y]}
 WHOLE = [
     name
-    for name, one in OPERATIONS.items()
+    for name, one in STEP_KINDS.items()
     if one.operands in KINDS and one.result and name not in ("allocate", "load_int", "load_float")
 ]
 
@@ -158,7 +159,7 @@ def test_integer_operations(op):
     """Lengths of an array stand for any integers: nobody reads it."""
     graph, b, (_, x, y) = graph_of(2)
     operands = {"i": (x,), "ii": (x, y), "bii": (b.step("int_less", x, y), x, y)}
-    b.give(b.step(op, *operands[OPERATIONS[op].operands]))
+    b.give(b.step(op, *operands[STEP_KINDS[op].operands]))
     native = Native(graph)
     for first in INTEGERS:
         for second in INTEGERS:
@@ -169,7 +170,7 @@ def assert_integers(native, op, x, y):
     inputs = np.array([0, x, y, 0], np.int64)
     native.enter([np.zeros((1, 1))])
     status = native.call("forward", inputs)
-    numbers = KINDS[OPERATIONS[op].operands](x, y)
+    numbers = KINDS[STEP_KINDS[op].operands](x, y)
     try:
         expected = float(x) if op == "int_to_float" else PLAIN[op](*numbers)
     except Left:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad._flow.ir.flow_graph import FLOAT, INT, Value
+from tapegrad._flow.ir.flow_graph import Value
+from tapegrad._flow.kinds.step_kinds import FLOAT, INT
 from tapegrad._flow.reading import forms, joins, read
 from tapegrad._program.dispatch import flow_choice
 

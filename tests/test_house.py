@@ -17,7 +17,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FOLDERS = [
     *("_core", "_core/codegen", "_core/ops", "_core/recorder", "_core/sweep", "_core/tape"),
     *("_core/tensor", "_core/operations", "_derivatives", "_transforms", "_custom"),
-    *("_flow/ir", "_flow/reading", "_flow/interpreted", "_flow/passes", "_flow/native", "_flow"),
+    *("_flow/kinds", "_flow/ir", "_flow/reading", "_flow/interpreted", "_flow/passes"),
+    *("_flow/native", "_flow"),
     *("_program/ir", "_program/replay", "_program/native", "_program/lowering", "_program/build"),
     *("_program/passes", "_program/dispatch", "_program/files", "_program/reports", "_program"),
     *("_batching", "numpy", "numpy/polynomial", "math", "scipy"),

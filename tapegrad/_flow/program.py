@@ -14,8 +14,10 @@ import numpy as np
 from .interpreted.encoding import Encoding
 from .interpreted.interpreter import compiled, compiled_with_checks
 from .ir import frame as layout
-from .ir.flow_graph import BOOL, FLOAT, MAY_LEAVE, Graph, Leave, Reason, Return
+from .ir.flow_graph import Graph, Leave, Reason, Return
 from .ir.frame import ARITHMETIC, FINISHED, LEFT, OUTSIDE, TAPE_FULL, TOO_MANY_JUMPS
+from .kinds.kind_lookup import kind_of
+from .kinds.step_kinds import BOOL, FLOAT, REASON
 
 #: The number of runs kept for later calls.
 _KEPT = 8
@@ -370,10 +372,10 @@ class FlowProgram:
             if isinstance(block.end, Leave):
                 numbers.add(block.end.reason)
             for step in block.steps:
-                if step.op == "check":
-                    numbers.add(step.payload)  # type: ignore[arg-type]
-                elif step.op in MAY_LEAVE:
-                    numbers.add(ARITHMETIC - step.line)
+                kind = kind_of(step.op)
+                if kind.holds:
+                    own = kind.payload == REASON
+                    numbers.add(step.payload if own else ARITHMETIC - step.line)  # type: ignore[arg-type]
         return sorted(numbers)
 
     def why(self, number: int) -> str:

@@ -7,24 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.ops.table import find
 from ..ir.activity import varying
-from ..ir.flow_graph import (
-    SELECTS,
-    Block,
-    Branch,
-    Edge,
-    Graph,
-    Jump,
-    Leave,
-    Place,
-    Return,
-    Step,
-    Value,
-)
-from .encoding_layout import CODES, ROW_BYTES
+from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Leave, Return, Step, Value
+from ..kinds.kind_lookup import kind_of
+from ..kinds.step_kinds import CHOICE, CONTROL, FLOAT, PLACE
+from .encoding_layout import ROW_BYTES
 
-_CONSTANTS = ("float_const", "int_const", "bool_const")
 _ROW_WORDS = ROW_BYTES // 4
 
 
@@ -37,7 +25,7 @@ class Encoding:
 
     def __init__(self, graph: Graph):
         self._graph, self._selects = graph, graph.edges  # where flags of selects begin
-        self._values, self._places = varying(graph)
+        self._variation = varying(graph)
         self._registers = {one: k for k, one in enumerate(graph.entry.parameters)}
         self._constants: list[tuple[int, Step]] = []
         self._number()
@@ -45,7 +33,7 @@ class Encoding:
         self.edges = self._returns = 0
         rows = [self._rows(block) for block in graph.blocks]
         back = [self._back_rows(block) for block in graph.blocks]
-        read = self._read_back()
+        read = {one for step in graph.steps() for one in self._variation.read(step).values()}
         starts, back_starts = _starts(rows), _starts(back)
         numbers = {id(block): k for k, block in enumerate(graph.blocks)}
         edges = []
@@ -73,7 +61,7 @@ class Encoding:
             for step in block.steps:
                 if step.result is not None:
                     registers[step.result] = len(registers)
-                    if step.op in _CONSTANTS:
+                    if kind_of(step.op).is_constant:
                         self._constants.append((registers[step.result], step))
 
     def _template(self) -> np.ndarray:
@@ -81,42 +69,44 @@ class Encoding:
         integers = words.view(np.int64)
         for k, step in self._constants:
             number: Any = step.payload
-            (words if step.op == "float_const" else integers)[k] = number
+            (words if step.result.kind == FLOAT else integers)[k] = number  # type: ignore[union-attr]
         return words
 
     # --- forward ------------------------------------------------------------------------------
 
     def _rows(self, block: Block) -> list[int]:
-        rows = [self._row(step) for step in block.steps if step.op not in _CONSTANTS]
+        rows = [self._row(step) for step in block.steps if not kind_of(step.op).is_constant]
         return _joined([*rows, self._end(block)])
 
     def _row(self, step: Step) -> list[int]:
-        operands = [self._registers[one] for one in step.operands]
         out = self._registers[step.result] if step.result is not None else 0
-        if isinstance(step.payload, Place):
-            operands = [*operands, *[0] * (2 - len(operands)), step.payload.space]
-        elif step.op == "check":
-            operands.append(int(step.payload))  # type: ignore[arg-type]
-        elif step.op == "note_choice":
-            operands += [0, self._selects + 2 * int(step.payload) + 1]  # type: ignore[arg-type]
-        elif step.op in SELECTS and step.payload is not None:
-            operands.append(self._selects + 2 * int(step.payload) + 1)
-        return [*_padded(_code(step.op), out, *operands)[:-1], step.line]
+        operands = [self._registers[one] for one in step.operands]
+        return [_code(step.op), out, *_three(operands), self._word(step), 0, step.line]
+
+    def _word(self, step: Step) -> int:
+        """What a step has in addition to its operands, as a word."""
+        payload: Any = step.payload
+        if payload is None:
+            return 0
+        kind = kind_of(step.op).payload
+        if kind == CHOICE:
+            return self._selects + 2 * payload + 1
+        return payload.space if kind == PLACE else payload
 
     def _end(self, block: Block) -> list[int]:
         end = block.end
         if isinstance(end, Jump):
-            return _padded(CODES["jump"], 0, self._next_edge())
+            return _padded(CONTROL["jump"], 0, self._next_edge())
         if isinstance(end, Branch):
             condition = self._registers[end.condition]
             then, other = self._next_edge(), self._next_edge()
-            return _padded(CODES["branch"], 0, condition, then, other)
+            return _padded(CONTROL["branch"], 0, condition, then, other)
         if isinstance(end, Leave):
-            return _padded(CODES["leave"], 0, end.reason)
+            return _padded(CONTROL["leave"], 0, end.reason)
         assert isinstance(end, Return)
         at = self._list([self._registers[one] for one in end.results])
         self._returns += 1
-        return _padded(CODES["return"], 0, at, len(end.results), self._returns - 1)
+        return _padded(CONTROL["return"], 0, at, len(end.results), self._returns - 1)
 
     def _next_edge(self) -> int:
         self.edges += 1
@@ -130,51 +120,26 @@ class Encoding:
 
     def _adjoint(self, value: Value) -> int:
         """The place of the adjoint of a value; those that are never read share one place."""
-        return self._registers[value] if value in self._values else len(self._registers)
-
-    def _is_reversed(self, step: Step) -> bool:
-        if step.op == "store_float":
-            return step.payload in self._places
-        return step.result in self._values and step.op not in _CONSTANTS
+        return self._registers[value] if value in self._variation else len(self._registers)
 
     def _back_rows(self, block: Block) -> list[int]:
         rows = []
         if isinstance(block.end, Return):
             results = enumerate(block.end.results)
-            pairs = [(self._registers[one], k) for k, one in results if one in self._values]
+            pairs = [(self._registers[one], k) for k, one in results if one in self._variation]
             at = self._list([number for pair in pairs for number in pair])
-            rows.append(_padded(CODES["return"], 0, at, len(pairs)))
-        rows += [self._back_row(step) for step in reversed(block.steps) if self._is_reversed(step)]
-        return _joined([*rows, _padded(CODES["jump"])])
+            rows.append(_padded(CONTROL["return"], 0, at, len(pairs)))
+        steps = filter(self._variation.has, reversed(block.steps))
+        rows += [self._back_row(step) for step in steps]
+        return _joined([*rows, _padded(CONTROL["jump"])])
 
     def _back_row(self, step: Step) -> list[int]:
-        code, registers = _code(step.op), [self._registers[one] for one in step.operands]
-        if step.op == "store_float":
-            place = (registers[0], self._adjoint(step.operands[1]), step.payload.space)  # type: ignore[union-attr]
-            return _padded(code, 0, *place)
-        out = self._registers[step.result]  # type: ignore[index]
-        if step.op == "load_float":
-            return _padded(code, out, registers[0], 0, step.payload.space)  # type: ignore[union-attr]
-        to = [self._adjoint(one) for one in step.operands]
-        if step.op == "float_select":
-            return _padded(code, out, registers[0], *to[1:])
-        to += [len(self._registers)] * (3 - len(to))
-        return _padded(code, out, *to, *registers)
-
-    def _read_back(self) -> set[Value]:
-        """The values that reverse reads."""
-        read: set[Value] = set()
-        for step in filter(self._is_reversed, self._graph.steps()):
-            if step.op in ("store_float", "load_float", "float_select"):
-                read.add(step.operands[0])
-            elif step.op == "multiply":
-                x, y = step.operands
-                read.update({y} if x in self._values else (), {x} if y in self._values else ())
-            elif step.op != "to_single":
-                op = find(step.op)
-                known = (*step.operands, step.result)
-                read.update(one for k, one in enumerate(known) if op.used >> k & 1)  # type: ignore[misc]
-        return read
+        out = self._registers[step.result] if step.result is not None else 0
+        registers = [self._registers[one] for one in step.operands]
+        pairs = zip(step.operands, registers, strict=True)
+        to = [self._adjoint(one) if one.kind == FLOAT else register for one, register in pairs]
+        rest = [self._word(step)] if kind_of(step.op).is_linear else registers
+        return _padded(_code(step.op), out, *_three(to), *rest)
 
     # --- edges --------------------------------------------------------------------------------
 
@@ -182,9 +147,9 @@ class Encoding:
         registers, target = self._registers, edge.target
         pairs = list(zip(edge.arguments, target.parameters, strict=True))
         moves = [registers[one] for pair in pairs for one in pair]
-        results = [step.result for step in target.steps if step.op not in _CONSTANTS]
+        results = [one.result for one in target.steps if not kind_of(one.op).is_constant]
         saves = [registers[one] for one in (*target.parameters, *results) if one in read]
-        active = [(self._adjoint(a), self._adjoint(p)) for a, p in pairs if p in self._values]
+        active = [(self._adjoint(a), self._adjoint(p)) for a, p in pairs if p in self._variation]
         adjoints = [one for pair in active for one in pair]
         found = [self._list(moves), len(pairs), self._list(saves), len(saves)]
         return [*found, self._list(adjoints), len(active)]
@@ -198,13 +163,15 @@ def _padded(*words: int) -> list[int]:
     return [*words, *[0] * (_ROW_WORDS - len(words))]
 
 
+def _three(words: list[int]) -> list[int]:
+    return [*words, *[0] * (3 - len(words))]
+
+
 def _code(op: str) -> int:
-    if op in CODES:
-        return CODES[op]
-    declared = find(op)
-    if len(declared.inputs) > 3:
+    kind = kind_of(op)
+    if len(kind.operands) > 3:
         raise ValueError(f"{op} has more than three operands")
-    return declared.code
+    return kind.code
 
 
 def _starts(blocks: list[list[int]]) -> list[int]:

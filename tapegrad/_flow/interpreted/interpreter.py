@@ -7,14 +7,16 @@ with registers as they were after each block.
 
 from __future__ import annotations
 
+import string
+
 from ..._core.codegen.factory import compile_source, once
 from ..._core.ops.opcode_cases import adjoint_cases, value_cases
-from ..._core.ops.table import TABLE, Pointwise
-from .encoding_layout import NAMES
+from . import interpreter_cases
+from .interpreter_cases import back_cases, forward_cases
 
 SIGNATURE = "int64(int64, int64)"
 
-_HEAD = """
+_TEXT = """
 from tapegrad._core.codegen import vector_math as np
 from tapegrad._core.codegen.intrinsics import (
     apart, calloc, difference_fits, f64s, free, helper, i32s, i64s, load_f64, load_i32, load_i64,
@@ -24,10 +26,25 @@ from tapegrad._core.codegen.vector_math import select
 from tapegrad._flow.interpreted.encoding_layout import *
 from tapegrad._flow.ir.frame import *
 
-LEAST = -(2**63)
-"""
+LEAST, CHECKED = -(2**63), $checked
+$codes
 
-_INTEGERS = """
+@helper
+def other_value(code, x, y, z):
+    apart()
+$value_cases
+    return 0.0
+
+
+@helper
+def other_adjoints(row, V, G, g):
+    apart()
+    code, out = load_i32(row, OP), V[load_i32(row, OUT)]
+    to_x, to_y, to_z = load_i32(row, A), load_i32(row, B), load_i32(row, C)
+    x, y, z = V[load_i32(row, D)], V[load_i32(row, E)], V[load_i32(row, F)]
+$adjoint_cases
+
+
 @helper
 def allocated(frame, spaces, count):
     used, words = load_i64(frame, ARENA_USED), load_i64(frame, ARENA_WORDS)
@@ -41,7 +58,7 @@ def allocated(frame, spaces, count):
 
 @helper
 def touches(op):
-    return op == LOAD_FLOAT or op == LOAD_INT or op == STORE_FLOAT or op == STORE_INT
+    return $touches
 
 
 @helper
@@ -54,77 +71,11 @@ def refused(frame, why):
 def other_step(frame, data, row, regs):
     apart()
     V, W, op = f64s(regs), i64s(regs), load_i32(row, OP)
-    x, y, z = load_i32(row, A), load_i32(row, B), load_i32(row, C)
-    i, j, out, fits = W[x], W[y], 0, True
-    if op == INT_SUBTRACT:
-        fits, out = difference_fits(i, j), i - j
-    elif op == INT_MULTIPLY:
-        fits, out = product_fits(i, j), i * j
-    elif op == INT_FLOOR_DIVIDE:
-        if j == -1:
-            fits, out = i != LEAST, -i
-        elif j == 0:
-            fits = False
-        else:
-            out = i // j
-    elif op == INT_REMAINDER:
-        if j == 0:
-            fits = False
-        elif j != -1:
-            out = i % j
-    elif op == INT_MIN:
-        out = min(i, j)
-    elif op == INT_MAX:
-        out = max(i, j)
-    elif op == INT_AND or op == BOOL_AND:
-        out = i & j
-    elif op == INT_OR or op == BOOL_OR:
-        out = i | j
-    elif op == INT_XOR or op == BOOL_XOR:
-        out = i ^ j
-    elif op == INT_NEGATIVE:
-        fits, out = i != LEAST, -i
-    elif op == INT_ABSOLUTE:
-        fits, out = i != LEAST, abs(i)
-    elif op == FLOAT_EQUAL:
-        out = 1 if V[x] == V[y] else 0
-    elif op == FLOAT_LESS_EQUAL:
-        out = 1 if V[x] <= V[y] else 0
-    elif op == IS_FINITE:
-        out = 1 if V[x] - V[x] == 0.0 else 0
-    elif op == BOOL_NOT:
-        out = 1 - i
-    elif op == BOOL_TO_INT:
-        out = i
-    elif op == FLOAT_TO_INT:
-        fits = -9223372036854775808.0 <= V[x] < 9223372036854775808.0
-        if fits:
-            out = int(V[x])
-    elif op == INT_SELECT or op == BOOL_SELECT or op == FLOAT_SELECT:
-        out = j if i != 0 else W[z]
-        taken, covered = load_i32(row, D), load_i64(frame, COVERED)
-        if taken != 0 and covered != 0:
-            store_u8(covered, taken - i, 1)
-    elif op == ALLOCATE:
-        out = load_i64(frame, ARENA_USED)
-        if i < 0:
-            return refused(frame, ARITHMETIC - load_i32(row, F))
-        W[load_i32(row, OUT)] = out
-        return allocated(frame, load_i64(data, SPACES), i)
-    elif op == LOAD_INT:
-        words = z * load_i64(frame, ARENA_WORDS)
-        out = load_i64(load_i64(frame, ARENA), 8 * (i + words))
-    elif op == STORE_INT:
-        words = z * load_i64(frame, ARENA_WORDS)
-        store_i64(load_i64(frame, ARENA), 8 * (i + words), j)
-        return FINISHED
-    if not fits:
-        return refused(frame, ARITHMETIC - load_i32(row, F))
-    W[load_i32(row, OUT)] = out
+    x, y, covered = load_i32(row, A), load_i32(row, B), load_i64(frame, COVERED)
+    arena, words = load_i64(frame, ARENA), 8 * load_i64(frame, ARENA_WORDS)
+$other_steps
     return FINISHED
-"""
 
-_FORWARD = """
 
 @helper
 def finished(frame, data, regs, lists, row, tape, start):
@@ -182,39 +133,7 @@ def followed(frame, data, regs, moved, start):
             continue
         if CHECKED and touches(op) and not 0 <= W[x] < load_i64(frame, ARENA_USED):
             return refused(frame, OUTSIDE)
-        if op == ADD:
-            V[load_i32(row, OUT)] = V[x] + V[y]
-        elif op == MULTIPLY:
-            V[load_i32(row, OUT)] = V[x] * V[y]
-        elif op == SUBTRACT:
-            V[load_i32(row, OUT)] = V[x] - V[y]
-        elif op == LOAD_FLOAT:
-            V[load_i32(row, OUT)] = load_f64(arena + load_i32(row, C) * words, 8 * W[x])
-        elif op == STORE_FLOAT:
-            store_f64(arena + load_i32(row, C) * words, 8 * W[x], V[y])
-        elif op == TO_SINGLE:
-            V[load_i32(row, OUT)] = single(V[x])
-        elif op == INT_ADD:
-            i, j = W[x], W[y]
-            if not sum_fits(i, j):
-                return refused(frame, ARITHMETIC - load_i32(row, F))
-            W[load_i32(row, OUT)] = i + j
-        elif op == INT_LESS:
-            W[load_i32(row, OUT)] = 1 if W[x] < W[y] else 0
-        elif op == INT_LESS_EQUAL:
-            W[load_i32(row, OUT)] = 1 if W[x] <= W[y] else 0
-        elif op == INT_EQUAL:
-            W[load_i32(row, OUT)] = 1 if W[x] == W[y] else 0
-        elif op == FLOAT_LESS:
-            W[load_i32(row, OUT)] = 1 if V[x] < V[y] else 0
-        elif op == CHECK:
-            if W[x] == 0:
-                return refused(frame, y)
-        elif op == NOTE_CHOICE:
-            if W[y] != 0 and covered != 0:
-                store_u8(covered, load_i32(row, D) - W[x], 1)
-        elif op == INT_TO_FLOAT:
-            V[load_i32(row, OUT)] = float(W[x])
+$hot_steps
         elif op > 0:
             V[load_i32(row, OUT)] = other_value(op, V[x], V[y], V[load_i32(row, C)])
         elif op == RETURN:
@@ -245,9 +164,7 @@ def forward(frame, data):
 
 def ahead(frame, data):
     return entered(frame, data, load_i64(frame, TAPE))
-"""
 
-_REVERSE = """
 
 @helper
 def gone_back(frame, data, regs, adjoints, moved, tape):
@@ -278,10 +195,7 @@ def gone_back(frame, data, regs, adjoints, moved, tape):
             row = rows + load_i32(at, SOURCE)
             continue
         x, y = load_i32(row, A), load_i32(row, B)
-        if op == STORE_FLOAT:
-            place = shadow + load_i32(row, C) * words + 8 * W[x]
-            G[y] += load_f64(place, 0)
-            store_f64(place, 0, 0.0)
+$stores
         elif op == RETURN:
             for k in range(y):
                 g = load_f64(load_i64(frame, OUTPUT_ADJOINTS), 8 * lists[x + 2 * k + 1])
@@ -291,23 +205,7 @@ def gone_back(frame, data, regs, adjoints, moved, tape):
             g = G[out]
             if g != 0.0:
                 G[out] = 0.0
-                if op == ADD:
-                    G[x] += g
-                    G[y] += g
-                elif op == MULTIPLY:
-                    to_x, to_y = g * V[load_i32(row, E)], g * V[load_i32(row, D)]
-                    G[x] += to_x
-                    G[y] += to_y
-                elif op == SUBTRACT:
-                    G[x] += g
-                    G[y] -= g
-                elif op == TO_SINGLE:
-                    G[x] += g
-                elif op == LOAD_FLOAT:
-                    place = shadow + load_i32(row, C) * words + 8 * W[x]
-                    store_f64(place, 0, load_f64(place, 0) + g)
-                elif op == FLOAT_SELECT:
-                    G[y if W[x] != 0 else load_i32(row, C)] += g
+$adjoints
                 else:
                     other_adjoints(row, V, G, g)
         row += ROW_BYTES
@@ -331,22 +229,17 @@ def source(checked: bool) -> str:
 
     Reverse needs no checks: it reads addresses from registers as they were.
     """
-    codes = "".join(f"{name.upper()} = {op.code}\n" for name, op in _hot().items())
-    values = "\n\n@helper\ndef other_value(code, x, y, z):\n    apart()\n" + value_cases()
-    adjoints = (
-        "\n\n@helper\ndef other_adjoints(row, V, G, g):\n    apart()\n"
-        "    code, out = load_i32(row, OP), V[load_i32(row, OUT)]\n"
-        "    to_x, to_y, to_z = load_i32(row, A), load_i32(row, B), load_i32(row, C)\n"
-        "    x, y, z = V[load_i32(row, D)], V[load_i32(row, E)], V[load_i32(row, F)]\n"
+    return string.Template(_TEXT).substitute(
+        checked=checked,
+        codes=interpreter_cases.codes(),
+        value_cases=value_cases(),
+        adjoint_cases=adjoint_cases("G[to_x]", "G[to_y]", "G[to_z]"),
+        other_steps=forward_cases(hot=False, indent=4),
+        hot_steps=forward_cases(hot=True, indent=8),
+        touches=interpreter_cases.touching(),
+        stores=back_cases(of_stores=True, indent=8),
+        adjoints=back_cases(of_stores=False, indent=16),
     )
-    cases = adjoint_cases("G[to_x]", "G[to_y]", "G[to_z]")
-    parts = (values, "\n    return 0.0\n", adjoints, cases, "\n", _FORWARD, _REVERSE)
-    return _HEAD + NAMES + f"CHECKED = {checked}\n" + codes + _INTEGERS + "".join(parts)
-
-
-def _hot() -> dict[str, Pointwise]:
-    """The operations with their own cases in the loops."""
-    return {name: TABLE[name] for name in ("add", "subtract", "multiply")}
 
 
 def _functions(checked: bool) -> dict[str, int]:

@@ -4,13 +4,49 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..._core.ops.table import find
-from .flow_graph import FLOAT, OPERATIONS, Graph, Place, Step, Value
+from ..._core.ops.table import words_of
+from ..kinds.kind_lookup import kind_of
+from ..kinds.step_kinds import FLOAT
+from .flow_graph import Graph, Place, Step, Value
 
 
-def varying(graph: Graph, inputs: Iterable[int] | None = None) -> tuple[set[Value], set[Place]]:
+class Variation(NamedTuple):
+    """Values, and places in memory, with a derivative."""
+
+    values: set[Value]
+    places: set[Place]
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.values
+
+    def has(self, step: Step) -> bool:
+        """Whether the result of a step varies, or the memory that it writes."""
+        if step.result is None:
+            return step.payload in self.places
+        return step.result in self.values
+
+    def wanted(self, step: Step) -> tuple[bool, ...]:
+        """The operands that get a contribution from the adjoint of the result."""
+        pairs = zip(step.operands, kind_of(step.op).differentiable, strict=True)
+        return tuple(has and operand in self.values for operand, has in pairs)
+
+    def read(self, step: Step) -> dict[str, Value]:
+        """The values that the adjoint of a step reads, by name."""
+        if not self.has(step):
+            return {}
+        kind = kind_of(step.op)
+        named = dict(zip(kind.inputs, step.operands, strict=True))
+        if kind.is_linear:
+            return {name: one for name, one in named.items() if one.kind != FLOAT}
+        if step.result is not None:
+            named["out"] = step.result
+        names = names_read(step.op, self.wanted(step))
+        return {name: one for name, one in named.items() if name in names}
+
+
+def varying(graph: Graph, inputs: Iterable[int] | None = None) -> Variation:
     """The floats, and the memory, with a derivative with respect to some inputs.
 
     Parameters
@@ -29,27 +65,22 @@ def varying(graph: Graph, inputs: Iterable[int] | None = None) -> tuple[set[Valu
             found.add(one)
             waiting += passed_on.get(one, ())
     values = {one for one in found if isinstance(one, Value)}
-    return values, {one for one in found if isinstance(one, Place)}
-
-
-@functools.lru_cache(4096)
-def with_partials(op: str) -> tuple[bool, ...]:
-    """The operands of a step whose partial derivatives are not 0 everywhere."""
-    if op == "float_select":
-        return False, True, True
-    if op == "store_float":
-        return False, True
-    if op == "to_single":
-        return (True,)
-    if op in OPERATIONS:
-        return (False,) * len(OPERATIONS[op].operands)
-    return tuple(partial != "0.0" for partial in find(op).partials)
+    return Variation(values, {one for one in found if isinstance(one, Place)})
 
 
 def differentiable_operands(step: Step) -> list[Value]:
     """The operands of a step to which the partial derivative is not always 0."""
-    pairs = zip(step.operands, with_partials(step.op), strict=True)
-    return [operand for operand, has_partial in pairs if has_partial]
+    pairs = zip(step.operands, kind_of(step.op).differentiable, strict=True)
+    return [operand for operand, is_differentiable in pairs if is_differentiable]
+
+
+@functools.lru_cache(4096)
+def names_read(op: str, wanted: tuple[bool, ...]) -> frozenset[str]:
+    """The names of operands, and `out`, that the partial derivatives wanted read."""
+    kind = kind_of(op)
+    partials = [partial for partial, want in zip(kind.partials, wanted, strict=True) if want]
+    texts = [*partials, *(text for _, text in kind.needed(*partials))]
+    return frozenset(words_of(*texts) & {*kind.inputs, "out"})
 
 
 def _seeds(graph: Graph, inputs: set[int]) -> list[Value | Place]:
@@ -67,8 +98,9 @@ def _passed_on(graph: Graph) -> dict[Value | Place, list[Value | Place]]:
     """For a value, or a place, what varies with it directly."""
     found: dict[Value | Place, list[Value | Place]] = {}
     for step in graph.steps():
-        to: Any = step.payload if step.op == "store_float" else step.result
-        for one in [step.payload] if step.op == "load_float" else differentiable_operands(step):
+        kind = kind_of(step.op)
+        to: Any = step.payload if kind.is_store else step.result
+        for one in [step.payload] if kind.is_load else differentiable_operands(step):
             found.setdefault(one, []).append(to)  # type: ignore[arg-type]
     for block in graph.blocks:
         for edge in block.end.edges if block.end else ():

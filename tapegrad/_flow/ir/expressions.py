@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ..._core.ops.table import Pointwise
+from ..kinds.step_kinds import StepKind
 
 
 class Maker(Protocol):
@@ -62,7 +63,7 @@ def value(op: Pointwise, operands: Sequence[Any], maker: Maker) -> Any:
 
 
 def partials_of(
-    op: Pointwise, operands: Sequence[Any], out: Any, wanted: Sequence[bool], maker: Maker
+    op: StepKind, operands: Sequence[Any], out: Any, wanted: Sequence[bool], maker: Maker
 ) -> list[Any]:
     """The partial derivative of the value `out` by each operand wanted; None where it is 0."""
     reading = _Reading(maker, dict(zip((*op.inputs, "out"), (*operands, out), strict=True)))
@@ -80,7 +81,7 @@ class _Reading:
     def __init__(self, maker: Maker, names: dict[str, Any]):
         self.maker, self.names = maker, {name: (given, False) for name, given in names.items()}
 
-    def begin(self, op: Pointwise, *expressions: str) -> None:
+    def begin(self, op: Pointwise | StepKind, *expressions: str) -> None:
         """The steps that expressions share."""
         for name, text in op.needed(*expressions):
             self.names[name] = self.of(parsed(text))

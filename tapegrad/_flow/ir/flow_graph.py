@@ -19,64 +19,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-#: Kinds of values: float64, int64, truth.
-FLOAT, INT, BOOL = "f", "i", "b"
-
-
-@dataclasses.dataclass(frozen=True)
-class Operation:
-    """Kinds of the operands and of the result of a step; "" for none."""
-
-    operands: str
-    result: str
-
-
-#: Steps by name, in addition to the element-wise operations of the table, whose operands are
-#: floats. `const` has its number as payload, loads and stores a `Place`, a check the number of its
-#: reason, a select that was a branch, or its `note_choice`, a number of its own.
-OPERATIONS: dict[str, Operation] = {
-    **dict.fromkeys(("float_const",), Operation("", FLOAT)),
-    **dict.fromkeys(("int_const",), Operation("", INT)),
-    **dict.fromkeys(("bool_const",), Operation("", BOOL)),
-    # integers: a result that does not fit, or a divisor of 0, leaves the graph; Python's rounding
-    **dict.fromkeys(
-        "int_add int_subtract int_multiply int_floor_divide int_remainder "
-        "int_min int_max int_and int_or int_xor".split(),
-        Operation(INT + INT, INT),
-    ),
-    **dict.fromkeys(("int_negative", "int_absolute"), Operation(INT, INT)),
-    **dict.fromkeys("int_equal int_less int_less_equal".split(), Operation(INT + INT, BOOL)),
-    **dict.fromkeys("float_equal float_less float_less_equal".split(), Operation("ff", BOOL)),
-    **dict.fromkeys(("is_finite",), Operation(FLOAT, BOOL)),
-    **dict.fromkeys(("bool_and", "bool_or", "bool_xor"), Operation("bb", BOOL)),
-    **dict.fromkeys(("bool_not",), Operation(BOOL, BOOL)),
-    "int_to_float": Operation(INT, FLOAT),
-    "bool_to_int": Operation(BOOL, INT),
-    "to_single": Operation(FLOAT, FLOAT),  # rounded to float32
-    "float_to_int": Operation(FLOAT, INT),  # towards 0; leaves where it is not finite, or too large
-    "float_select": Operation("bff", FLOAT),  # the first where the condition holds, else the second
-    "int_select": Operation("bii", INT),
-    "bool_select": Operation("bbb", BOOL),
-    # memory
-    "allocate": Operation(INT, INT),  # words, 0 in all spaces; returns the address
-    "load_float": Operation(INT, FLOAT),
-    "load_int": Operation(INT, INT),
-    "store_float": Operation("if", ""),
-    "store_int": Operation("ii", ""),
-    "check": Operation(BOOL, ""),  # leaves the graph where the condition does not hold
-    # which way a select went that was a branch inside an arm, where the second truth holds
-    "note_choice": Operation("bb", ""),
-}
-
-
-#: Choices between two values, by their kind.
-SELECT_OF = {FLOAT: "float_select", INT: "int_select", BOOL: "bool_select"}
-SELECTS = frozenset(SELECT_OF.values())
-#: Steps that leave the graph where their result is no integer of 64 bits, or does not exist.
-MAY_LEAVE = frozenset(
-    "int_add int_subtract int_multiply int_floor_divide int_remainder int_negative int_absolute "
-    "float_to_int allocate".split()
-)
+from ..kinds.step_kinds import FLOAT, INT
 
 
 class Value:
@@ -105,7 +48,10 @@ class Place:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Step:
-    """One operation; `line` is an index into the graph's lines."""
+    """One operation; `op` names its kind, which says what `payload` is.
+
+    `line` is an index into the graph's lines.
+    """
 
     op: str
     operands: tuple[Value, ...]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..kinds.kind_lookup import kind_of
+from ..kinds.step_kinds import REASON
 from .flow_graph import Block, Branch, Edge, Graph, Jump, Place, Return, Step
 
 
@@ -28,7 +30,7 @@ def _step(graph: Graph, step: Step) -> str:
         shown = f"[region {payload.region}" + (
             f", space {payload.space}]" if payload.space else "]"
         )
-    elif step.op == "check":
+    elif kind_of(step.op).payload == REASON:
         shown = repr(graph.reasons[payload].text)  # type: ignore[index]
     else:
         shown = "" if payload is None else repr(payload)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from .block_builder import operand_kinds, result_kind
+from ..kinds.kind_lookup import kind_of
+from ..kinds.number_kinds import TYPE_OF
+from ..kinds.step_kinds import CHOICE, CONSTANT, FLOAT, INT, PLACE, REASON, StepKind
 from .block_order import dominators, ordered, spans, ways_in
-from .flow_graph import FLOAT, INT, SELECTS, Block, Branch, Graph, Leave, Place, Step, Value
-
-#: The types of the payloads of constants.
-_CONSTANTS = {"float_const": float, "int_const": int, "bool_const": bool}
+from .flow_graph import Block, Branch, Graph, Leave, Place, Step, Value
 
 
 def validate(graph: Graph) -> None:
@@ -56,30 +56,46 @@ def _check(holds: bool, what: str) -> None:
 
 
 def _check_step(graph: Graph, step: Step) -> None:
-    op, payload = step.op, step.payload
+    op, kind = step.op, kind_of(step.op)
     kinds = _kinds(step.operands)
-    _check(kinds == operand_kinds(op), f"{op} of {kinds}")
-    kind = step.result.kind if step.result is not None else ""
-    _check(kind == result_kind(op), f"{op} gives {kind}")
+    _check(kinds == kind.operands, f"{op} of {kinds}")
+    result = step.result.kind if step.result is not None else ""
+    _check(result == kind.result, f"{op} gives {result}")
     _check(0 <= step.line < len(graph.lines), f"{op} has no line")
-    if op in _CONSTANTS:
-        _check(type(payload) is _CONSTANTS[op], f"{op} is {payload!r:.60}")
-        _check(op != "int_const" or -(2**63) <= payload < 2**63, f"{op} is {payload}")  # type: ignore[operator]
-    elif op.startswith(("load_", "store_")):
-        _check(isinstance(payload, Place), f"{op} has no place")
-        _check_place(graph, op, payload)  # type: ignore[arg-type]
-    elif op == "check":
-        _check(_is_number(payload, len(graph.reasons)), f"reason {payload!r:.60}")
-    elif op == "note_choice" or (op in SELECTS and payload is not None):
-        _check(_is_number(payload, graph.selects), f"select {payload!r:.60}")
-    else:
-        _check(payload is None, f"{op} has {payload!r:.60}")
+    _PAYLOADS[kind.payload](graph, kind, step.payload)
 
 
-def _check_place(graph: Graph, op: str, place: Place) -> None:
-    kind = FLOAT if op.endswith("float") else INT
-    _check(_is_region(graph, place.region, kind), f"{op} in region {place.region}")
+def _check_nothing(_graph: Graph, kind: StepKind, payload) -> None:
+    _check(payload is None, f"{kind.name} has {payload!r:.60}")
+
+
+def _check_constant(_graph: Graph, kind: StepKind, payload) -> None:
+    of_type = type(payload) is TYPE_OF[kind.result]
+    fits = of_type and (kind.result != INT or -(2**63) <= payload < 2**63)
+    _check(fits, f"{kind.name} is {payload!r:.60}")
+
+
+def _check_place(graph: Graph, kind: StepKind, place) -> None:
+    _check(isinstance(place, Place), f"{kind.name} has no place")
+    _check(_is_region(graph, place.region, kind.word), f"{kind.name} in region {place.region}")
     _check(0 <= place.space < graph.spaces, f"space {place.space}")
+
+
+def _check_reason(graph: Graph, _kind: StepKind, payload) -> None:
+    _check(_is_number(payload, len(graph.reasons)), f"reason {payload!r:.60}")
+
+
+def _check_choice(graph: Graph, kind: StepKind, payload) -> None:
+    """A select that never was a branch has no number."""
+    is_none = kind.result != "" and payload is None
+    _check(is_none or _is_number(payload, graph.selects), f"select {payload!r:.60}")
+
+
+#: Checks of what steps have in addition to operands.
+_PAYLOADS: dict[str, Callable[[Graph, StepKind, Any], None]] = {
+    **{"": _check_nothing, CONSTANT: _check_constant, PLACE: _check_place},
+    **{REASON: _check_reason, CHOICE: _check_choice},
+}
 
 
 def _is_region(graph: Graph, number: int, kind: str) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import functools
 from collections import Counter
+from typing import Any
 
-from ..._core.ops.table import find
 from ..ir import frame
 from ..ir.expressions import parsed, partials_of
-from ..ir.flow_graph import Block, Edge, Graph, Place, Return, Step, Value
-from .assembly_text import TYPES, Assembly, Module, constant_text
+from ..ir.flow_graph import Block, Edge, Graph, Return, Step, Value
+from ..kinds.kind_lookup import kind_of
+from ..kinds.step_kinds import CHOICE, TYPES
+from .assembly_text import Assembly, Module
 from .tape_plan import TapePlan
 from .values_code import PARAMETERS, bases
 
@@ -122,7 +124,7 @@ class Adjoints:
         self.code.label(f"end{block.number}")
         for k, value in enumerate(end.results):
             if value in self.variation:
-                self._add(value, self.code.read("%seeds", k, "double"))
+                self.add(value, self.code.read("%seeds", k, "double"))
         self._go_back(block)
 
     def _go_back(self, block: Block) -> None:
@@ -148,7 +150,7 @@ class Adjoints:
         code.label(f"e{number}")
         for value, adjoint in zip(edge.arguments, self.taken[edge.target.number], strict=True):
             if adjoint is not None and value in self.variation:
-                self._add(value, adjoint)
+                self.add(value, adjoint)
         if self.plan.is_root(edge.target):
             self._go_back(source)
         else:
@@ -156,7 +158,8 @@ class Adjoints:
 
     # --- adjoints and values ------------------------------------------------------------------
 
-    def _add(self, value: Value, adjoint: str) -> None:
+    def add(self, value: Value, adjoint: str) -> None:
+        """Add to the adjoint of a value."""
         code = self.code
         if value in self.apart:
             before = code.let(f"load double, ptr %a{value.number}")
@@ -176,7 +179,7 @@ class Adjoints:
         self.code.put(f"store double {_NOTHING}, ptr %a{value.number}")
         return adjoint
 
-    def _value(self, value: Value) -> str:
+    def value(self, value: Value) -> str:
         """A value of the forward pass: an input, from the tape, or recomputed."""
         if value not in self.known:
             self.known[value] = self._found(value)
@@ -190,71 +193,41 @@ class Adjoints:
             base = "%tape" if place[0] else f"%frame{self.here.number}"
             return code.read(base, place[1], TYPES[value.kind])
         step = plan.made[value]
-        if step.op.endswith("_const"):
-            return constant_text(step)
-        x = [self._value(one) for one in step.operands]
-        if isinstance(step.payload, Place):
-            kind, alias = TYPES[value.kind], code.module.alias(step.payload)
-            return code.read(f"%arena{step.payload.space}", x[0], kind, alias)
-        return code.step(step.op, *x)
+        operands = [self.value(one) for one in step.operands]
+        payload = None if kind_of(step.op).payload == CHOICE else step.payload  # it is noted
+        return code.step(step.op, *operands, payload=payload)
 
     # --- steps --------------------------------------------------------------------------------
 
     def _step(self, step: Step) -> None:
-        if step.op == "store_float":
-            self._store(step)
+        kind = kind_of(step.op)
+        g = self._take(step.result) if step.result is not None else _NOTHING
+        if g is None or not self.variation.has(step):
             return
-        if step.result is None or (g := self._take(step.result)) is None:
-            return
-        if step.op == "load_float":
-            if step.payload in self.variation.places:
-                self._load(step, g)
-        elif step.op == "float_select":
-            self._select(step, g)
-        elif step.op == "to_single":
-            self._add(step.operands[0], g)
+        if kind.native_back:
+            kind.native_back(self, step, g)
         else:
             self._element_wise(step, g)
 
-    def _shadow(self, step: Step) -> tuple[str, str, str]:
-        place = step.payload
-        assert isinstance(place, Place)
-        return f"%shadow{place.space}", self._value(step.operands[0]), self.code.module.alias(place)
-
-    def _load(self, step: Step, g: str) -> None:
-        base, at, alias = self._shadow(step)
-        before = self.code.read(base, at, "double", alias)
-        total = self.code.let(f"fadd double {before}, {g}")
-        self.code.write(base, at, total, "double", alias)
-
-    def _store(self, step: Step) -> None:
-        if step.payload not in self.variation.places:
-            return
-        base, at, alias = self._shadow(step)
-        if step.operands[1] in self.variation:
-            self._add(step.operands[1], self.code.read(base, at, "double", alias))
-        self.code.write(base, at, _NOTHING, "double", alias)
-
-    def _select(self, step: Step, g: str) -> None:
-        condition = self._value(step.operands[0])
-        _, first, second = step.operands
-        if first in self.variation:
-            self._add(first, self.code.step("float_select", condition, g, _NOTHING))
-        if second in self.variation:
-            self._add(second, self.code.step("float_select", condition, _NOTHING, g))
+    def shadow(self, step: Step) -> tuple[str, str, str, str]:
+        """The adjoint of the word of a load or a store, for `Assembly.read` and `write`."""
+        place: Any = step.payload
+        address = self.value(step.operands[0])
+        return f"%shadow{place.space}", address, "double", self.code.module.alias(place)
 
     def _element_wise(self, step: Step, g: str) -> None:
         """An adjoint of 0 gives nothing, also where a partial derivative is infinite."""
-        code, op, wanted = self.code, find(step.op), self.variation.wanted(step)
-        read = dict(self.plan.named(step))
-        values = [self._value(read[name]) if name in read else None for name in (*op.inputs, "out")]
-        partials = partials_of(op, values[:-1], values[-1], wanted, code)
+        code, kind, wanted = self.code, kind_of(step.op), self.variation.wanted(step)
+        read = self.variation.read(step)
+        names = (*kind.inputs, "out")
+        values = [self.value(read[name]) if name in read else None for name in names]
+        partials = partials_of(kind, values[:-1], values[-1], wanted, code)
         zero = ""
-        for operand, text, partial in zip(step.operands, op.partials, partials, strict=True):
+        for operand, text, partial in zip(step.operands, kind.partials, partials, strict=True):
             if partial is None:
                 continue
             part = code.let(f"fmul double {g}, {partial}")
             if not is_bounded(text):
                 zero = zero or code.let(f"fcmp oeq double {g}, {_NOTHING}")
                 part = code.step("float_select", zero, _NOTHING, part)
-            self._add(operand, part)
+            self.add(operand, part)

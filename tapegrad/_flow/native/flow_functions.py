@@ -6,10 +6,10 @@ from ..._core.codegen.external_symbols import name_address
 from ..._core.codegen.factory import compile_assembly, compile_plain
 from ..._core.ops.table import find
 from ..ir import frame
-from ..ir.flow_graph import Graph, Place
+from ..ir.flow_graph import Graph
 from .adjoints_code import Adjoints
 from .assembly_text import Module
-from .live_adjoints import Variation
+from .live_adjoints import live
 from .tape_plan import TapePlan, Ways
 from .values_code import WORDS, Values
 
@@ -33,10 +33,9 @@ def compiled(graph: Graph) -> dict[str, int]:
 
 def assembly(graph: Graph) -> tuple[str, set[str]]:
     """The text for LLVM, and the operations whose functions it calls."""
-    ways, variation = Ways(graph), Variation(graph)
-    plan = TapePlan(graph, ways, variation)
-    places = {step.payload for step in graph.steps() if isinstance(step.payload, Place)}
-    module = Module(places)
+    ways = Ways(graph)
+    plan = TapePlan(graph, ways, live(graph))
+    module = Module(graph)
     texts: dict[str, Values | Adjoints] = {
         "forward": Values(graph, ways, module, None),
         "ahead": Values(graph, ways, module, plan),

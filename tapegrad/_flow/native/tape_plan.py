@@ -10,20 +10,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from ..._core.ops.table import find
+from ..ir.activity import Variation
 from ..ir.block_order import ordered
 from ..ir.flow_graph import Block, Edge, Graph, Place, Return, Step, Value
-from .live_adjoints import Variation, names_read
+from ..kinds.kind_lookup import kind_of
 
 #: The number of cheap operations that are recomputed to avoid saving a number.
 _CHEAP = 3
-_AGAIN = frozenset(
-    "int_add int_subtract int_multiply int_negative int_min int_max int_and int_or int_xor "
-    "int_equal int_less int_less_equal float_equal float_less float_less_equal bool_and bool_or "
-    "bool_xor bool_not int_to_float bool_to_int to_single float_select int_select add subtract "
-    "multiply negative absolute".split()
-)
-_CONSTANTS = frozenset(("float_const", "int_const", "bool_const"))
 
 
 class Ways:
@@ -103,7 +96,7 @@ class TapePlan:
         step = self.made.get(value)
         if step is None:
             return _CHEAP + 1
-        if step.op in _CONSTANTS:
+        if kind_of(step.op).is_constant:
             return 0
         cost = 1
         for operand in step.operands if self.again(step) else ():
@@ -114,9 +107,9 @@ class TapePlan:
 
     def again(self, step: Step) -> bool:
         """Whether a step can be recomputed in the reverse pass."""
-        if isinstance(step.payload, Place):
-            return step.op[:4] == "load" and not self.graph.regions[step.payload.region].written
-        return step.op in _AGAIN
+        place = step.payload
+        changes = isinstance(place, Place) and self.graph.regions[place.region].written
+        return kind_of(step.op).again and not changes
 
     def position(self, block: Block, value: Value) -> tuple[bool, int] | None:
         """The word of a value in the reverse pass: of the first block's frame or of its own."""
@@ -129,24 +122,5 @@ class TapePlan:
         """Values that the reverse pass of a block reads, each once, in the order of definition."""
         found: dict[Value, None] = {}
         for step in block.steps:
-            found.update(dict.fromkeys(self.read(step)))
+            found.update(dict.fromkeys(self.variation.read(step).values()))
         return list(found)
-
-    def read(self, step: Step) -> list[Value]:
-        """The values that the reverse pass of a step reads."""
-        if step.op == "store_float":
-            return [step.operands[0]] if step.payload in self.variation.places else []
-        if step.result is None or step.result not in self.variation or step.op == "to_single":
-            return []
-        if step.op == "load_float":
-            return [step.operands[0]]
-        if step.op == "float_select":
-            return [step.operands[0]]
-        return [value for _, value in self.named(step)]
-
-    def named(self, step: Step) -> list[tuple[str, Value]]:
-        """The values that the partial derivatives of an element-wise operation read, by name."""
-        names = (*find(step.op).inputs, "out")
-        read = names_read(step.op, self.variation.wanted(step))
-        values = (*step.operands, step.result)
-        return [pair for pair in zip(names, values, strict=True) if pair[0] in read]  # type: ignore[misc]

@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 from ..ir import frame
-from ..ir.flow_graph import (
-    FLOAT,
-    INT,
-    SELECTS,
-    Block,
-    Branch,
-    Edge,
-    Graph,
-    Jump,
-    Leave,
-    Place,
-    Return,
-    Step,
-    Value,
-)
-from .assembly_text import TYPES, Assembly, Module, constant_text
+from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Leave, Return, Step, Value
+from ..kinds.step_kinds import FLOAT, TYPES
+from .assembly_text import Assembly, Module
 from .tape_plan import TapePlan, Ways
 
 #: Arguments of functions from the frame, by name: pointers to memory that does not overlap.
@@ -116,57 +103,11 @@ class Values:
             self.code.write(f"%frame{root}", at, self.names[value], TYPES[value.kind])
 
     def _step(self, step: Step) -> None:
-        code, x = self.code, [self.names[one] for one in step.operands]
         self.line = step.line
-        if step.op.endswith("_const"):
-            name = constant_text(step)
-        elif isinstance(step.payload, Place):
-            kind, alias = (
-                TYPES[FLOAT if step.op.endswith("float") else INT],
-                code.module.alias(step.payload),
-            )
-            base = f"%arena{step.payload.space}"
-            if step.op.startswith("store"):
-                code.write(base, x[0], x[1], kind, alias)
-                return
-            name = code.read(base, x[0], kind, alias)
-        elif step.op == "check":
-            self._leave(code.step("bool_not", *x), step.payload)  # type: ignore[arg-type]
-            return
-        elif step.op == "note_choice":
-            self._note_choice(step, x[0], x[1])
-            return
-        elif step.op == "allocate":
-            name = self._allocate(*x)
-        else:
-            name = code.step(step.op, *x)
-            if step.op in SELECTS and step.payload is not None:
-                self._note_choice(step, x[0], "true")
-        self.names[step.result] = name  # type: ignore[index]
-
-    def _note_choice(self, step: Step, condition: str, counts: str) -> None:
-        """The value that a select has taken: flags at fixed places, which loops may keep."""
-        code, flag = self.code, len(self.ways.numbers) + 2 * int(step.payload)  # type: ignore[arg-type]
-        for k, holds in enumerate((condition, code.let(f"xor i1 {condition}, true"))):
-            at = code.let(f"getelementptr i8, ptr %covered, i64 {flag + k}")
-            taken = code.let(f"and i1 {holds}, {counts}")
-            before, now = code.let(f"load i8, ptr {at}"), code.let(f"zext i1 {taken} to i8")
-            code.put(f"store i8 {code.let(f'or i8 {before}, {now}')}, ptr {at}")
-
-    def _allocate(self, count: str) -> str:
-        code = self.code
-        self._leave(code.let(f"icmp slt i64 {count}, 0"), frame.ARITHMETIC)
-        used = code.let("load i64, ptr %used")
-        room = code.let(f"sub i64 %arena_words, {used}")
-        code.fork(code.let(f"icmp sgt i64 {count}, {room}"), "arena_full")
-        code.put(f"store i64 {code.let(f'add i64 {used}, {count}')}, ptr %used")
-        size = code.let(f"shl i64 {count}, 3")
-        fill = "llvm.memset.p0.i64"
-        code.module.declared[fill] = f"declare void @{fill}(ptr, i8, i64, i1)"
-        for space in range(self.graph.spaces):
-            at = code.word(f"%arena{space}", used)
-            code.put(f"call void @{fill}(ptr {at}, i8 0, i64 {size}, i1 false)")
-        return used
+        operands = [self.names[one] for one in step.operands]
+        name = self.code.step(step.op, *operands, payload=step.payload)
+        if step.result is not None:
+            self.names[step.result] = name
 
     def _end(self, block: Block) -> None:
         code, end = self.code, block.end

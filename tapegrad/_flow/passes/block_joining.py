@@ -5,20 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 
-from ..ir.flow_graph import BOOL, SELECT_OF, SELECTS, Block, Branch, Edge, Graph, Jump, Step, Value
+from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Step, Value
+from ..kinds.choice_kinds import NOTE, SELECT_OF
+from ..kinds.kind_lookup import kind_of
+from ..kinds.step_kinds import BOOL
 from .graph_edits import replace
 
 #: The most steps of two arms that are computed instead of a jump, and the most selects for them.
 _MOST_STEPS, _MOST_SELECTS = 8, 4
-#: Steps of arms. An adjoint of 0, as the arm that is not taken has it, stays 0 through these: their
-#: partial derivatives are finite, also of NaN, or operands, by which adjoints of 0 are not
-#: multiplied.
-_CHEAP = frozenset(
-    "add subtract multiply negative square minimum maximum float_select int_select bool_select "
-    "float_equal float_less float_less_equal is_finite int_equal int_less int_less_equal "
-    "int_add int_subtract int_min int_max int_and int_or int_xor "
-    "bool_and bool_or bool_xor bool_not int_to_float bool_to_int to_single note_choice".split()
-)
 
 
 def join_blocks(graph: Graph) -> bool:
@@ -94,7 +88,7 @@ class _Joining:
             and not block.parameters
             and isinstance(block.end, Jump)
             and len(block.steps) <= _MOST_STEPS
-            and all(step.op in _CHEAP for step in block.steps)
+            and all(kind_of(step.op).in_arms for step in block.steps)
         ):
             return block.end.edge, block.steps
         return edge, []
@@ -108,16 +102,16 @@ class _Joining:
             taken = self.graph.value(BOOL)
             found.append(Step("bool_not", (condition,), taken, None, line))
         for step in steps:
-            if step.op == "note_choice":
+            if step.payload is None:
+                found.append(step)
+            elif step.result is None:
                 both = self.graph.value(BOOL)
                 found.append(Step("bool_and", (step.operands[1], taken), both, None, step.line))
                 found.append(dataclasses.replace(step, operands=(step.operands[0], both)))
-            elif step.op in SELECTS and step.payload is not None:
+            else:
                 found.append(dataclasses.replace(step, payload=None))
                 noted = step.operands[0], taken
-                found.append(Step("note_choice", noted, None, step.payload, step.line))
-            else:
-                found.append(step)
+                found.append(Step(NOTE, noted, None, step.payload, step.line))
         return found
 
     def select(self, block: Block, condition: Value, a: Value, b: Value, line: int) -> Value:

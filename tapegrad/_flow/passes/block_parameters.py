@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ..ir.block_order import ordered
 from ..ir.flow_graph import Block, Graph, Step, Value
+from ..kinds.kind_lookup import kind_of
 from .graph_edits import last, replace
-
-CONSTANTS = {"float_const": "f", "int_const": "i", "bool_const": "b"}
 
 
 def settle(graph: Graph) -> None:
@@ -58,7 +57,7 @@ def _gather_constants(graph: Graph) -> dict[Value, Value]:
     for block in graph.blocks:
         others = []
         for step in block.steps:
-            if step.op not in CONSTANTS:
+            if not kind_of(step.op).is_constant:
                 others.append(step)
                 continue
             first = found.setdefault(constant_key(step), step)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from ..ir.block_builder import BOOL, FLOAT, INT, result_kind
 from ..ir.block_order import dominators, ways_in
-from ..ir.flow_graph import SELECTS, Block, Branch, Edge, Graph, Jump, Leave, Place, Step, Value
-from .block_parameters import CONSTANTS, constant_key
-from .folding import EXACT, PAIRS, Number, folded_pair, folded_select
+from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Leave, Step, Value
+from ..kinds.kind_lookup import kind_of
+from ..kinds.number_kinds import CONSTANT_OF, TYPE_OF
+from ..kinds.step_kinds import REASON, Number
+from .block_parameters import constant_key
+from .folding import folded
 from .graph_edits import renamed, replace
-
-_LOADS = frozenset(("load_float", "load_int"))
-#: Never equal to another step: memory is new, or changes.
-_STORES = frozenset(("allocate", "store_float", "store_int"))
-_MAKES = {FLOAT: "float_const", INT: "int_const", BOOL: "bool_const"}
-_OF = {FLOAT: float, INT: int, BOOL: bool}
 
 
 def number_steps(graph: Graph) -> bool:
@@ -47,11 +43,11 @@ class Numbering:
         self.graph, self.decided = graph, False
         self.replaced: dict[Value, Value] = {}
         self.negated: dict[Value, Value] = {}  # the operand of a result of bool_not
-        constants = [step for step in graph.entry.steps if step.op in CONSTANTS]
+        constants = [step for step in graph.entry.steps if kind_of(step.op).is_constant]
         self.known: dict[Value, Number] = {one.result: one.payload for one in constants}  # type: ignore[misc]
         self.constants = {constant_key(one): one.result for one in constants}
         self.new: list[Step] = []
-        self.stored = {step.payload for step in graph.steps() if step.op.startswith("store")}
+        self.stored = {step.payload for step in graph.steps() if kind_of(step.op).is_store}
 
     def learn(self, block: Block, edge: Edge, before: dict) -> None:
         """The conditions that hold after the only edge to a block."""
@@ -76,7 +72,7 @@ class Numbering:
         kept: list[Step] = []
         for step in block.steps:
             step.operands = renamed(self.replaced, step.operands)
-            if step.op == "check":
+            if kind_of(step.op).payload == REASON:
                 holds = self.truth(step.operands[0], before)
                 if holds is False:
                     self.decided, block.steps, block.end = True, kept, Leave(step.payload)  # type: ignore[arg-type]
@@ -102,21 +98,17 @@ class Numbering:
 
     def drops(self, step: Step, before: dict) -> bool:
         """Whether a step is redundant: the replacement of its result is noted."""
-        op, result = step.op, step.result
-        if op in CONSTANTS or op in _STORES or result is None:
+        kind, result = kind_of(step.op), step.result
+        if kind.is_constant or kind.fresh or result is None:
             return False
         value = self.folded(step)
         if value is None:
-            if op in _LOADS:
-                if step.payload in self.stored:
-                    return False
-                assert isinstance(step.payload, Place)
-                key = (op, *step.operands, step.payload.region, step.payload.space)
-            else:
-                key = (op, *step.operands)
+            if kind.is_load and step.payload in self.stored:
+                return False
+            key = (step.op, *step.operands, step.payload if kind.is_load else None)
             value = before.setdefault(key, result)
             if value is result:
-                if op == "bool_not":
+                if kind.negates:
                     self.negated[result] = step.operands[0]
                 return False
         self.replaced[result] = value
@@ -124,25 +116,17 @@ class Numbering:
 
     def folded(self, step: Step) -> Value | None:
         """A value that is the result of a step."""
-        op, operands, known = step.op, step.operands, self.known
-        found: Value | Number | None = None
-        if op in EXACT:
-            numbers = [known[one] for one in operands if one in known]
-            if len(numbers) == len(operands):
-                found = EXACT[op](*numbers)
-            elif op in PAIRS:
-                found = folded_pair(op, operands, known)
-            elif op in SELECTS:
-                found = folded_select(operands, known)
-            elif op == "bool_not":
-                found = self.negated.get(operands[0])
+        kind = kind_of(step.op)
+        found = folded(kind, step.operands, self.known)
+        if found is None and kind.negates:
+            found = self.negated.get(step.operands[0])
         if found is None or isinstance(found, Value):
             return found
-        return self.constant(result_kind(op), found)
+        return self.constant(kind.result, found)
 
     def constant(self, kind: str, number: Number) -> Value:
         """A constant of the first block."""
-        step = Step(_MAKES[kind], (), None, _OF[kind](number))
+        step = Step(CONSTANT_OF[kind], (), None, TYPE_OF[kind](number))
         value = self.constants.get(constant_key(step))
         if value is None:
             value = step.result = self.constants[constant_key(step)] = self.graph.value(kind)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from ..._core.ops.table import TABLE
 from ..ir.activity import varying
 from ..ir.block_builder import Builder
 from ..ir.expressions import partials_of
 from ..ir.flow_graph import (
-    FLOAT,
     Block,
     Branch,
     Edge,
@@ -23,6 +21,8 @@ from ..ir.flow_graph import (
     Step,
     Value,
 )
+from ..kinds.kind_lookup import kind_of
+from ..kinds.step_kinds import FLOAT
 
 
 def with_tangents(
@@ -54,7 +54,7 @@ class _Tangents:
 
     def __init__(self, graph: Graph, which: Sequence[int], differentiated: bool):
         self.graph = graph
-        self.values, self.places = varying(graph, which)
+        self.variation = varying(graph, which)
         self.made = Graph(
             inputs=[dataclasses.replace(one) for one in graph.inputs],
             blocks=[Block(one.number, [*one.parameters]) for one in graph.blocks],
@@ -94,7 +94,7 @@ class _Tangents:
 
     def _add_parameters(self, block: Block) -> None:
         for parameter in block.parameters:
-            if parameter in self.values:
+            if parameter in self.variation:
                 self.tangents[parameter] = self.made.value(FLOAT)
                 self.blocks[id(block)].parameters.append(self.tangents[parameter])
 
@@ -126,22 +126,17 @@ class _Tangents:
 
     def _differentiate(self, step: Step) -> None:
         """Put the steps of a step's tangent after it."""
-        op, place = step.op, step.payload
-        if op == "store_float":
-            if place in self.places:
-                address, value = step.operands
-                self.builder.step(op, address, self._of(value), payload=self._beside(place))
-        elif step.result in self.values:
-            if op == "load_float":
-                made = self.builder.step(op, *step.operands, payload=self._beside(place))
-            elif op == "to_single":
-                made = self._of(step.operands[0])
-            elif op == "float_select":
-                condition, x, y = step.operands
-                made = self.builder.step(op, condition, self._of(x), self._of(y))
-            else:
-                made = self._pointwise(step)
+        if not self.variation.has(step):
+            return
+        made = self._linear(step) if kind_of(step.op).is_linear else self._pointwise(step)
+        if step.result is not None:
             self.tangents[step.result] = made
+
+    def _linear(self, step: Step) -> Value:
+        """The step itself, on the tangents of floats, in the memory beside."""
+        operands = [self._of(one) if one.kind == FLOAT else one for one in step.operands]
+        place = self._beside(step.payload) if isinstance(step.payload, Place) else None
+        return self.builder.step(step.op, *operands, payload=place)
 
     def _of(self, value: Value) -> Value:
         return self.tangents.get(value, self.zero)
@@ -151,20 +146,20 @@ class _Tangents:
 
     def _pointwise(self, step: Step) -> Value:
         """The sum over the operands of tangent times partial derivative."""
-        declared, total = TABLE[step.op], None
-        signs = [partial in ("1.0", "-1.0") for partial in declared.partials]
-        active = [one in self.values for one in step.operands]
+        kind, total = kind_of(step.op), None
+        signs = [partial in ("1.0", "-1.0") for partial in kind.partials]
+        active = [one in self.variation for one in step.operands]
         wanted = [a and not plain for a, plain in zip(active, signs, strict=True)]
-        partials = partials_of(declared, step.operands, step.result, wanted, self.builder)
+        partials = partials_of(kind, step.operands, step.result, wanted, self.builder)
         for k, operand in enumerate(step.operands):
             tangent = self._of(operand)
-            if not active[k] or declared.partials[k] == "0.0":
+            if not active[k] or kind.partials[k] == "0.0":
                 continue
-            if declared.partials[k] == "-1.0" and total is not None:
+            if kind.partials[k] == "-1.0" and total is not None:
                 total = self.builder.step("subtract", total, tangent)
                 continue
             part = tangent
-            if declared.partials[k] == "-1.0":
+            if kind.partials[k] == "-1.0":
                 part = self.builder.step("negative", tangent)
             elif not signs[k]:
                 part = self._product(tangent, partials[k])
@@ -185,7 +180,7 @@ class _Tangents:
     def made_constant(self, value: Value) -> bool:
         """Whether a value is the constant that was made last."""
         last = self.builder.block.steps[-1]
-        return last.result is value and last.op == "float_const"
+        return last.result is value and kind_of(last.op).is_constant
 
     def _end(self, end):
         if isinstance(end, Jump):
@@ -200,5 +195,5 @@ class _Tangents:
 
     def _edge(self, edge: Edge) -> Edge:
         pairs = zip(edge.arguments, edge.target.parameters, strict=True)
-        tangents = [self._of(a) for a, p in pairs if p in self.values]
+        tangents = [self._of(a) for a, p in pairs if p in self.variation]
         return Edge(self.blocks[id(edge.target)], [*edge.arguments, *tangents])

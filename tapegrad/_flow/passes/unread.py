@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from ..ir.flow_graph import Graph, Step, Value
+from ..kinds.kind_lookup import kind_of
 from .block_parameters import drop_parameters
-
-#: Steps that stay: a length below 0, or a number that is no integer, leaves the graph.
-_EFFECTS = frozenset(
-    ("check", "store_float", "store_int", "allocate", "float_to_int", "note_choice")
-)
-_DIVISIONS = frozenset(("int_floor_divide", "int_remainder"))
 
 
 def drop_unread(graph: Graph) -> None:
@@ -35,10 +30,11 @@ def drop_unread(graph: Graph) -> None:
 
 def has_effect(step: Step, made: dict[Value, Step]) -> bool:
     """Whether a step does more than give a result."""
-    if step.op in _DIVISIONS:
-        divisor = made.get(step.operands[1])
-        return divisor is None or divisor.op != "int_const" or divisor.payload == 0
-    return step.op in _EFFECTS
+    kind = kind_of(step.op)
+    if kind.divides:
+        divisor = made.get(step.operands[-1])
+        return divisor is None or not kind_of(divisor.op).is_constant or divisor.payload == 0
+    return kind.stays
 
 
 def _followed(graph: Graph, made: dict[Value, Step], waiting: list[Value]) -> set[Value]:

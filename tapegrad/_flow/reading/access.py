@@ -7,7 +7,8 @@ import inspect
 import operator
 import types
 
-from ..ir.flow_graph import BOOL, INT, SELECT_OF
+from ..kinds.choice_kinds import SELECT_OF
+from ..kinds.step_kinds import BOOL, INT
 from . import arena_lists, array_arithmetic, dicts, views
 from .errors import Again, Raises, Refused
 from .forms import (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..ir.flow_graph import INT, Edge, Jump
+from ..ir.flow_graph import Edge, Jump
+from ..kinds.step_kinds import INT
 from .code import read_by
 from .forms import Choice, Form, shape_of
 from .numbers import converted

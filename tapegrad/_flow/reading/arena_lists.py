@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 
-from ..ir.flow_graph import INT, Edge, Value
+from ..ir.flow_graph import Edge, Value
+from ..kinds.step_kinds import INT
 from . import loops
 from .errors import Again, Raises, Refused
 from .forms import (

@@ -6,7 +6,8 @@ import dataclasses
 import operator
 from collections.abc import Callable
 
-from ..ir.flow_graph import BOOL, FLOAT, INT, Block, Value
+from ..ir.flow_graph import Block, Value
+from ..kinds.step_kinds import BOOL, FLOAT, INT
 from . import loops
 from .errors import Raises, Refused
 from .forms import (

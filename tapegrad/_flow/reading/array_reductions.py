@@ -6,7 +6,8 @@ import dataclasses
 import operator
 from collections.abc import Callable
 
-from ..ir.flow_graph import BOOL, FLOAT, INT, Block, Edge, Value
+from ..ir.flow_graph import Block, Edge, Value
+from ..kinds.step_kinds import BOOL, FLOAT, INT
 from . import loops
 from .array_arithmetic import in_doubles, quiet
 from .errors import Raises, Refused

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ..ir.flow_graph import BOOL, FLOAT, INT
+from ..kinds.step_kinds import BOOL, FLOAT, INT
 from . import access, arena_lists, array_arithmetic, container_operators, iterators, prelude, views
 from .errors import Raises, Refused
 from .forms import (

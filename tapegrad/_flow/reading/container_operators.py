@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 
-from ..ir.flow_graph import BOOL, INT
+from ..kinds.step_kinds import BOOL, INT
 from . import arena_lists, array_arithmetic, dicts
 from .access import folded_item, is_fixed, items_of, length, new_list
 from .errors import Again, Refused

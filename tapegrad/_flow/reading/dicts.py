@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.flow_graph import BOOL, INT
+from ..kinds.step_kinds import BOOL, INT
 from .errors import Raises, Refused
 from .forms import ABSENT, Contents, Form, Known, Number, Possible, Ref, Tuple, described
 from .numbers import converted

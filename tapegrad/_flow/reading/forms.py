@@ -12,7 +12,8 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from ..ir.flow_graph import BOOL, FLOAT, INT, Value
+from ..ir.flow_graph import Value
+from ..kinds.step_kinds import BOOL, FLOAT, INT
 
 _KIND = {bool: BOOL, int: INT, float: FLOAT}
 #: The kind of numbers of float32: in the graph they are floats that are rounded.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 
-from ..ir.flow_graph import BOOL
+from ..kinds.step_kinds import BOOL
 from . import access, dicts
 from .errors import Raises, Refused
 from .forms import Array, Form, Known, Method, Range, Ref, Row, Tuple, described, is_natural

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..ir.flow_graph import BOOL, FLOAT, INT
+from ..kinds.step_kinds import BOOL, FLOAT, INT
 from .errors import Again, Refused
 from .forms import (
     ABSENT,

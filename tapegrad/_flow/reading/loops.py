@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..ir.flow_graph import INT, Edge, Value
+from ..ir.flow_graph import Edge, Value
+from ..kinds.step_kinds import INT
 
 
 def counted(

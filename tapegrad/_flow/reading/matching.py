@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..ir.flow_graph import BOOL, FLOAT, INT, Value
+from ..ir.flow_graph import Value
+from ..kinds.step_kinds import BOOL, FLOAT, INT
 from .forms import ABSENT, NONE, Choice, Form, Maybe, Number, Possible, kinds_of, shape_of
 from .joins import aligned
 from .numbers import converted

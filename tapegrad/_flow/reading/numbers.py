@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 
-from ..ir.block_builder import Builder, rounded_to_single
-from ..ir.flow_graph import BOOL, FLOAT, INT, Value
+from ..ir.block_builder import Builder
+from ..ir.flow_graph import Value
+from ..kinds.step_kinds import BOOL, FLOAT, INT, rounded_to_single
 from .errors import Raises, Refused
 from .forms import FLOATS, SINGLE, Form, Known, Maybe, Number, described
 

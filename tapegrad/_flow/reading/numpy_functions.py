@@ -14,7 +14,8 @@ import numpy as np
 
 from ..._core.ops.table import TABLE, Pointwise
 from ..._core.tensor.stop_gradient import stop_gradient
-from ..ir.flow_graph import BOOL, FLOAT, INT, SELECT_OF
+from ..kinds.choice_kinds import SELECT_OF
+from ..kinds.step_kinds import BOOL, FLOAT, INT
 from . import access, array_arithmetic, builtin_functions, views
 from .array_reductions import REDUCTIONS, summed
 from .errors import Raises, Refused

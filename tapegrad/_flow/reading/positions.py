@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 
-from ..ir.flow_graph import BOOL, INT
+from ..kinds.step_kinds import BOOL, INT
 from .errors import Raises, Refused
 from .forms import (
     NONE,

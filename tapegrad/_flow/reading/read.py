@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor.pytree import fields_of, is_fixed
-from ..ir.flow_graph import FLOAT, INT, Graph, Input
+from ..ir.flow_graph import Graph, Input
 from ..ir.validation import validate
+from ..kinds.step_kinds import FLOAT, INT
 from .access import new_list
 from .code import code_of
 from .errors import Again, Leaves, Raises, Refused

@@ -15,7 +15,9 @@ from typing import Any
 
 from ..ir.activity import varying
 from ..ir.block_builder import Builder
-from ..ir.flow_graph import FLOAT, Block, Edge, Graph, Jump, Leave, Line, Place, Return, Value
+from ..ir.flow_graph import Block, Edge, Graph, Jump, Leave, Line, Place, Return, Value
+from ..kinds.kind_lookup import kind_of
+from ..kinds.step_kinds import FLOAT
 from .arena_lists import element_of
 from .array_arithmetic import mapped
 from .errors import Again, Lost, Refused
@@ -278,7 +280,7 @@ class Reader:
             if isinstance(step.payload, Place):
                 region = self.find(step.payload.region)
                 step.payload = Place(region, step.payload.space)
-                if step.op.startswith("store"):
+                if kind_of(step.op).is_store:
                     self.graph.regions[region].written = True
         for given in self.graph.inputs:
             if given.region >= 0:

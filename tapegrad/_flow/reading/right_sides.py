@@ -7,7 +7,7 @@ from typing import Any
 
 from numba.core import ir
 
-from ..ir.flow_graph import BOOL
+from ..kinds.step_kinds import BOOL
 from . import access, calls, container_operators, names_outside
 from .builtin_functions import iterator
 from .errors import Raises, Refused

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from numba.core import ir
 
-from ..ir.flow_graph import BOOL, Branch, Edge, Jump, Line
+from ..ir.flow_graph import Branch, Edge, Jump, Line
+from ..kinds.step_kinds import BOOL
 from . import access, container_operators
 from .alternatives import alternatives_of
 from .errors import Leaves, Raises, Refused

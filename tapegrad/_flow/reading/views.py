@@ -7,7 +7,8 @@ import operator
 
 import numpy as np
 
-from ..ir.flow_graph import BOOL, FLOAT, INT, Value
+from ..ir.flow_graph import Value
+from ..kinds.step_kinds import BOOL, FLOAT, INT
 from . import loops
 from .errors import Raises, Refused
 from .forms import (

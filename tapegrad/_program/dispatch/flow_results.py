@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._flow.ir.flow_graph import FLOAT, INT
+from ..._flow.kinds.step_kinds import FLOAT, INT
 from ..._flow.program import Call
 from ..._flow.reading.errors import Refused
 from ..._flow.reading.forms import (

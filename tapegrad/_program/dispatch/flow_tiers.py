@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._flow.ir.flow_graph import FLOAT, Graph
+from ..._flow.ir.flow_graph import Graph
 from ..._flow.ir.frame import FINISHED
+from ..._flow.kinds.step_kinds import FLOAT
 from ..._flow.native.flow_functions import compiled
 from ..._flow.program import Adjoints, Call, FlowProgram, Functions, Limits, Outcome
 from ..._flow.row_runs import evaluate_rows

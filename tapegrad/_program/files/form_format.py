@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._flow.ir.flow_graph import BOOL, FLOAT, INT
+from ..._flow.kinds.step_kinds import BOOL, FLOAT, INT
 from ..._flow.reading.forms import (
     SINGLE,
     Array,

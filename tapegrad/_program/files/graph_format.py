@@ -12,13 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.opcode_cases import declared
-from ..._flow.ir.block_builder import result_kind
 from ..._flow.ir.block_order import dominators, ordered, ways_in
 from ..._flow.ir.flow_graph import (
-    FLOAT,
-    INT,
-    OPERATIONS,
-    SELECTS,
     Block,
     Branch,
     Edge,
@@ -35,6 +30,8 @@ from ..._flow.ir.flow_graph import (
     Value,
 )
 from ..._flow.ir.validation import validate_with
+from ..._flow.kinds.kind_lookup import kind_of
+from ..._flow.kinds.step_kinds import CHOICE, FLOAT, INT, KINDS, PLACE
 from ..._flow.program import Limits
 from ..._flow.reading.forms import kinds_of
 from ..._flow.reading.read import Reading
@@ -47,13 +44,11 @@ from .signature_format import SIGNATURE, encode_signature, read_signature
 
 #: The most steps that a call computes, which protects from infinite loops.
 MOST_STEPS = 1 << 38
-_CONSTANT = "float_const"
-_NOTES = SELECTS | {"note_choice"}
 
 
 def _known() -> set[str]:
     """The operations of graphs that interpreters have."""
-    return {*OPERATIONS, *(op.name for op in declared())}
+    return {*KINDS, *(op.name for op in declared())}
 
 
 # --- written --------------------------------------------------------------------------------------
@@ -109,9 +104,9 @@ class _Encoder:
         payload: Any = step.payload
         if isinstance(payload, Place):
             payload = payload.region
-        elif step.op == _CONSTANT:
+        elif isinstance(payload, float):
             payload = payload.hex()
-        elif step.op in _NOTES and payload is not None:
+        elif kind_of(step.op).payload == CHOICE and payload is not None:
             payload = self.notes.setdefault(payload, len(self.notes))
         return [step.op, self.of(step.operands), payload, step.line]
 
@@ -214,19 +209,20 @@ class _Decoder:
         if type(op) is not str or op not in self.known:
             raise ValueError(f"there is no operation {short(op)}")
         read = tuple(self.of(operands))
-        if op.startswith(("load_", "store_")):
+        kind = kind_of(op)
+        if kind.payload == PLACE:
             region = integer(payload)
             payload = Place(region)
-            if op.startswith("store_") and 0 <= region < len(self.graph.regions):
+            if kind.is_store and 0 <= region < len(self.graph.regions):
                 self.graph.regions[region].written = True
-        elif op == _CONSTANT:
+        elif kind.is_constant and kind.result == FLOAT:
             payload = float.fromhex(text(payload))
-        elif op in _NOTES and payload is not None:
+        elif kind.payload == CHOICE and payload is not None:
             if not 0 <= integer(payload) <= self.graph.selects:
                 raise ValueError(f"select {payload} comes before others")
             self.graph.selects = max(self.graph.selects, payload + 1)
-        kind = result_kind(op)
-        return Step(op, read, self.value(kind) if kind else None, payload, integer(line))
+        result = self.value(kind.result) if kind.result else None
+        return Step(op, read, result, payload, integer(line))
 
     def end(self, item) -> Any:
         if type(item) is not dict or len(item) != 1 or not set(item) <= set(_ENDS):

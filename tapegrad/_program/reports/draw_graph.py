@@ -12,6 +12,7 @@ import numpy as np
 
 from ..._core.tape.svg import BLUE, FONT, INK, PALE, RED
 from ..._flow.ir.flow_graph import Block, Graph, Leave, Return
+from ..._flow.kinds.kind_lookup import kind_of
 from .explain_graph import edges_text, source_of
 from .graph_nesting import Node, nested
 
@@ -21,7 +22,6 @@ _TEXT, _LINE, _LETTER, _INSIDE, _BETWEEN = 10, 14, 6.3, 8, 8
 _LETTERS, _BOXES = 60, 40
 #: More kinds of operations of one line are not listed.
 _KINDS = 6
-CONSTANTS = ("float_const", "int_const", "bool_const")
 
 
 def drawing_of_graph(graph: Graph, seen: np.ndarray, name: str) -> str:
@@ -146,7 +146,7 @@ class _Drawing:
 
     def block(self, block: Block) -> Iterator[str]:
         """The lines of a block with their operations."""
-        steps = [step for step in block.steps if step.op not in CONSTANTS]
+        steps = [step for step in block.steps if not kind_of(step.op).is_constant]
         for number, group in itertools.groupby(steps, lambda step: step.line):
             line = self.graph.lines[number]
             if line is not None:

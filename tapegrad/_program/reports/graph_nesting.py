@@ -6,7 +6,9 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 
 from ..._flow.ir.block_order import dominators, ordered, spans, ways_in
-from ..._flow.ir.flow_graph import SELECTS, Block, Branch, Edge, Graph, Leave, Return
+from ..._flow.ir.flow_graph import Block, Branch, Edge, Graph, Leave, Return
+from ..._flow.kinds.kind_lookup import kind_of
+from ..._flow.kinds.step_kinds import CHOICE
 
 #: Deeper branches are put in sequence.
 _DEEPEST = 40
@@ -104,8 +106,8 @@ class _Nesting:
 
     def _selects(self, block: Block) -> list[Node]:
         """The branches that have become selects in a block."""
-        noted = SELECTS | {"note_choice"}
-        found = [one for one in block.steps if one.op in noted and one.payload is not None]
+        choices = [one for one in block.steps if kind_of(one.op).payload == CHOICE]
+        found = [one for one in choices if one.payload is not None]
         first = [len(self.numbers) + 2 * int(step.payload) for step in found]  # type: ignore[arg-type]
         return [
             Node("select", block, step.line, [], [flag, flag + 1])

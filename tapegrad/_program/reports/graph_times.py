@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..._core.ops.table import find
 from ..._flow.edge_counting import edge_counts
 from ..._flow.ir.activity import varying
-from ..._flow.ir.flow_graph import OPERATIONS, Block, Branch, Graph, Leave, Return, Step, Value
+from ..._flow.ir.flow_graph import Block, Branch, Graph, Leave, Return, Step, Value
+from ..._flow.kinds.kind_lookup import kind_of
 from ..dispatch.flows import Flow
 from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS
 from ..ir.work import is_function
-from .draw_graph import CONSTANTS, counted_kinds
+from .draw_graph import counted_kinds
 from .step_times import ProgramProfile, StepTime
 
 _VALUE, _GRADIENT = VALUE_COSTS[0], GRADIENT_COSTS[0]
@@ -70,7 +70,7 @@ def _by_line(block: Block, active: set[Value]) -> dict[int, tuple[list[str], np.
     found: dict[int, tuple[list[str], np.ndarray]] = {}
     line = 0
     for step in block.steps:
-        if step.op not in CONSTANTS:
+        if not kind_of(step.op).is_constant:
             line = step.line
             ops, cost = found.setdefault(line, ([], np.zeros(2)))
             ops.append(step.op)
@@ -84,7 +84,7 @@ def _by_line(block: Block, active: set[Value]) -> dict[int, tuple[list[str], np.
 
 
 def _cost(step: Step, active: set[Value]) -> np.ndarray:
-    is_plain = step.op in OPERATIONS or not is_function(find(step.op).code)
-    cost = _PLAIN if is_plain else _FUNCTION
-    value = step.operands[1] if step.op == "store_float" else step.result
+    kind = kind_of(step.op)
+    cost = _FUNCTION if kind.declared and is_function(kind.code) else _PLAIN
+    value = step.operands[1] if kind.is_store else step.result
     return cost if value in active else cost * _FORWARD_ALONE

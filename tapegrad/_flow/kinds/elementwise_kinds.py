@@ -1,0 +1,65 @@
+"""Element-wise operations of the table as steps: what graphs know of them beside the table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._core.ops.table import Pointwise
+from .step_kinds import FLOAT, StepKind, true_of
+
+
+def _intrinsic(name: str):
+    """An instruction of LLVM."""
+    return lambda code, *x: code.call(f"llvm.{name}.f64", *x)
+
+
+def _extreme(less: int, missing: int):
+    """The first operand or the second, as NumPy has it: of two equal numbers the second.
+
+    `less` is the operand that has to be less for the first to be taken, `missing` the one that is
+    NaN then.
+    """
+
+    def emit(code, *x: str) -> str:
+        wins = code.let(f"fcmp olt double {x[less]}, {x[1 - less]}")
+        isnan = code.let(f"fcmp uno double {x[missing]}, {x[missing]}")
+        either = code.let(f"or i1 {wins}, {isnan}")
+        return code.let(f"select i1 {either}, double {x[0]}, double {x[1]}")
+
+    return emit
+
+
+#: What is known of operations, as `StepKind` has it.
+_FACTS: dict[str, dict[str, Any]] = {}
+
+
+def _known(name: str, traits: str = "", **facts: Any) -> None:
+    _FACTS[name] = {**facts, **true_of(traits)}
+
+
+# the partial derivatives of those in arms are finite, also of NaN, or operands, by which an adjoint
+# of 0 is not multiplied
+_known("add", "hot cheap exact", native="fadd double {}, {}")
+_known("subtract", "hot cheap exact", native="fsub double {}, {}")
+_known("multiply", "hot cheap exact", native="fmul double {}, {}")
+_known("divide", "exact", native="fdiv double {}, {}")
+_known("negative", "cheap exact", native="fneg double {}")
+_known("absolute", "again exact", native=_intrinsic("fabs"))
+_known("square", "in_arms")
+_known("maximum", "in_arms", native=_extreme(1, 0))
+_known("minimum", "in_arms", native=_extreme(0, 0))
+_known("fmax", native=_extreme(1, 1))
+_known("fmin", native=_extreme(0, 1))
+for _name in ("sqrt", "floor", "ceil", "rint", "trunc", "copysign"):
+    _known(_name, native=_intrinsic(_name))
+#: Operations with cases of their own in the loops of the interpreter.
+HOT = tuple(name for name, facts in _FACTS.items() if "hot" in facts)
+
+
+def element_wise(op: Pointwise) -> StepKind:
+    """The kind of steps of an operation."""
+    facts = _FACTS.get(op.name, {})
+    operands = FLOAT * len(op.inputs)
+    return StepKind(
+        *(op.name, op.code, operands, FLOAT, op.value), partials=op.partials, declared=op, **facts
+    )
