@@ -142,12 +142,7 @@ def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
     """
     key = fingerprint() + _machine() + source + repr(exports)
     digest = hashlib.sha256(key.encode()).hexdigest()[:24]
-    return _known(digest) or uninterrupted(lambda: _compiled_once(source, exports, digest))
-
-
-def _known(digest: str) -> dict[str, int] | None:
-    with _lock:
-        return _loaded.get(digest)
+    return _loaded.get(digest) or uninterrupted(lambda: _compiled_once(source, exports, digest))
 
 
 def _compiled_once(source: str, exports: dict[str, str], digest: str) -> dict[str, int]:
@@ -180,7 +175,7 @@ def compile_plain(source: str, exports: dict[str, str], single: bool = False) ->
     """
     key = f"plain {single}" + fingerprint() + _machine() + source + repr(exports)
     digest = hashlib.sha256(key.encode()).hexdigest()[:24]
-    return _known(digest) or uninterrupted(lambda: _plain(source, exports, single, digest))
+    return _loaded.get(digest) or uninterrupted(lambda: _plain(source, exports, single, digest))
 
 
 def _plain(source: str, exports: dict[str, str], single: bool, digest: str) -> dict[str, int]:
@@ -215,7 +210,7 @@ def compile_assembly(text: str, exports: Iterable[str]) -> dict[str, int]:
     Names that the text defines and exports get the digest, for they are known everywhere.
     """
     digest = hashlib.sha256((fingerprint() + _machine() + text).encode()).hexdigest()[:24]
-    return _known(digest) or uninterrupted(lambda: _assembled(text, exports, digest))
+    return _loaded.get(digest) or uninterrupted(lambda: _assembled(text, exports, digest))
 
 
 def _assembled(text: str, exports: Iterable[str], digest: str) -> dict[str, int]:

@@ -42,14 +42,20 @@ def uninterrupted(work: Callable[[], Result]) -> Result:
 
 def _may_be_interrupted() -> bool:
     """Whether this is the main thread, and holds nothing that another would wait for."""
-    is_main = threading.get_ident() == threading.main_thread().ident
-    return is_main and not _holds_locks() and not _is_importing()
+    if threading.get_ident() != threading.main_thread().ident or global_compiler_lock.is_locked():
+        return False
+    release_llvm()
+    return not _is_importing()
 
 
-def _holds_locks() -> bool:
-    """Whether this thread holds the lock of Numba or of LLVM; an interrupt may have left it held."""
-    of_llvm = getattr(llvm.ffi.lib._lock, "_lock", None)
-    return global_compiler_lock.is_locked() or (of_llvm is not None and of_llvm._is_owned())
+def release_llvm() -> None:
+    """Release LLVM's lock if this thread holds it, though it is in no call of LLVM.
+
+    llvmlite frees objects while garbage is collected; interrupts of that leave the lock held.
+    """
+    lock = getattr(llvm.ffi.lib._lock, "_lock", None)
+    while lock is not None and lock._is_owned():
+        lock.release()
 
 
 def _is_importing() -> bool:
@@ -76,6 +82,7 @@ def _run(work: Callable[[], Any], outcome: list, done: Any) -> None:
 
 def _stop() -> None:
     """End work that nobody waits for any more: the process is ending."""
+    release_llvm()
     for number, done in [*_at_work.items()]:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(number), ctypes.py_object(SystemExit)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from ..._core.codegen import forks
+from ..._core.codegen.uninterrupted import release_llvm
 from ..build.executable import Program
 from ..ir.cost import GRADIENT_COSTS, nanoseconds
 from ..ir.elementwise_step import Elementwise
@@ -93,6 +94,7 @@ def _stop() -> None:
 
     It is not needed any more, and the end of the process waits for the thread.
     """
+    release_llvm()
     for pool in _pool:
         pool.shutdown(wait=False, cancel_futures=True)
     for thread in _at_work:
@@ -119,6 +121,7 @@ def _alone() -> None:
 
 def finish(future: Future) -> None:
     """Wait for a compilation; raises its exception."""
+    release_llvm()
     job = _left.pop(future, None)
     if job is None:
         future.result()
