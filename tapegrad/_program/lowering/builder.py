@@ -60,6 +60,7 @@ class Writer:
         self.originals = originals
         self.steps: list[Step] = []
         self.constants: list[tuple[int, np.ndarray]] = []
+        self.stretched: dict[tuple, View] = {}  # numbers, by slot and shape
         self.intervals: dict[int, Interval] = {}  # of integers, by place of their row
         self.numbers = Numbers(rows, self.steps)
         self.buffers = Buffers(self.numbers)
@@ -149,8 +150,19 @@ class Writer:
             found = [slots_of(x) if isinstance(x, View) else self.slots_of(x) for x in operands]
             columns = [(x if x.size in (1, count) else spread(x, shape)).ravel() for x in found]
             return contiguous(self.numbers.column(code, count, columns), shape)
-        views = [x if isinstance(x, View) else self.view_of(x) for x in operands]
+        inputs = tuple([self._operand(x, shape) for x in operands])
         out = self.buffers.allocate(shape)
-        inputs = tuple([broadcast(view, shape) for view in views])
         self.steps.append(Elementwise(out.shape, [(code, inputs)], [(0, out)], []))
         return out
+
+    def _operand(self, operand: View | Reference, shape: tuple[int, ...]) -> View:
+        """An operand as seen from a shape; numbers are the same views for all that read them."""
+        if type(operand) is View:
+            return broadcast(operand, shape)
+        if operand.tag not in _NUMBERS:
+            return broadcast(self.view_of(operand), shape)
+        key = self.slot_of(operand), shape
+        found = self.stretched.get(key)
+        if found is None:
+            found = self.stretched[key] = View(key[0], shape, (0,) * len(shape))
+        return found

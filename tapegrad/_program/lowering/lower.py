@@ -81,10 +81,8 @@ class Converter:
         return _settled(dataclasses.replace(code, dtype=self.dtype), constants)
 
     def _read_to(self, stop: int) -> None:
-        self.writer.numbers.begin()
         while (place := self.rows.next_array(stop)) >= 0:
             self._array_row(place)
-            self.writer.numbers.begin()
 
     def _array_row(self, place: int) -> None:
         number = self.rows.number(place)
