@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from .file_fields import CODE, INTEGER, INTEGERS, NODE, VIEW, grouped, listed
 from .operation_words import counted, names_of
 from .slots import slots_of
 from .steps import Renumber, Step, View, Visitor, contiguous, remembered
-from .uses import any_in
 from .verify_memory import Memory, expect
 from .work import Work, is_function
 
@@ -111,15 +110,14 @@ class Elementwise(Step):
         stored = {view for node in inside for view in flow.stores.get(node, [])}
         return {node for node in nodes if isinstance(node, View)} | stored
 
-    def storing(self, read: np.ndarray) -> Elementwise:
-        kept = [store for store in self.stores if any_in(read, store[1])]
+    def storing(self, read: Sequence[bool]) -> Elementwise:
+        kept = [store for store, is_read in zip(self.stores, read, strict=False) if is_read]
         return self if len(kept) == len(self.stores) else dataclasses.replace(self, stores=kept)
 
     def key(self, places: Any) -> tuple:
-        ops = [places.operation(*op) for op in self.ops]
-        written = self.views_written
-        results = [(k, places.place(v, written)) for k, v in (*self.stores, *self.sums)]
-        return Elementwise, self.shape, len(self.stores), *ops, *results
+        ops, written = [places.operation(*op) for op in self.ops], self.views_written
+        sums = [(k, places.place(view, written)) for k, view in self.sums]
+        return Elementwise, self.shape, *ops, *[k for k, _ in self.stores], *sums
 
     # --- how it is made a part ----------------------------------------------------------------
 

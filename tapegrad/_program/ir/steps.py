@@ -11,12 +11,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from .json_values import fields
+from .spans import Spans
 from .work import Work
 
 #: What slots hold, unless everything is of float32.
@@ -277,8 +278,8 @@ class Step:
         """The views whose values are read in reverse; `known` is for what steps share of that."""
         return self.views if self.needs_values else []
 
-    def storing(self, read: np.ndarray) -> Step:
-        """The step without results that need not be stored if only slots marked are read."""
+    def storing(self, read: Sequence[bool]) -> Step:
+        """The step without results that need not be stored: whether each written view is read."""
         return self
 
     def key(self, places: Any) -> tuple | None:
@@ -422,7 +423,17 @@ class Code:
         """The steps of a kind, by their numbers."""
         return {k: step for k, step in enumerate(self.steps) if isinstance(step, kind)}
 
-    @property
+    @remembered
     def whole_steps(self) -> list[Step]:
         """The steps that stay or go as a whole: all but operations on numbers."""
         return [step for step in self.steps if step.is_whole]
+
+    @remembered
+    def reads(self) -> Spans:
+        """What the whole steps read as views."""
+        return Spans([step.views_read for step in self.whole_steps])
+
+    @remembered
+    def writes(self) -> Spans:
+        """What the whole steps write."""
+        return Spans([step.views_written for step in self.whole_steps])

@@ -39,6 +39,8 @@ class _Finder(Visitor):
     def __init__(self, slots: int):
         self.stands = np.zeros(slots, np.int32)
         self.known: dict[tuple, list[View]] = {}
+        self.of_views: dict[View, int] = {}
+        self.of_places: dict[tuple, int] = {}
         self.moved: list[tuple[int, int]] = []  # arrays with replacements, by first slot
         self.numbers: list[Scalars] = []
         self.wishes: list[np.ndarray] = []
@@ -66,7 +68,10 @@ class _Finder(Visitor):
         key, written = step.key(self), step.views_written
         if key is None:
             return
-        for view, first in zip(written, self.known.setdefault(key, written), strict=True):
+        firsts = self.known.setdefault(key, written)
+        if firsts is written:
+            return
+        for view, first in zip(written, firsts, strict=True):
             if view is not first and view.size:
                 low, high = view.extent
                 self.stands[low:high] = np.arange(first.offset, first.offset + view.size)
@@ -93,8 +98,18 @@ class _Finder(Visitor):
 
     def operation(self, code: int, operands: tuple) -> tuple:
         """An operation of an element-wise step; operands that may change places in one order."""
-        found = [self.place(x, _NOTHING) if type(x) is View else (x,) for x in operands]
-        return code, *(sorted(found) if code in COMMUTATIVE else found)
+        found = [self._number(x) if type(x) is View else -1 - x for x in operands]
+        if code in COMMUTATIVE:
+            found.sort()
+        return code, *found
+
+    def _number(self, view: View) -> int:
+        """The number of a view that is read: views of the same values have the same."""
+        found = self.of_views.get(view)
+        if found is None:  # what it shows has been written, and is known to be replaced or not
+            place = self.place(view, _NOTHING)
+            found = self.of_views[view] = self.of_places.setdefault(place, len(self.of_places))
+        return found
 
     def _hashable(self, what, written: list[View]) -> Hashable:
         """Equal for equal parts of steps: numbers of one type, zeros of one sign."""

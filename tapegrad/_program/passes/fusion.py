@@ -16,7 +16,7 @@ import numpy as np
 from ..._core.ops.table import TABLE
 from ..ir.elementwise_step import Elementwise
 from ..ir.steps import ARENA, Code, Step, View, Visitor
-from ..ir.uses import mark_outputs, mark_reads
+from ..ir.uses import views_needed
 
 #: More operations in a group would have no room in cache.
 MOST = 64
@@ -178,8 +178,13 @@ def fuse(code: Code) -> Code:
 
 def drop_stores(code: Code) -> Code:
     """Results of element-wise operations that nothing outside their step reads are not stored."""
-    marks = np.zeros(code.slots, bool)
-    mark_outputs(code, marks)
+    needed = views_needed(code)
+    if needed.all():
+        return code
+    is_read, at, steps = needed.tolist(), 0, []
     for step in code.steps:
-        mark_reads(step, marks)
-    return dataclasses.replace(code, steps=[step.storing(marks) for step in code.steps])
+        if step.is_whole:
+            start, at = at, at + len(step.views_written)
+            step = step.storing(is_read[start:at])
+        steps.append(step)
+    return dataclasses.replace(code, steps=steps)
