@@ -103,12 +103,10 @@ class Elementwise(Step):
 
     def _kept(self, wanted: Callable[[View], bool]) -> set[View]:
         flow = Flow(self.ops, self.stores, self.sums, wanted)
-        read = {node for k in flow.pulled for node in flow.partial_nodes(k)}
-        again = flow.computed(read, set(flow.stores))
-        nodes = read | {node for k in again for node in flow.operands[k]}
-        inside = [node for node in nodes if isinstance(node, int)]
-        stored = {view for node in inside for view in flow.stores.get(node, [])}
-        return {node for node in nodes if isinstance(node, View)} | stored
+        nodes = {node for k in flow.pulled for node in flow.partial_nodes(k)}
+        nodes |= {node for k in flow.recomputed() for node in flow.operands[k]}
+        stored = {view for node in nodes for view in flow.stores.get(node, [])}
+        return {flow.views[node - flow.count] for node in nodes if node >= flow.count} | stored
 
     def storing(self, read: Sequence[bool]) -> Elementwise:
         kept = [store for store, is_read in zip(self.stores, read, strict=False) if is_read]
@@ -194,8 +192,7 @@ class Elementwise(Step):
     def explained(self, wanted: Callable[[View], bool], fresh: frozenset[int]) -> list[str]:
         """Its fused, stored and summed operations, and those recomputed in reverse."""
         flow = self.flow(wanted, fresh)
-        read = {node for k in flow.pulled for node in flow.partial_nodes(k)}
-        again = len(flow.computed(read, set(flow.stores)))
+        again = len(flow.recomputed())
         names = " ".join(BY_CODE[code].name for code, _ in self.ops)
         shape = "×".join(map(str, self.shape)) or "one"
         text = f"fused over {shape}: {counted(len(self.ops), 'operation')} ({names:.60}), "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,47 +29,22 @@ SHORT = 128
 LONG = 1 << 14
 
 
-class Place:
-    """The address of a view in this block, on one side (VALUES, ADJOINTS); it moves if `moves`."""
-
-    def __init__(self, view: View, side: int, moves: bool):
-        self.view, self.side, self.moves = view, side, moves
-
-
-class Axes:
-    """The address of a shape and strides, counted in elements."""
-
-    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...]):
-        self.shape, self.strides = shape, strides
-
-
-class Buffer:
-    """Memory for a block. Of a `lasting` one the contents stay from block to block."""
-
-    def __init__(self, lasting: bool = False):
-        self.lasting = lasting
-
-
-class Number:
-    """Memory for one number that a block gives."""
-
-
-class Mark(NamedTuple):
-    """A word that is neither: FRAME, what `strided` takes for a frame; START, of the block."""
-
-    origin: int
-    step: int
-
-
-FRAME, START = Mark(block_calls.SCRATCH, 0), Mark(block_calls.NOTHING, 1)
-Word = Place | Axes | Buffer | Number | Mark
+#: What a word is, and what it is told by: PLACE, the address of a view in this block, by the view,
+#: its side (VALUES, ADJOINTS) and whether it moves; AXES, that of a shape and strides, by these;
+#: BUFFER, memory for a block, by whether its contents last from block to block; NUMBER, memory for
+#: one number that a block gives; MARK, an origin and a step, in blocks.
+PLACE, AXES, BUFFER, NUMBER, MARK = range(5)
+Word = int
+#: What `strided` takes for a frame; the start of the block.
+FRAME, START = range(2)
 Call = tuple[int, Sequence[Word]]
 
 
 class Pass:
     """The calls of one pass over a step, in order; elements have `item` bytes.
 
-    Words are told apart by identity: there is one for a place, and one for the axes of a view.
+    A word is a number, and `words` says what it is: there is one for a place, and one for the axes
+    of a view.
     """
 
     def __init__(self, cut: Cut, item: int):
@@ -78,19 +53,31 @@ class Pass:
         self.once: list[Call] = []
         self.each: list[Call] = []
         self.functions = block_calls.compiled(item)
+        self.words: list[tuple] = [(MARK, block_calls.SCRATCH, 0), (MARK, block_calls.NOTHING, 1)]
         self._read: dict[tuple[View, int, bool], Word] = {}
-        self._places: dict[tuple[View, int], Place] = {}
-        self._axes: dict[tuple, Axes] = {}
+        self._known: dict[tuple, Word] = {}  # places and axes
+
+    def buffer(self, lasting: bool = False) -> Word:
+        self.words.append((BUFFER, lasting))
+        return len(self.words) - 1
+
+    def number(self) -> Word:
+        self.words.append((NUMBER,))
+        return len(self.words) - 1
+
+    def is_number(self, word: Word) -> bool:
+        return self.words[word][0] == NUMBER
 
     def call(self, function: str | int, *words: Word) -> None:
         address = self.functions[function] if isinstance(function, str) else function
         self.each.append((address, words))
 
-    def place(self, view: View, side: int) -> Place:
-        key = (view, side)
-        if key not in self._places:
-            self._places[key] = Place(view, side, self.cut.way(view) == LINE)
-        return self._places[key]
+    def place(self, view: View, side: int) -> Word:
+        found = self._known.get((view, side))
+        if found is None:
+            found = self._known[view, side] = len(self.words)
+            self.words.append((PLACE, view, side, self.cut.way(view) == LINE))
+        return found
 
     def read(self, view: View, side: int, whole: bool) -> Word:
         """The elements of a view as a contiguous block; one of them for all only if not `whole`."""
@@ -103,7 +90,7 @@ class Pass:
         way, place = self.cut.way(view), self.place(view, side)
         if way == LINE or way == ONE and not whole:
             return place
-        block = Buffer(lasting=way == ONE)
+        block = self.buffer(lasting=way == ONE)
         if way == ONE:
             self.once.append((self.functions["fill"], (place, block)))
         else:
@@ -121,33 +108,41 @@ class Pass:
 
     def clear(self, view: View, side: int) -> None:
         """Set all slots of a view to 0 before everything else."""
-        place = Place(view, side, False)
-        axes = self._axes_of(*covering(view))
+        axes, place = self._axes_of(*covering(view)), len(self.words)
+        self.words.append((PLACE, view, side, False))
         self.first.append((self.functions["clear"], (FRAME, axes, place)))
 
-    def _inner(self, view: View) -> Axes:
+    def _inner(self, view: View) -> Word:
         return self._axes_of(self.cut.inner, self.cut.inner_strides(view))
 
-    def _axes_of(self, *sizes: tuple[int, ...]) -> Axes:
-        if sizes not in self._axes:
-            self._axes[sizes] = Axes(*sizes)
-        return self._axes[sizes]
+    def _axes_of(self, *sizes: tuple[int, ...]) -> Word:
+        if sizes not in self._known:
+            self._known[sizes] = len(self.words)
+            self.words.append((AXES, *sizes))
+        return self._known[sizes]
 
 
-def _assigned(each: list[Call], once: list[Call]) -> tuple[dict[Buffer, int], int]:
+def _assigned(code: Pass) -> tuple[dict[Word, int], int]:
     """The memory of each buffer, by number, and the number of memories."""
-    last = {w: k for k, (_, words) in enumerate(each) for w in words if type(w) is Buffer}
-    lasting = dict.fromkeys([w for _, words in once for w in words if type(w) is Buffer])
-    given = {buffer: k for k, buffer in enumerate(lasting)}
+    words = code.words
+    lasting = dict.fromkeys([w for _, used in code.once for w in used if words[w][0] == BUFFER])
+    given = {word: k for k, word in enumerate(lasting)}
+    last: dict[Word, int] = {}
+    calls = [[w for w in used if words[w][0] == BUFFER] for _, used in code.each]
+    for k, used in enumerate(calls):
+        for word in used:
+            last[word] = k
     free: list[int] = []
     count = len(given)
-    for k, (_, words) in enumerate(each):
-        used = dict.fromkeys([w for w in words if w in last])
-        for buffer in used:
-            if buffer not in given:
-                given[buffer] = free.pop() if free else count
-                count = max(count, given[buffer] + 1)
-        free += [given[buffer] for buffer in used if last[buffer] == k and not buffer.lasting]
+    for k, used in enumerate(calls):
+        for word in used:
+            if word not in given:
+                given[word] = free.pop() if free else count
+                count = max(count, given[word] + 1)
+        for word in used:
+            if last[word] == k and word not in lasting:
+                free.append(given[word])
+                last[word] = -1  # once, where a call has it twice
     return given, count
 
 
@@ -175,21 +170,22 @@ class _Writer:
         self.code, self.at, self.item = code, at, code.item
         self.calls = [*code.first, *code.once, *code.each]
         self.words = [word for _, words in self.calls for word in words]
-        self.of: dict[type, list] = {kind: [] for kind in (Place, Axes, Buffer, Number, Mark)}
+        self.of: list[list[Word]] = [[] for _ in range(MARK + 1)]
         for word in dict.fromkeys(self.words):
-            self.of[type(word)].append(word)
-        origins = dict.fromkeys([(word.side, 8 * word.view.base) for word in self.of[Place]])
+            self.of[code.words[word][0]].append(word)
+        places = [code.words[word] for word in self.of[PLACE]]
+        origins = dict.fromkeys([(side, 8 * view.base) for _, view, side, _ in places])
         self.origins = {key: block_calls.FIXED + k for k, key in enumerate(origins)}
         tables = block_calls.FIXED + len(self.origins) + 2 * len(self.words)
         begin = block_calls.AT_TABLES + 8 * tables
         self.numbers = _rounded(begin, CACHE_LINE)
-        self.buffers = self.numbers + CACHE_LINE * len(self.of[Number])
-        self.given, count = _assigned(code.each, code.once)
+        self.buffers = self.numbers + CACHE_LINE * len(self.of[NUMBER])
+        self.given, count = _assigned(code)
         self.length = _length(code, count, run_layout.SCRATCH_BYTES - self.buffers)
         self.head = [0] * (block_calls.HEAD_BYTES // 8)
 
     def write(self) -> list[int]:
-        head, cut, first = self.head, self.code.cut, 0
+        head, cut = self.head, self.code.cut
         head[block_calls.ORIGINS // 8] = len(self.origins)
         self._append(block_calls.AT_ORIGINS, [word for key in self.origins for word in key])
         known = self._placed()
@@ -204,10 +200,10 @@ class _Writer:
         self._append(block_calls.AT_SHAPE, cut.outer)
         head[block_calls.GROUPS // 8] = cut.groups if cut.size and self.code.each else 0
         head[block_calls.SIZE // 8], head[block_calls.LENGTH // 8] = cut.size, self.length
-        calls = []
+        calls, first = [], 0
         for address, words in self.calls:
-            calls += [address, 8 * first]
-            first += len(words)
+            calls += (address, first)
+            first += 8 * len(words)
         self._append(block_calls.AT_CALLS, calls)
         for at, made in (
             (block_calls.FIRST, self.code.first),
@@ -223,34 +219,40 @@ class _Writer:
 
     def _placed(self) -> dict[Word, tuple[int, int, int]]:
         """Origin, offset and step of each word; the axes are written."""
-        item, length, head = self.item, self.length, self.head
+        item, length, head, known = self.item, self.length, self.head, self.code.words
         placed: dict[Word, tuple[int, int, int]] = {}
-        for word in self.of[Place]:
-            origin = self.origins[word.side, 8 * word.view.base]
-            placed[word] = origin, item * word.view.offset, item * length if word.moves else 0
-        for word in self.of[Axes]:
+        for word in self.of[PLACE]:
+            _, view, side, moves = known[word]
+            origin = self.origins[side, 8 * view.base]
+            placed[word] = origin, item * view.offset, item * length if moves else 0
+        for word in self.of[AXES]:
+            _, shape, strides = known[word]
             placed[word] = block_calls.DATA, 8 * (self.at + len(head)), 0
-            head += [len(word.shape), *word.shape, *[item * n for n in word.strides]]
+            head += [len(shape), *shape, *[item * n for n in strides]]
         # one cache line apart: lines at one place of all buffers would share a few sets
         apart = _rounded(item * length, CACHE_LINE) + CACHE_LINE
-        for word in self.of[Buffer]:
+        for word in self.of[BUFFER]:
             placed[word] = block_calls.SCRATCH, self.buffers + self.given[word] * apart, 0
-        for k, word in enumerate(self.of[Number]):
+        for k, word in enumerate(self.of[NUMBER]):
             placed[word] = block_calls.SCRATCH, self.numbers + CACHE_LINE * k, 0
-        for word in self.of[Mark]:
-            placed[word] = word.origin, 0, word.step * length
+        for word in self.of[MARK]:
+            _, origin, step = known[word]
+            placed[word] = origin, 0, step * length
         return placed
 
     def _moves(self) -> list[int]:
         """Distances by which words move when an outer axis advances, those after it back to 0."""
-        cut, moves = self.code.cut, []
+        cut, known, moves = self.code.cut, self.code.words, []
+        outer = {word: cut.outer_strides(known[word][1]) for word in self.of[PLACE]}
         for axis in range(len(cut.outer)):
             for word in self.words:
-                strides = cut.outer_strides(word.view) if isinstance(word, Place) else cut.outer
+                strides = outer.get(word)
+                if strides is None:
+                    moves.append(0)
+                    continue
                 after = zip(cut.outer[axis + 1 :], strides[axis + 1 :], strict=True)
                 back = sum((n - 1) * stride for n, stride in after)
-                step = self.item * (strides[axis] - back)
-                moves.append(step if isinstance(word, Place) else 0)
+                moves.append(self.item * (strides[axis] - back))
         return moves
 
 
