@@ -31,8 +31,8 @@ LONG = 1 << 14
 
 #: What a word is, and what it is told by: PLACE, the address of a view in this block, by the view,
 #: its side (VALUES, ADJOINTS) and whether it moves; AXES, that of a shape and strides, by these;
-#: BUFFER, memory for a block, by whether its contents last from block to block; NUMBER, memory for
-#: one number that a block gives; MARK, an origin and a step, in blocks.
+#: BUFFER, memory for a block; NUMBER, memory for one number that a block gives; MARK, an origin and
+#: a step, in blocks.
 PLACE, AXES, BUFFER, NUMBER, MARK = range(5)
 Word = int
 #: What `strided` takes for a frame; the start of the block.
@@ -43,8 +43,8 @@ Call = tuple[int, Sequence[Word]]
 class Pass:
     """The calls of one pass over a step, in order; elements have `item` bytes.
 
-    A word is a number, and `words` says what it is: there is one for a place, and one for the axes
-    of a view.
+    A word is a number, whose kind is in `kinds`, and in `words` what it is told by: there is one for
+    a place, and one for the axes of a view.
     """
 
     def __init__(self, cut: Cut, item: int):
@@ -53,20 +53,24 @@ class Pass:
         self.once: list[Call] = []
         self.each: list[Call] = []
         self.functions = block_calls.compiled(item)
-        self.words: list[tuple] = [(MARK, block_calls.SCRATCH, 0), (MARK, block_calls.NOTHING, 1)]
+        self.kinds: list[int] = [MARK, MARK]
+        self.words: list[tuple] = [(block_calls.SCRATCH, 0), (block_calls.NOTHING, 1)]
         self._read: dict[tuple[View, int, bool], Word] = {}
         self._known: dict[tuple, Word] = {}  # places and axes
 
-    def buffer(self, lasting: bool = False) -> Word:
-        self.words.append((BUFFER, lasting))
-        return len(self.words) - 1
+    def _word(self, kind: int, *told_by) -> Word:
+        self.kinds.append(kind)
+        self.words.append(told_by)
+        return len(self.kinds) - 1
+
+    def buffer(self) -> Word:
+        return self._word(BUFFER)
 
     def number(self) -> Word:
-        self.words.append((NUMBER,))
-        return len(self.words) - 1
+        return self._word(NUMBER)
 
     def is_number(self, word: Word) -> bool:
-        return self.words[word][0] == NUMBER
+        return self.kinds[word] == NUMBER
 
     def call(self, function: str | int, *words: Word) -> None:
         address = self.functions[function] if isinstance(function, str) else function
@@ -75,8 +79,8 @@ class Pass:
     def place(self, view: View, side: int) -> Word:
         found = self._known.get((view, side))
         if found is None:
-            found = self._known[view, side] = len(self.words)
-            self.words.append((PLACE, view, side, self.cut.way(view) == LINE))
+            found = self._word(PLACE, view, side, self.cut.way(view) == LINE)
+            self._known[view, side] = found
         return found
 
     def read(self, view: View, side: int, whole: bool) -> Word:
@@ -90,7 +94,7 @@ class Pass:
         way, place = self.cut.way(view), self.place(view, side)
         if way == LINE or way == ONE and not whole:
             return place
-        block = self.buffer(lasting=way == ONE)
+        block = self.buffer()
         if way == ONE:
             self.once.append((self.functions["fill"], (place, block)))
         else:
@@ -108,8 +112,7 @@ class Pass:
 
     def clear(self, view: View, side: int) -> None:
         """Set all slots of a view to 0 before everything else."""
-        axes, place = self._axes_of(*covering(view)), len(self.words)
-        self.words.append((PLACE, view, side, False))
+        axes, place = self._axes_of(*covering(view)), self._word(PLACE, view, side, False)
         self.first.append((self.functions["clear"], (FRAME, axes, place)))
 
     def _inner(self, view: View) -> Word:
@@ -117,29 +120,28 @@ class Pass:
 
     def _axes_of(self, *sizes: tuple[int, ...]) -> Word:
         if sizes not in self._known:
-            self._known[sizes] = len(self.words)
-            self.words.append((AXES, *sizes))
+            self._known[sizes] = self._word(AXES, *sizes)
         return self._known[sizes]
 
 
 def _assigned(code: Pass) -> tuple[dict[Word, int], int]:
-    """The memory of each buffer, by number, and the number of memories."""
-    words = code.words
-    lasting = dict.fromkeys([w for _, used in code.once for w in used if words[w][0] == BUFFER])
+    """The memory of each buffer, by number, and the number of memories.
+
+    Buffers that are filled once for all blocks keep theirs.
+    """
+    kinds = code.kinds
+    lasting = dict.fromkeys([w for _, words in code.once for w in words if kinds[w] == BUFFER])
     given = {word: k for k, word in enumerate(lasting)}
-    last: dict[Word, int] = {}
-    calls = [[w for w in used if words[w][0] == BUFFER] for _, used in code.each]
-    for k, used in enumerate(calls):
-        for word in used:
-            last[word] = k
+    calls = [[w for w in words if kinds[w] == BUFFER] for _, words in code.each]
+    last = {word: k for k, words in enumerate(calls) for word in words}
     free: list[int] = []
     count = len(given)
-    for k, used in enumerate(calls):
-        for word in used:
+    for k, words in enumerate(calls):
+        for word in words:
             if word not in given:
                 given[word] = free.pop() if free else count
                 count = max(count, given[word] + 1)
-        for word in used:
+        for word in words:
             if last[word] == k and word not in lasting:
                 free.append(given[word])
                 last[word] = -1  # once, where a call has it twice
@@ -172,9 +174,9 @@ class _Writer:
         self.words = [word for _, words in self.calls for word in words]
         self.of: list[list[Word]] = [[] for _ in range(MARK + 1)]
         for word in dict.fromkeys(self.words):
-            self.of[code.words[word][0]].append(word)
+            self.of[code.kinds[word]].append(word)
         places = [code.words[word] for word in self.of[PLACE]]
-        origins = dict.fromkeys([(side, 8 * view.base) for _, view, side, _ in places])
+        origins = dict.fromkeys([(side, 8 * view.base) for view, side, _ in places])
         self.origins = {key: block_calls.FIXED + k for k, key in enumerate(origins)}
         tables = block_calls.FIXED + len(self.origins) + 2 * len(self.words)
         begin = block_calls.AT_TABLES + 8 * tables
@@ -184,49 +186,54 @@ class _Writer:
         self.length = _length(code, count, run_layout.SCRATCH_BYTES - self.buffers)
         self.head = [0] * (block_calls.HEAD_BYTES // 8)
 
-    def write(self) -> list[int]:
+    def write(self) -> np.ndarray:
         head, cut = self.head, self.code.cut
         head[block_calls.ORIGINS // 8] = len(self.origins)
         self._append(block_calls.AT_ORIGINS, [word for key in self.origins for word in key])
-        known = self._placed()
-        placed = [known[word] for word in self.words]
-        head[block_calls.WORDS // 8] = len(placed)
-        for field, at in enumerate(
-            (block_calls.AT_KINDS, block_calls.AT_OFFSETS, block_calls.AT_STEPS)
-        ):
-            self._append(at, [word[field] for word in placed])
-        self._append(block_calls.AT_MOVES, self._moves())
+        head[block_calls.WORDS // 8] = len(self.words)
+        columns = self._columns(np.array(self._placed(), np.int64))
+        end = len(head) + columns.size
         head[block_calls.AXES // 8] = len(cut.outer)
-        self._append(block_calls.AT_SHAPE, cut.outer)
+        head[block_calls.AT_SHAPE // 8] = 8 * end
+        head[block_calls.AT_CALLS // 8] = 8 * (end + len(cut.outer))
         head[block_calls.GROUPS // 8] = cut.groups if cut.size and self.code.each else 0
         head[block_calls.SIZE // 8], head[block_calls.LENGTH // 8] = cut.size, self.length
-        calls, first = [], 0
+        tail, first = [*cut.outer], 0
         for address, words in self.calls:
-            calls += (address, first)
+            tail += (address, first)
             first += 8 * len(words)
-        self._append(block_calls.AT_CALLS, calls)
         for at, made in (
             (block_calls.FIRST, self.code.first),
             (block_calls.ONCE, self.code.once),
             (block_calls.EACH, self.code.each),
         ):
             head[at // 8] = len(made)
-        return head
+        return np.concatenate([np.array(head, np.int64), columns, np.array(tail, np.int64)])
 
     def _append(self, field: int, numbers: Sequence[int]) -> None:
         self.head[field // 8] = 8 * len(self.head)
         self.head += numbers
 
-    def _placed(self) -> dict[Word, tuple[int, int, int]]:
-        """Origin, offset and step of each word; the axes are written."""
+    def _columns(self, placed: np.ndarray) -> np.ndarray:
+        """What each word of the calls has: origin, offset, step, and a move for each outer axis."""
+        table = placed.T
+        if self.code.cut.outer:
+            table = np.concatenate([table, self._moves(len(placed))])
+        fields = (block_calls.AT_KINDS, block_calls.AT_OFFSETS, block_calls.AT_STEPS)
+        for k, field in enumerate((*fields, block_calls.AT_MOVES)):
+            self.head[field // 8] = 8 * (len(self.head) + k * len(self.words))
+        return table[:, self.words].ravel()
+
+    def _placed(self) -> list[tuple[int, int, int]]:
+        """Origin, offset and step by word; the axes are written."""
         item, length, head, known = self.item, self.length, self.head, self.code.words
-        placed: dict[Word, tuple[int, int, int]] = {}
+        placed = [(0, 0, 0)] * len(known)
         for word in self.of[PLACE]:
-            _, view, side, moves = known[word]
+            view, side, moves = known[word]
             origin = self.origins[side, 8 * view.base]
             placed[word] = origin, item * view.offset, item * length if moves else 0
         for word in self.of[AXES]:
-            _, shape, strides = known[word]
+            shape, strides = known[word]
             placed[word] = block_calls.DATA, 8 * (self.at + len(head)), 0
             head += [len(shape), *shape, *[item * n for n in strides]]
         # one cache line apart: lines at one place of all buffers would share a few sets
@@ -236,33 +243,32 @@ class _Writer:
         for k, word in enumerate(self.of[NUMBER]):
             placed[word] = block_calls.SCRATCH, self.numbers + CACHE_LINE * k, 0
         for word in self.of[MARK]:
-            _, origin, step = known[word]
+            origin, step = known[word]
             placed[word] = origin, 0, step * length
         return placed
 
-    def _moves(self) -> list[int]:
+    def _moves(self, count: int) -> np.ndarray:
         """Distances by which words move when an outer axis advances, those after it back to 0."""
-        cut, known, moves = self.code.cut, self.code.words, []
-        outer = {word: cut.outer_strides(known[word][1]) for word in self.of[PLACE]}
-        for axis in range(len(cut.outer)):
-            for word in self.words:
-                strides = outer.get(word)
-                if strides is None:
-                    moves.append(0)
-                    continue
-                after = zip(cut.outer[axis + 1 :], strides[axis + 1 :], strict=True)
-                back = sum((n - 1) * stride for n, stride in after)
-                moves.append(self.item * (strides[axis] - back))
+        cut = self.code.cut
+        moves = np.zeros((len(cut.outer), count), np.int64)
+        for word in self.of[PLACE]:
+            strides, back = cut.outer_strides(self.code.words[word][0]), 0
+            for axis in range(len(cut.outer) - 1, -1, -1):
+                moves[axis, word] = self.item * (strides[axis] - back)
+                back += (cut.outer[axis] - 1) * strides[axis]
         return moves
 
 
 def part(passes: dict[str, Pass], tier: str) -> Part:
     """The part of a step: its passes, their data one after the other; 0 for an empty one."""
-    numbers = [0] * len(block_calls.PASSES)
+    starts = [0] * len(block_calls.PASSES)
+    made, end = [], len(starts)
     addresses: dict[str, Any] = {"forward": 0, "reverse": 0}
     for name, code in passes.items():
         if code.first or code.each:
-            numbers[block_calls.PASSES.index(name)] = 8 * len(numbers)
-            numbers += _Writer(code, len(numbers)).write()
+            starts[block_calls.PASSES.index(name)] = 8 * end
+            made.append(_Writer(code, end).write())
+            end += len(made[-1])
             addresses[name] = block_calls.compiled(code.item)[name]
-    return Part(data=np.array(numbers, np.int64), tier=tier, **addresses)
+    data = np.concatenate([np.array(starts, np.int64), *made])
+    return Part(data=data, tier=tier, **addresses)
