@@ -113,9 +113,9 @@ class Elementwise(Step):
         return self if len(kept) == len(self.stores) else dataclasses.replace(self, stores=kept)
 
     def key(self, places: Any) -> tuple:
-        ops, written = [places.operation(*op) for op in self.ops], self.views_written
+        stored, written = [k for k, _ in self.stores], self.views_written
         sums = [(k, places.place(view, written)) for k, view in self.sums]
-        return Elementwise, self.shape, *ops, *[k for k, _ in self.stores], *sums
+        return Elementwise, self.shape, *places.operations(self.ops), *stored, *sums
 
     # --- how it is made a part ----------------------------------------------------------------
 

@@ -150,8 +150,15 @@ def _settled(code: Code, constants: np.ndarray) -> Code:
         return code
     total, last = code.slots, code.slots + _FIRST  # the constant numbered n is at last − n
 
+    known: dict[View, View] = {}
+
     def move(view: View) -> View:
-        return view.at(last - view.offset) if view.offset <= _FIRST else view
+        if view.offset > _FIRST:
+            return view
+        found = known.get(view)
+        if found is None:
+            found = known[view] = view.at(last - view.offset)
+        return found
 
     def renumber(slots: np.ndarray) -> np.ndarray:
         return np.where(slots <= _FIRST, last - slots, slots)
