@@ -53,13 +53,15 @@ def form_of(step: Step, wanted: Callable[[View], bool]) -> Form | None:
     """A step's form, None if it has none; overlapping views are moved together."""
     if (pattern := step.pattern) is None:
         return None
-    views = step.views
+    numbers: dict[View, int] = {}
+    same = [numbers.setdefault(view, len(numbers)) for view in step.views]
+    views = list(numbers)
     groups, places = clusters(views)
     parts = [
         (v.base, v.offset - places[group], v.shape, v.strides, group, wanted(v))
         for v, group in zip(views, groups, strict=True)
     ]
-    return Form((type(step), *pattern, *parts), tuple(places))
+    return Form((type(step), *pattern, tuple(same), *parts), tuple(places))
 
 
 class _Swapped:
@@ -90,7 +92,7 @@ class Template:
         self.item = item
         self.part = make(step, wanted)
         self.places = np.array(form.places, np.int64)
-        views = step.views
+        views = list(dict.fromkeys(step.views))
         groups, _ = clusters(views)
         moved = {v: v.moved(FAR + group * APART) for v, group in zip(views, groups, strict=True)}
         back = {new: old for old, new in moved.items()}

@@ -15,12 +15,16 @@ def renumbered(code: Code, places: np.ndarray, slots: int) -> Code:
     `places` has the new slot of each, and as its last entry −1, which represents no slot.
     """
     place = places.item
+    known: dict[View, View] = {}  # so that steps share views: many read the same
 
     def move(view: View) -> View:
         if view.base != ARENA:
             return view
-        # one without elements may begin after the last slot
-        return view.at(place(view.offset) if view.size else NOTHING)
+        found = known.get(view)
+        if found is None:
+            # one without elements may begin after the last slot
+            found = known[view] = view.at(place(view.offset) if view.size else NOTHING)
+        return found
 
     def stays(step: Step) -> bool:
         for view in step.views:

@@ -35,7 +35,7 @@ _Found = TypeVar("_Found")
 _Kind = TypeVar("_Kind", bound="Step")
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(slots=True, init=False)
 class View:
     """Slots of one base: element (i, j, …) is at offset + i·strides[0] + j·strides[1] + …
 
@@ -51,10 +51,13 @@ class View:
     extent: tuple[int, int] = dataclasses.field(init=False, compare=False, repr=False)
     hashed: int = dataclasses.field(init=False, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        low, high, self.size = _reach(self.shape, self.strides)
-        self.extent = self.offset + low, self.offset + high
-        self.hashed = hash((self.offset, self.shape, self.strides, self.base))
+    def __init__(
+        self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], base: int = ARENA
+    ):
+        self.offset, self.shape, self.strides, self.base = offset, shape, strides, base
+        low, high, self.size = _reach(shape, strides)
+        self.extent = offset + low, offset + high
+        self.hashed = hash((offset, shape, strides, base))
 
     def __hash__(self) -> int:
         return self.hashed

@@ -18,7 +18,7 @@ def mark_reads(step: Step, marks: np.ndarray) -> None:
     """Mark the slots of the arena that a step reads; a view marks all between its ends."""
     for slots in step.slots_read:
         marks[slots[slots >= 0]] = True
-    for view in step.views_read:
+    for view in dict.fromkeys(step.views_read):
         if view.base == ARENA:
             low, high = view.extent
             marks[low:high] = True

@@ -124,7 +124,8 @@ class Writer:
         """Set the place of the value of a row of arrays."""
         if is_output(row.out, row.number):
             array = row.array
-            if array.dtype != self.dtype and array.dtype.kind == "f":
+            dtype = array.dtype
+            if dtype is not self.dtype and dtype.kind == "f" and dtype != self.dtype:
                 raise Unsupported(MIXED)
             self.buffers.add(row.place, array, slots)
         else:

@@ -81,7 +81,8 @@ class Converter:
         return _settled(dataclasses.replace(code, dtype=self.dtype), constants)
 
     def _read_to(self, stop: int) -> None:
-        while (place := self.rows.next_array(stop)) >= 0:
+        self.rows.go_on_to(stop)
+        while (place := self.rows.next_array()) >= 0:
             self._array_row(place)
 
     def _array_row(self, place: int) -> None:

@@ -220,9 +220,12 @@ class Rows:
         self.maps[place] = memory_of(map)
         self._keep.append(map)
 
-    def next_array(self, stop: int) -> int:
-        """Read operations on scalars up to the next row of arrays, or to `stop`; −1 there."""
-        self.words[tape_scan.END // 8] = min(stop, self.end)
+    def go_on_to(self, stop: int) -> None:
+        """Let `next_array` read up to before a row."""
+        self[tape_scan.END] = min(stop, self.end)
+
+    def next_array(self) -> int:
+        """Read operations on scalars up to the next row of arrays; −1 if there is none."""
         return self._scan(self.address)
 
     def constant(self, value: float) -> int:
