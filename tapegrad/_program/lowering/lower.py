@@ -13,6 +13,7 @@ from ..._core.tape.tape import needed
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.trace import Guard, Trace
 from ..._core.tensor.values import value_of
+from ..ir.scalars_step import Scalars, renumbered
 from ..ir.steps import DOUBLE, GUARD, Code, Input, Output, Step, View
 from . import tape_scan
 from .array_rows import Row, write_row
@@ -168,10 +169,12 @@ def _settled(code: Code, constants: np.ndarray) -> Code:
         reads = [view for view in step.views_read if view.offset <= _FIRST]
         return step.mapped(move, renumber) if reads or step.slots_read else step
 
+    numbers = iter(renumbered([*code.of(Scalars).values()], renumber))
+
     return dataclasses.replace(
         code,
         slots=total + len(constants),
         constants=[*code.constants, (total, constants)],
-        steps=[moved(step) for step in code.steps],
+        steps=[moved(step) if step.is_whole else next(numbers) for step in code.steps],
         outputs=[dataclasses.replace(one, view=move(one.view)) for one in code.outputs],
     )

@@ -15,6 +15,7 @@ from ..._core.codegen.elements import ITEM
 from ..._core.codegen.factory import compile_source
 from ..._core.ops.opcode_cases import OPERANDS, adjoint_cases, declared, is_elementary, value_cases
 from ..._core.ops.table import MOST_CODES, TABLE, Pointwise
+from ..._core.tape.memory_order import memory_of
 from ..ir.operation_words import counted
 from ..ir.scalars_step import Scalars
 from ..ir.steps import NOTHING
@@ -144,7 +145,7 @@ def interpreted(step: Scalars, item: int = ITEM) -> Part:
     for j, column in enumerate((step.a, step.b, step.c), 1):
         if len(column):
             rows[:, j] = np.where(column < 0, NOTHING, column)
-    data = np.array([len(rows), step.first, rows.ctypes.data], np.int64)
+    data = np.array([len(rows), step.first, memory_of(rows)], np.int64)
     found = compiled(item, not _others()[step.op].any())
     note = f"{counted(len(rows), 'operation')}, which would take too long to compile, or are few"
     return Part(found["forward"], found["reverse"], data, keep=rows, tier="interpreted", note=note)
