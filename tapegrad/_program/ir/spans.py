@@ -30,10 +30,8 @@ class Spans:
         """How many slots are between the ends of each view."""
         return self.high - self.low
 
-    def marked(self, marks: np.ndarray) -> np.ndarray:
-        """How many of the slots of each view are marked, or of those between that it does not see."""
-        before = np.zeros(len(marks) + 1, np.int32)
-        np.cumsum(marks != 0, out=before[1:])
+    def marked(self, before: np.ndarray) -> np.ndarray:
+        """How many slots between the ends of each view are marked; see `counted`."""
         return before[self.high] - before[self.low]
 
     def steps_of(self, which: np.ndarray) -> np.ndarray:
@@ -56,19 +54,18 @@ class Spans:
 
     def keep_whole(self, stands: np.ndarray) -> None:
         """Let a step that writes these views stay as a whole if any of it stays."""
-        found, lengths = self.marked(stands), self.lengths
+        found, lengths = self.marked(counted(stands)), self.lengths
         stays = self.steps_of(found < lengths)
         for k in np.flatnonzero((found > 0) & stays[self.step]):
             stands[self.low[k] : self.high[k]] = 0
 
-    def _touched(self, changes: np.ndarray) -> np.ndarray:
-        """Which views change; those without elements may begin after the last slot."""
-        return (self.marked(changes) > 0) | (self.low == self.high)
+    def touched(self, before: np.ndarray) -> np.ndarray:
+        """Which views see marked slots; those without elements may begin after the last slot."""
+        return (self.marked(before) > 0) | (self.low == self.high)
 
-    def touched(self, changes: np.ndarray) -> list[Any]:
-        """The views that change."""
-        return [self.views[k] for k in np.flatnonzero(self._touched(changes)).tolist()]
 
-    def untouched(self, changes: np.ndarray) -> np.ndarray:
-        """The steps of which no view changes."""
-        return ~self.steps_of(self._touched(changes))
+def counted(marks: np.ndarray) -> np.ndarray:
+    """By slot, and for the one after the last, how many before it are marked."""
+    before = np.zeros(len(marks) + 1, np.int32)
+    np.cumsum(marks != 0, out=before[1:])
+    return before

@@ -9,6 +9,7 @@ import numpy as np
 from . import scalar_scans
 from .scalars_step import Scalars
 from .slots import pattern, slots_of
+from .spans import counted
 from .steps import ARENA, NOTHING, Code, Step, View, Visitor
 
 
@@ -27,9 +28,10 @@ def merged(code: Code, stands: np.ndarray, together: bool = False) -> Code:
         if not stands.any():
             return code
         places = scalar_scans.places_after(stands) if together else _places(code, stands)
-        changes = (stands != 0) | (places != np.arange(len(places), dtype=np.int32))
-        moves = _Moves(stands, places)
-        seen = [*read.touched(changes), *[one.view for one in code.outputs]]
+        changes = counted((stands != 0) | (places != np.arange(len(places), dtype=np.int32)))
+        moves, touched = _Moves(stands, places), read.touched(changes)
+        seen = [read.views[k] for k in np.flatnonzero(touched).tolist()]
+        seen += [one.view for one in code.outputs]
         torn = [view for view in dict.fromkeys(seen) if view.size > 1 and moves.of(view) is None]
         if not torn:
             break
@@ -42,7 +44,7 @@ def merged(code: Code, stands: np.ndarray, together: bool = False) -> Code:
         # one without elements may begin after the last slot
         [(int(moves.places[slot]), values) for slot, values in code.constants if len(values)],
         [dataclasses.replace(one, view=moves(one.view)) for one in code.inputs],
-        _moved(code, moves, read.untouched(changes) & written.untouched(changes)),
+        _moved(code, moves, ~(read.steps_of(touched) | written.steps_of(written.touched(changes)))),
         [dataclasses.replace(one, view=moves(one.view)) for one in code.outputs],
         dtype=code.dtype,
     )
