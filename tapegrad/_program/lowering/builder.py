@@ -158,7 +158,7 @@ class Writer:
 
     def _operand(self, operand: View | Reference, shape: tuple[int, ...]) -> View:
         """An operand as seen from a shape; numbers are the same views for all that read them."""
-        if type(operand) is View:
+        if isinstance(operand, View):
             return broadcast(operand, shape)
         if operand.tag not in _NUMBERS:
             return broadcast(self.view_of(operand), shape)

@@ -42,7 +42,8 @@ def fold(code: Code) -> Code:
 def _may_fold(code: Code) -> bool:
     """Whether anything has operands that are all constants: without that nothing ever has."""
     known, reads = constants_of(code)[0], code.reads
-    others = reads.steps_of(~known[np.minimum(reads.low, code.slots - 1)] & (reads.low < reads.high))
+    begins_known = known[np.minimum(reads.low, code.slots - 1)] | (reads.low == reads.high)
+    others = reads.steps_of(~begins_known)
     whole = [code.whole_steps[k] for k in np.flatnonzero(~others).tolist()]
     return any(step.can_fold and _is_known(step, known) for step in whole) or any(
         _has_known(step, known) for step in code.of(Scalars).values()

@@ -47,7 +47,7 @@ class Group:
         for code, operands in step.ops:
             found: list[int | View] = []
             for x in operands:
-                if type(x) is View:
+                if isinstance(x, View):
                     group, at = home.get(x, _ELSEWHERE)
                     found.append(at if group == number else x)
                 else:

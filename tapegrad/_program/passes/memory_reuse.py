@@ -34,7 +34,8 @@ class Lifetimes:
         self.lives_on = np.zeros(len(self.first), bool)
         read, of = self._seen(reads)
         np.maximum.at(self.ends, read, np.array(whole, np.int64)[of])
-        wanted, known = Wanted(code), {}
+        wanted = Wanted(code)
+        known: dict[tuple, list[int]] = {}
         kept = Spans([[*step.kept(wanted, known)] for step in code.steps])
         for spans in (kept, outputs):
             self.lives_on[self._seen(spans)[0]] = True

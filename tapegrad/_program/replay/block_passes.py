@@ -43,7 +43,7 @@ Call = tuple[int, Sequence[Word]]
 class Pass:
     """The calls of one pass over a step, in order; elements have `item` bytes.
 
-    A word is a number, whose kind is in `kinds`, and in `words` what it is told by: there is one for
+    A word is a number, whose kind is in `kinds`; what it is told by is in `words`. There is one for
     a place, and one for the axes of a view.
     """
 

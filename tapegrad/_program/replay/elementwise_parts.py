@@ -19,6 +19,10 @@ from .block_passes import ADJOINTS, VALUES, Pass, Word, part
 from .parts import NO_BASES, Bases, Part, Wanted, part_of
 
 
+#: No word.
+_NONE: Word = -1
+
+
 @functools.cache
 def _value_kernel(code: int, item: int, uniform: int = 0) -> int:
     return compile_value(BY_CODE[code], item, uniform)
@@ -34,12 +38,12 @@ class _Values:
 
     def __init__(self, flow: Flow, code: Pass, uniform: dict[int, int]):
         self.flow, self.code, self.uniform = flow, code, uniform
-        self.known: list[Word | None] = [None] * (flow.count + len(flow.views))
+        self.known: list[Word] = [_NONE] * (flow.count + len(flow.views))
 
     def word(self, node: Node) -> Word:
         """Where the values of a node are in this block; those stored are where they are stored."""
         found = self.known[node]
-        if found is None:
+        if found == _NONE:
             found = self.known[node] = self._word(node)
         return found
 
@@ -93,7 +97,7 @@ class _Adjoints:
     def __init__(self, values: _Values):
         self.values, self.flow, self.code = values, values.flow, values.code
         self.left = list(self.flow.terms)
-        self.at: list[Word | None] = [None] * len(self.left)
+        self.at: list[Word] = [_NONE] * len(self.left)
         self.own = bytearray(len(self.left))
 
     def compute(self) -> None:
@@ -112,15 +116,15 @@ class _Adjoints:
     def _start(self, node: Node) -> Word:
         """The adjoint of a node begins with those of its results, or where it can be added to."""
         flow = self.flow
-        if self.at[node] is not None:
-            pass
-        elif node < flow.count:
+        if self.at[node] != _NONE:
+            return self.at[node]
+        if node < flow.count:
             for view in (*flow.stores.get(node, ()), *flow.sums.get(node, ())):
                 self._add(node, self.code.read(view, ADJOINTS, whole=True))
         elif node in flow.direct and node not in flow.set_ and self.left[node] == 1:
             self.at[node] = self._place(node)
             self.own[node] = True
-        return self.at[node]  # type: ignore[return-value]
+        return self.at[node]
 
     def _place(self, node: Node) -> Word:
         return self.code.place(self.flow.views[node - self.flow.count], ADJOINTS)
@@ -136,7 +140,7 @@ class _Adjoints:
             code.deliver(block, view, ADJOINTS, summed=code.is_number(block))
         elif self.own[node]:
             code.call("add", block, so_far)
-        elif so_far is not None:
+        elif so_far != _NONE:
             home = self._home(node)
             code.call(_value_kernel(TABLE["add"].code, code.item), so_far, block, home)
             self.at[node] = home
@@ -152,7 +156,7 @@ class _Adjoints:
         """Bring the adjoint of a view to its place once it is complete."""
         self.left[node] -= 1
         word, flow = self.at[node], self.flow
-        if node < flow.count or word is None or self.left[node] or node in flow.set_:
+        if node < flow.count or word == _NONE or self.left[node] or node in flow.set_:
             return
         if word != self._place(node):
             self.code.deliver(word, flow.views[node - flow.count], ADJOINTS)
@@ -175,7 +179,7 @@ class _Adjoints:
                 continue
             else:
                 masks |= 1 << 2 * FEW_OPERANDS + j
-                if at is None:
+                if at == _NONE:
                     self.at[node] = targets[j] = self._home(node)
                     own[node] = True
                     continue
