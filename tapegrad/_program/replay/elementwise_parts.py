@@ -18,7 +18,6 @@ from .block_calls import PASSES
 from .block_passes import ADJOINTS, VALUES, Pass, Word, part
 from .parts import NO_BASES, Bases, Part, Wanted, part_of
 
-
 #: No word.
 _NONE: Word = -1
 
