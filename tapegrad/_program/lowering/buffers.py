@@ -69,8 +69,8 @@ class Buffers:
         """New slots for an array in C order."""
         return contiguous(self.numbers.take(math.prod(shape)), shape)
 
-    def add(self, place: int, array: np.ndarray, slots: View | np.ndarray) -> None:
-        """Set the place of a new buffer: a view in C order, or the slots of its elements.
+    def add(self, place: int, number: int, array: np.ndarray, slots: View | np.ndarray) -> None:
+        """Set where a new buffer is, of a row: a view in C order, or the slots of its elements.
 
         A buffer in another memory order has a map, which is in the order of memory.
         """
@@ -82,36 +82,28 @@ class Buffers:
                 raise Unsupported("an array with gaps between its elements")
         if isinstance(slots, View) and not self.rows.is_written(place):
             whole = slots if slots.shape == array.shape else None
-            self.found[place] = Buffer(array, slots.offset, None, whole)
+            self.found[number] = Buffer(array, slots.offset, None, whole)
             self.rows.slots[place] = slots.offset
         else:
             each = slots_of(slots) if isinstance(slots, View) else slots
             map = np.array(each, np.int64).ravel()
-            self.found[place] = Buffer(array, 0, map)
+            self.found[number] = Buffer(array, 0, map)
             self.rows.set_map(place, map)
-
-    def of(self, number: int) -> Buffer:
-        return self.found[self.rows.place(number)]
 
     def slots(self, number: int, view: np.ndarray) -> np.ndarray:
         """The slots of the elements of a view."""
-        buffer = self.of(number)
+        buffer = self.found[number]
         if buffer.map is not None:
             return buffer.map.reshape(view.shape) if view is buffer.array else buffer.mapped(view)
-        return slots_of(self.seen(buffer, view))
-
-    def seen(self, buffer: Buffer, array: np.ndarray) -> View:
-        """A view of a buffer that has no map."""
-        if array is buffer.array and buffer.whole is not None:
-            return buffer.whole
-        offset = buffer.slot + buffer.offset(array)
-        return View(offset, array.shape, buffer.strides(array))
+        return slots_of(self.view(number, view))
 
     def view(self, number: int, array: np.ndarray) -> View:
         """A view of a buffer as operations read it."""
-        buffer = self.of(number)
+        buffer = self.found[number]
+        if array is buffer.array and buffer.whole is not None:
+            return buffer.whole
         if buffer.map is None:
-            return self.seen(buffer, array)
+            return View(buffer.slot + buffer.offset(array), array.shape, buffer.strides(array))
         slots = buffer.mapped(array)
         found = pattern(slots)
         if found is not None:

@@ -102,11 +102,12 @@ class Writer:
 
     def view_of(self, reference: Reference) -> View:
         """The operand of a reference of a row, as a view."""
-        if reference.tag in _NUMBERS:
+        _, number, tag, array = reference
+        if tag in _NUMBERS:
             return View(self.slot_of(reference), (), ())
-        if reference.id >= 0:
-            return self.buffers.view(reference.id, reference.array)
-        return self.constant_array(self.originals.of(reference.array))
+        if number >= 0:
+            return self.buffers.view(number, array)
+        return self.constant_array(self.originals.of(array))
 
     def slots_of(self, reference: Reference) -> np.ndarray:
         """The slots of the operand that a reference of a row names."""
@@ -127,7 +128,7 @@ class Writer:
             dtype = array.dtype
             if dtype is not self.dtype and dtype.kind == "f" and dtype != self.dtype:
                 raise Unsupported(MIXED)
-            self.buffers.add(row.place, array, slots)
+            self.buffers.add(row.place, row.number, array, slots)
         else:
             self.rows.slots[row.place] = (
                 slots.offset if isinstance(slots, View) else int(slots.ravel()[0])

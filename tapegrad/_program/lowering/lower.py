@@ -102,7 +102,7 @@ class Converter:
         if content.dtype.kind == "f" and content.dtype != self.dtype:
             raise Unsupported(MIXED)
         self.writer.constants.append((view.offset, np.array(content, self.dtype).ravel()))
-        self.writer.buffers.add(place, array, view)
+        self.writer.buffers.add(place, number, array, view)
 
     def _leaf(self, place: int, number: int, references: list[Reference]) -> None:
         """An input of a function inside, which never changes."""
@@ -132,7 +132,8 @@ class Converter:
         if type(tensor) is rt.Scalar:
             self.rows.slots[place] = view.offset
         else:
-            self.writer.buffers.add(place, base_array(self.rows, tensor._id), view)
+            array = base_array(self.rows, tensor._id)
+            self.writer.buffers.add(place, tensor._id, array, view)
         return Input(view, value.dtype, differentiated)
 
     def _output(self, output) -> Output:

@@ -18,11 +18,10 @@ class Numbers:
 
     def take(self, slots: int) -> int:
         """Take slots for anything else, which ends the step; returns the first."""
-        count, first = self.rows.counts()
+        count, first = self.rows.take(slots)
         if count > self.begun[0]:
             self.flush()
         self.begun = (count, first + slots)
-        self.rows.next_slot = first + slots
         return first
 
     def flush(self) -> None:

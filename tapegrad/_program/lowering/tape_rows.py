@@ -196,6 +196,13 @@ class Rows:
     def next_slot(self, slot: int) -> None:
         self.words[_NEXT_SLOT] = slot
 
+    def take(self, slots: int) -> tuple[int, int]:
+        """Take slots; returns the number of operations on numbers so far, and the first slot."""
+        words = self.words
+        first = words[_NEXT_SLOT]
+        words[_NEXT_SLOT] = first + slots
+        return words[_COUNT], first
+
     def counts(self) -> tuple[int, int]:
         """The number of operations on numbers so far, and the next slot."""
         return self.words[_COUNT], self.words[_NEXT_SLOT]
