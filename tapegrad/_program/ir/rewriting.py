@@ -29,7 +29,7 @@ def renumbered(code: Code, places: np.ndarray, slots: int) -> Code:
         return found
 
     def stays(step: Step) -> bool:
-        for view in step.views:
+        for view in (*step.views_read, *step.views_written):
             if view.base == ARENA and not (view.size and place(view.offset) == view.offset):
                 return False
         return not step.slots_read
