@@ -42,11 +42,12 @@ class Spans:
 
     def overlapped(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Which of these views, of which no two overlap, overlap others with the given ends."""
-        order = np.argsort(self.low, kind="stable")
+        low, high = low[low < high], high[low < high]
+        order = np.lexsort((self.high, self.low))  # those without elements before the next ones
         first = np.searchsorted(self.high[order], low, side="right")
         after = np.searchsorted(self.low[order], high, side="left")
         counts = np.zeros(len(order) + 1, np.int64)
-        for at, sign in ((np.minimum(first, after), 1), (after, -1)):
+        for at, sign in ((first, 1), (after, -1)):
             counts += sign * np.bincount(at, minlength=len(counts))
         found = np.empty(len(order), bool)
         found[order] = np.cumsum(counts[:-1]) > 0
