@@ -49,9 +49,9 @@ class Parts:
         apart = [step for step in code.whole_steps if step is not last]
         whole = iter(parts_of(apart, self._part, self.wanted, self.item))
         self._pieces = self._planned() if native else {}
-        numbers = code.of(Scalars)
+        numbers = self._of_numbers(code.of(Scalars))
         self.of = [
-            self._of_numbers(k, numbers[k])
+            numbers[k]
             if k in numbers
             else [self._make(step, self.wanted, self.fresh, self.item)]
             if step is last
@@ -86,10 +86,16 @@ class Parts:
         scalar_code.within(scalar_code.BUDGET, itertools.chain(*found.values()))
         return found
 
-    def _of_numbers(self, k: int, step: Scalars) -> list[Part]:
-        pieces = self._pieces.get(k, [])
-        if not any(piece.native for piece in pieces):
-            return [scalar_interpreter.interpreted(step, self.item)]
+    def _of_numbers(self, numbers: dict[int, Scalars]) -> dict[int, list[Part]]:
+        """The parts of operations on numbers, by step."""
+        native = [k for k, found in self._pieces.items() if any(piece.native for piece in found)]
+        others = [k for k in numbers if k not in native]
+        made = scalar_interpreter.interpreted_each([numbers[k] for k in others], self.item)
+        parts = {k: [part] for k, part in zip(others, made, strict=True)}
+        return parts | {k: self._native(k, numbers[k]) for k in native}
+
+    def _native(self, k: int, step: Scalars) -> list[Part]:
+        pieces = self._pieces[k]
         own = slice(step.first, step.first + len(step.op))
         outside = self._read_outside(k)[own]
         slots = Slots(self._known, self._initial, ~self.wanted.constant)

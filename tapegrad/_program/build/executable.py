@@ -69,13 +69,15 @@ class Program:
 
     def _fill_words(self) -> None:
         code, steps = self.code, range(len(self.code.steps))
-        reverse = [call for k in steps[::-1] for call in self.reverse_calls(k)]
+        forward = [self._forward(k) for k in steps]
+        ahead = [self.ahead_calls(k) for k in steps]
+        reverse = [self.reverse_calls(k) for k in steps]
         inputs = [self._input_words(one.view) for one in code.inputs]
         tables = (
-            (driver.VALUE_PLAN, _plan([call for k in steps for call in self._forward(k)])),
-            (driver.AHEAD_PLAN, _plan([call for k in steps for call in self.ahead_calls(k)])),
-            (driver.REVERSE_PLAN, _plan(reverse)),
-            (driver.GRADIENT_PLAN, _plan(self._gradient_plan())),
+            (driver.VALUE_PLAN, _plan(forward)),
+            (driver.AHEAD_PLAN, _plan(ahead)),
+            (driver.REVERSE_PLAN, _plan(reverse[::-1])),
+            (driver.GRADIENT_PLAN, _plan(self._gradient_plan(forward, ahead, reverse))),
             (driver.CLEARS, self.parts.touched()),
             (driver.INPUTS, np.array(inputs, np.int64).reshape(-1, driver.INPUT_WORDS)),
         )
@@ -106,27 +108,26 @@ class Program:
         clears = [(one.forward, one) for one in self._clears.get(k, [])]
         return [(part.reverse, part) for part in self.parts.of[k][::-1]] + clears
 
-    def _gradient_plan(self) -> list[Call]:
-        """Values and adjoints.
+    def _gradient_plan(
+        self, forward: list[list[Call]], ahead: list[list[Call]], reverse: list[list[Call]]
+    ) -> list[list[Call]]:
+        """Values and adjoints, from the calls of each step.
 
         If the steps after an element-wise one have constant partial derivatives, their adjoints are
         computed first, so that this one is traversed only once.
         """
-        steps, pivot = self.code.steps, self.parts.pivot
+        pivot = self.parts.pivot
         both = [part for part in self.parts.of[pivot] if part.both] if pivot >= 0 else []
         if not both:
-            order = range(len(steps))
-            forward = [call for k in order for call in self.ahead_calls(k)]
-            return forward + [call for k in order[::-1] for call in self.reverse_calls(k)]
-        before, after = range(pivot), range(pivot + 1, len(steps))
+            return ahead + reverse[::-1]
         clears = [(one.forward, one) for one in self._clears.get(pivot, [])]
         return [
-            *[call for k in before for call in self.ahead_calls(k)],
-            *[call for k in after[::-1] for call in self.reverse_calls(k)],
-            *[(part.both, part) for part in both],
-            *clears,
-            *[call for k in after for call in self._forward(k)],
-            *[call for k in before[::-1] for call in self.reverse_calls(k)],
+            *ahead[:pivot],
+            *reverse[:pivot:-1],
+            [(part.both, part) for part in both],
+            clears,
+            *forward[pivot + 1 :],
+            *reverse[:pivot][::-1],
         ]
 
     # --- running ------------------------------------------------------------------------------
@@ -223,8 +224,9 @@ def _alone() -> None:
             words[driver.POOL_LOCK // 8] = 0
 
 
-def _plan(calls: list[Call]) -> np.ndarray:
-    rows = [(address, part.address) for address, part in calls if address]
+def _plan(steps: list[list[Call]]) -> np.ndarray:
+    """The calls of steps as rows of two addresses."""
+    rows = [x for calls in steps for at, part in calls if at for x in (at, part.address)]
     return np.array(rows, np.int64).reshape(-1, 2)
 
 

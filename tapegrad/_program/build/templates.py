@@ -7,6 +7,7 @@ array.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Callable
 
@@ -49,17 +50,17 @@ def clusters(views: list[View]) -> tuple[list[int], list[int]]:
     return groups, [lows[group] for group in numbers]
 
 
-def form_of(step: Step, wanted: Callable[[View], bool]) -> Form | None:
-    """A step's form, None if it has none; overlapping views are moved together."""
-    if (pattern := step.pattern) is None:
-        return None
-    views = step.views
+def form_of(step: Step, pattern: tuple, wanted: Callable[[View], bool]) -> Form:
+    """The form of a step with a pattern; overlapping views are moved together."""
+    numbers: dict[View, int] = {}
+    same = [numbers.setdefault(view, len(numbers)) for view in step.views]
+    views = list(numbers)
     groups, places = clusters(views)
     parts = [
         (v.base, v.offset - places[group], v.shape, v.strides, group, wanted(v))
         for v, group in zip(views, groups, strict=True)
     ]
-    return Form((type(step), *pattern, *parts), tuple(places))
+    return Form((type(step), *pattern, tuple(same), *parts), tuple(places))
 
 
 class _Swapped:
@@ -90,7 +91,7 @@ class Template:
         self.item = item
         self.part = make(step, wanted)
         self.places = np.array(form.places, np.int64)
-        views = step.views
+        views = list(dict.fromkeys(step.views))
         groups, _ = clusters(views)
         moved = {v: v.moved(FAR + group * APART) for v, group in zip(views, groups, strict=True)}
         back = {new: old for old, new in moved.items()}
@@ -123,11 +124,13 @@ class Template:
 
 def parts_of(steps: list[Step], make: Callable[..., Part], wanted, item: int = ITEM) -> list[Part]:
     """The parts of steps, in order; `make(step, wanted)` makes one, slots have `item` bytes."""
+    patterns = [step.pattern for step in steps]
+    frequent = collections.Counter(patterns)
     alike: dict[tuple, list[int]] = {}
     places: dict[int, tuple[int, ...]] = {}
-    for k, step in enumerate(steps):
-        form = form_of(step, wanted)
-        if form is not None:
+    for k, (step, pattern) in enumerate(zip(steps, patterns, strict=True)):
+        if pattern is not None and frequent[pattern] >= OFTEN:
+            form = form_of(step, pattern, wanted)
             alike.setdefault(form.key, []).append(k)
             places[k] = form.places
     parts: dict[int, Part] = {}

@@ -21,7 +21,9 @@ class Size(NamedTuple):
 
 def size_of(code: Code) -> Size:
     operations = sum([step.operations for step in code.steps])
-    return Size(len(code.steps), operations, sum([s.stored for s in code.steps]), code.slots)
+    stored = sum([step.stored for step in code.steps if not step.is_whole])
+    stored += int(code.writes.lengths.sum())
+    return Size(len(code.steps), operations, stored, code.slots)
 
 
 #: Nanoseconds of one of each, and of an evaluation itself, interpreted: values, and values with

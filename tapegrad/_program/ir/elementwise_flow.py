@@ -1,6 +1,6 @@
 """The element-wise dataflow of a step: values and adjoints, before any code is made.
 
-A node is what a step can read: the number of an operation, or a view.
+A node is what a step can read, by number: an operation or, from `Flow.count` on, a view.
 """
 
 from __future__ import annotations
@@ -8,95 +8,146 @@ from __future__ import annotations
 import bisect
 import collections
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from ..._core.ops.table import BY_CODE, Pointwise, words_of
-from .blocks import LINE, cut, is_injective
+from .blocks import LINE, ONE, cut, is_injective
 from .steps import View
 
-Node = int | View
+Node = int
+#: An operand that an adjoint flows to: its position and its node.
+Edge = tuple[int, Node]
 
 
 class Flow:
     """A step read: `live` operations, those `pulled` in reverse, `views` it reads.
 
-    `wanted` views get an adjoint. What follows is there after `placed`, for those who make code.
-    `terms` are the numbers of contributions to the adjoint of each node, apart from those to the
-    results of its own operation. `direct` views can take it where they are, without a block in
-    between: two of them never overlap, so that a kernel with both as targets is vectorised. Of
-    these `set_` views are set. `cleared` views must be 0 before anything is added.
+    `operands` are nodes; view k is node `count` + k. `wanted` are the nodes of views that get an
+    adjoint. `edges` are, by operation, the operands that its adjoint flows to; those that take it
+    unchanged come last. What follows is there after `placed`, for those who make code. `terms` are
+    the numbers of contributions to the adjoint of each node, apart from those to the results of its
+    own operation. `ones` says of each node whether it is one number for all elements of a block.
+    `direct` views can take an adjoint where they are, without a block in between: two of them never
+    overlap, so that a kernel with both as targets is vectorised. Of these `set_` views are set.
+    `cleared` views must be 0 before anything is added.
     """
 
     def __init__(self, ops, stores, sums, wanted: Callable[[View], bool]):
         self.ops: list[Pointwise] = [BY_CODE[code] for code, _ in ops]
-        self.operands: list[tuple[Node, ...]] = [operands for _, operands in ops]
-        self.stores = _by_number(stores)
-        self.sums = _by_number(sums)
-        self.live = self.computed({*self.stores, *self.sums}, set())
-        read = [v for k in self.live for v in self.operands[k] if isinstance(v, View)]
-        self.views = list(dict.fromkeys(read))
-        self.wanted = [view for view in self.views if wanted(view)]
-        self.active: set[Node] = set(self.wanted)
-        self._edges = {k: self._found_edges(k) for k in self.live}
-        self.pulled = self._pulled()
+        self.count = count = len(ops)
+        self.stores, self.sums = _by_number(stores), _by_number(sums)
+        given = [operands for _, operands in ops]
+        roots = [*self.stores, *self.sums]
+        self.live = _needed(count, given, roots, ())
+        numbers: dict[View, Node] = {}
+        self.operands: list[tuple[Node, ...]] = [()] * count
+        for k in self.live:
+            self.operands[k] = tuple(
+                [
+                    x if type(x) is int else numbers.setdefault(x, count + len(numbers))
+                    for x in given[k]
+                ]
+            )
+        self.views = list(numbers)
+        self._read: dict[int, list[Node]] = {}
+        self._pull(roots, wanted)
 
-    def edges(self, k: int) -> list[tuple[int, Node]]:
-        """The operands of an operation that its adjoint flows to, with their positions.
+    def view(self, node: Node) -> View | None:
+        """The view that a node is, None for an operation."""
+        return self.views[node - self.count] if node >= self.count else None
 
-        Those that take it unchanged come last.
-        """
-        return self._edges[k]
+    def _pull(self, roots: list[int], wanted: Callable[[View], bool]) -> None:
+        """Find the edges, and the operations whose adjoint is computed, last one first."""
+        count, active = self.count, bytearray(self.count + len(self.views))
+        self.wanted = [n for n, view in enumerate(self.views, count) if wanted(view)]
+        for node in self.wanted:
+            active[node] = True
+        self.edges: list[list[Edge]] = [[]] * count
+        for k in self.live:
+            given = self.operands[k]
+            found = [(j, given[j]) for j in _sloping(self.ops[k].code) if active[given[j]]]
+            if found:
+                self.edges[k] = found
+                active[k] = True
+        reached = bytearray(len(active))
+        for k in roots:
+            reached[k] = active[k]
+        self.pulled = []
+        for k in reversed(self.live):
+            if reached[k]:
+                self.pulled.append(k)
+                for _, node in self.edges[k]:
+                    reached[node] = True
 
-    def _found_edges(self, k: int) -> list[tuple[int, Node]]:
-        """The edges of an operation, which is active if it has any: those before it are known."""
-        operands, active = self.operands[k], self.active
-        found = [(j, operands[j]) for j in _sloping(self.ops[k].code) if operands[j] in active]
-        if found:
-            active.add(k)
+    def partial_nodes(self, k: int) -> list[Node]:
+        """The nodes whose values the partial derivatives along the edges of an operation read."""
+        found = self._read.get(k)
+        if found is None:
+            found = self._read[k] = self._nodes(k, tuple([j for j, _ in self.edges[k]]))
         return found
 
-    def partial_nodes(self, k: int, edge: int | None = None) -> list[Node]:
-        """The nodes whose values the partial derivatives along these edges read, or one of them."""
-        edges = (edge,) if edge is not None else tuple([j for j, _ in self._edges[k]])
+    def read_along(self, k: int, edge: int) -> list[Node]:
+        """The same of one of the edges."""
+        return self._nodes(k, (edge,))
+
+    def _nodes(self, k: int, edges: tuple[int, ...]) -> list[Node]:
         nodes = (*self.operands[k], k)
         return [nodes[j] for j in _read_by_partials(self.ops[k].code, edges)]
 
-    def computed(self, roots: Iterable[Node], known: set[int]) -> list[int]:
+    def computed(self, roots: Iterable[Node], known: Collection[int]) -> list[int]:
         """The operations that compute some nodes from known ones, in order."""
-        wanted = {node for node in roots if isinstance(node, int)} - known
-        for k in range(len(self.ops) - 1, -1, -1):
-            if k in wanted:
-                wanted |= {node for node in self.operands[k] if isinstance(node, int)} - known
-        return sorted(wanted)
+        return _needed(self.count, self.operands, roots, known)
 
-    def _pulled(self) -> list[int]:
-        """The operations whose adjoint is computed, last one first."""
-        reached: set[Node] = {k for k in (*self.stores, *self.sums) if k in self.active}
-        for k in reversed(self.live):
-            if k in reached:
-                reached.update([node for _, node in self._edges[k]])
-        return [k for k in reversed(self.live) if k in reached]
+    def recomputed(self) -> list[int]:
+        """The operations whose values are computed again in reverse, in order."""
+        read = {node for k in self.pulled for node in self.partial_nodes(k)}
+        return self.computed(read, self.stores)
 
     def placed(self, shape: tuple[int, ...], fresh: frozenset[int]) -> Flow:
         """The same with the cut of the shape, and the ways in which adjoints are added."""
-        edges = [node for k in self.pulled for _, node in self._edges[k]]
-        self.terms = collections.Counter(edges)
+        views, count = self.views, self.count
+        self.terms = [0] * (count + len(views))
+        for k in self.pulled:
+            for _, node in self.edges[k]:
+                self.terms[node] += 1
         results = [view for many in (self.stores, self.sums) for v in many.values() for view in v]
-        self.cut = cut(shape, [*self.views, *results])
+        self.cut = cut(shape, [*views, *results])
+        ways = [self.cut.way(view) for view in views]
+        self.ones = bytearray(count) + bytearray([way == ONE for way in ways])
         spans: list[tuple[int, int, int]] = []
-        lines = [view for view in self.wanted if self.cut.way(view) == LINE]
-        self.direct = {view: None for view in lines if _joins(spans, view)}
-        count = collections.Counter(view.base for view in self.wanted)
+        lines = [n for n in self.wanted if ways[n - count] == LINE]
+        self.direct = {n for n in lines if _joins(spans, views[n - count])}
+        fresh_nodes = [n for n in self.wanted if views[n - count].base in fresh]
+        bases = collections.Counter([views[n - count].base for n in fresh_nodes])
         self.set_ = {
-            view
-            for view in self.direct
-            if view.base in fresh
-            and count[view.base] == 1
-            and view in self.terms
-            and is_injective(view)
+            n
+            for n in fresh_nodes
+            if n in self.direct
+            and bases[views[n - count].base] == 1
+            and self.terms[n]
+            and is_injective(views[n - count])
         }
-        self.cleared = [v for v in self.wanted if v.base in fresh and v not in self.set_]
+        self.cleared = [views[n - count] for n in fresh_nodes if n not in self.set_]
         return self
+
+
+def _needed(
+    count: int, operands: list[tuple], roots: Iterable[Node], known: Collection[int]
+) -> list[int]:
+    """The operations that compute some nodes from known ones, in order.
+
+    Operands that are no operations are views, or beyond all numbers of operations.
+    """
+    marks = bytearray(count)
+    for node in roots:
+        if node < count and node not in known:
+            marks[node] = True
+    for k in range(count - 1, -1, -1):
+        if marks[k]:
+            for node in operands[k]:
+                if type(node) is int and node < count and node not in known:
+                    marks[node] = True
+    return [k for k in range(count) if marks[k]]
 
 
 @functools.cache

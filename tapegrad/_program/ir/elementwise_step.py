@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from .file_fields import CODE, INTEGER, INTEGERS, NODE, VIEW, grouped, listed
 from .operation_words import counted, names_of
 from .slots import slots_of
 from .steps import Renumber, Step, View, Visitor, contiguous, remembered
-from .uses import any_in
 from .verify_memory import Memory, expect
 from .work import Work, is_function
 
@@ -104,22 +103,19 @@ class Elementwise(Step):
 
     def _kept(self, wanted: Callable[[View], bool]) -> set[View]:
         flow = Flow(self.ops, self.stores, self.sums, wanted)
-        read = {node for k in flow.pulled for node in flow.partial_nodes(k)}
-        again = flow.computed(read, set(flow.stores))
-        nodes = read | {node for k in again for node in flow.operands[k]}
-        inside = [node for node in nodes if isinstance(node, int)]
-        stored = {view for node in inside for view in flow.stores.get(node, [])}
-        return {node for node in nodes if isinstance(node, View)} | stored
+        nodes = {node for k in flow.pulled for node in flow.partial_nodes(k)}
+        nodes |= {node for k in flow.recomputed() for node in flow.operands[k]}
+        stored = {view for node in nodes for view in flow.stores.get(node, [])}
+        return {flow.views[node - flow.count] for node in nodes if node >= flow.count} | stored
 
-    def storing(self, read: np.ndarray) -> Elementwise:
-        kept = [store for store in self.stores if any_in(read, store[1])]
+    def storing(self, read: Sequence[bool]) -> Elementwise:
+        kept = [store for store, is_read in zip(self.stores, read, strict=False) if is_read]
         return self if len(kept) == len(self.stores) else dataclasses.replace(self, stores=kept)
 
     def key(self, places: Any) -> tuple:
-        ops = [places.operation(*op) for op in self.ops]
-        written = self.views_written
-        results = [(k, places.place(v, written)) for k, v in (*self.stores, *self.sums)]
-        return Elementwise, self.shape, len(self.stores), *ops, *results
+        stored, written = [k for k, _ in self.stores], self.views_written
+        sums = [(k, places.place(view, written)) for k, view in self.sums]
+        return Elementwise, self.shape, *places.operations(self.ops), *stored, *sums
 
     # --- how it is made a part ----------------------------------------------------------------
 
@@ -196,8 +192,7 @@ class Elementwise(Step):
     def explained(self, wanted: Callable[[View], bool], fresh: frozenset[int]) -> list[str]:
         """Its fused, stored and summed operations, and those recomputed in reverse."""
         flow = self.flow(wanted, fresh)
-        read = {node for k in flow.pulled for node in flow.partial_nodes(k)}
-        again = len(flow.computed(read, set(flow.stores)))
+        again = len(flow.recomputed())
         names = " ".join(BY_CODE[code].name for code, _ in self.ops)
         shape = "×".join(map(str, self.shape)) or "one"
         text = f"fused over {shape}: {counted(len(self.ops), 'operation')} ({names:.60}), "

@@ -6,6 +6,8 @@ import dataclasses
 
 import numpy as np
 
+from .scalars_step import Scalars
+from .scalars_step import renumbered as of_numbers
 from .steps import ARENA, NOTHING, Code, Step, View
 
 
@@ -15,15 +17,19 @@ def renumbered(code: Code, places: np.ndarray, slots: int) -> Code:
     `places` has the new slot of each, and as its last entry −1, which represents no slot.
     """
     place = places.item
+    known: dict[View, View] = {}  # so that steps share views: many read the same
 
     def move(view: View) -> View:
         if view.base != ARENA:
             return view
-        # one without elements may begin after the last slot
-        return view.at(place(view.offset) if view.size else NOTHING)
+        found = known.get(view)
+        if found is None:
+            # one without elements may begin after the last slot
+            found = known[view] = view.at(place(view.offset) if view.size else NOTHING)
+        return found
 
     def stays(step: Step) -> bool:
-        for view in step.views:
+        for view in (*step.views_read, *step.views_written):
             if view.base == ARENA and not (view.size and place(view.offset) == view.offset):
                 return False
         return not step.slots_read
@@ -31,11 +37,12 @@ def renumbered(code: Code, places: np.ndarray, slots: int) -> Code:
     def moved(step: Step) -> Step:
         return step if stays(step) else step.mapped(move, places.__getitem__)
 
+    numbers = iter(of_numbers([*code.of(Scalars).values()], places.__getitem__))
     return Code(
         slots,
         [(place(slot), values) for slot, values in code.constants if len(values)],
         [dataclasses.replace(given, view=move(given.view)) for given in code.inputs],
-        [moved(step) for step in code.steps],
+        [moved(step) if step.is_whole else next(numbers) for step in code.steps],
         [dataclasses.replace(made, view=move(made.view)) for made in code.outputs],
         {k: [move(view) for view in views] for k, views in code.clears.items()},
         code.dtype,

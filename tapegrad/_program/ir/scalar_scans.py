@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._core.codegen.factory import functions
+from ..._core.tape.memory_order import memory_of
 from .scalars_step import Scalars
 
 #: In `stands`: the slot is never read.
@@ -262,19 +263,22 @@ class Scan:
 
     def __init__(self, arrays: dict[int, np.ndarray], compiled=_compiled):
         self._compiled = compiled
-        self._words = np.zeros(_WORDS, np.int64)
+        words = np.zeros(_WORDS, np.int64)
+        self._words, self._address = words.data, memory_of(words)
         self._keep = arrays
         for word, array in arrays.items():
-            self._words[word // 8] = array.ctypes.data
+            self._words[word // 8] = memory_of(array)
 
     def __call__(self, name: str, step: Scalars, arrays: dict[int, np.ndarray], *numbers) -> int:
         """The result of the traversal `name` of a step."""
         columns = [np.ascontiguousarray(x, np.int32) for x in (step.op, step.a, step.b, step.c)]
-        self._words[: A // 8] = len(step.op), step.first, columns[0].ctypes.data
-        self._words[A // 8 : BY_SLOT // 8] = [x.ctypes.data if len(x) else 0 for x in columns[1:]]
+        words = self._words
+        words[COUNT // 8], words[FIRST // 8] = len(step.op), step.first
+        for k, column in enumerate(columns, OPS // 8):
+            words[k] = memory_of(column) if len(column) else 0
         for word, array in arrays.items():
-            self._words[word // 8] = array.ctypes.data
-        return self._compiled(name)(self._words.ctypes.data, *numbers)
+            words[word // 8] = memory_of(array)
+        return self._compiled(name)(self._address, *numbers)
 
 
 def places_after(stands: np.ndarray) -> np.ndarray:

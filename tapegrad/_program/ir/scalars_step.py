@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -73,11 +74,7 @@ class Scalars(Step):
         return self.first + np.flatnonzero(self.op != GUARD)
 
     def mapped(self, move: Callable[[View], View], renumber: Renumber | None = None) -> Scalars:
-        if renumber is None:
-            return self
-        first = int(renumber(np.array([self.first]))[0])
-        columns = [renumber(column).astype(np.int32) for column in (self.a, self.b, self.c)]
-        return Scalars(first, self.op, *columns)
+        return self if renumber is None else renumbered([self], renumber)[0]
 
     # --- what passes ask ----------------------------------------------------------------------
 
@@ -172,6 +169,25 @@ class Scalars(Step):
     def operation_at(self, slot: int) -> str:
         k = slot - self.first
         return f"operation {k}, {BY_CODE[int(self.op[k])].name},"
+
+
+def renumbered(steps: list[Scalars], renumber: Renumber) -> list[Scalars]:
+    """Steps with other slots, all at once: there may be thousands of few operations."""
+    if not steps:
+        return []
+    firsts = renumber(np.array([step.first for step in steps])).tolist()
+    columns = [
+        _split(renumber(np.concatenate(given)).astype(np.int32), given)
+        for given in zip(*[step.slots_read for step in steps], strict=True)
+    ]
+    rows = zip(steps, firsts, *columns, strict=True)
+    return [Scalars(first, step.op, a, b, c) for step, first, a, b, c in rows]
+
+
+def _split(column: np.ndarray, like: tuple[np.ndarray, ...]) -> list[np.ndarray]:
+    """Parts of a column, as long as others."""
+    ends = itertools.accumulate([len(one) for one in like])
+    return [column[end - len(one) : end] for one, end in zip(like, ends, strict=True)]
 
 
 @functools.cache

@@ -11,12 +11,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from .json_values import fields
+from .spans import Spans
 from .work import Work
 
 #: What slots hold, unless everything is of float32.
@@ -34,7 +35,7 @@ _Found = TypeVar("_Found")
 _Kind = TypeVar("_Kind", bound="Step")
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(slots=True, init=False)
 class View:
     """Slots of one base: element (i, j, …) is at offset + i·strides[0] + j·strides[1] + …
 
@@ -50,10 +51,13 @@ class View:
     extent: tuple[int, int] = dataclasses.field(init=False, compare=False, repr=False)
     hashed: int = dataclasses.field(init=False, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        low, high, self.size = _reach(self.shape, self.strides)
-        self.extent = self.offset + low, self.offset + high
-        self.hashed = hash((self.offset, self.shape, self.strides, self.base))
+    def __init__(
+        self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], base: int = ARENA
+    ):
+        self.offset, self.shape, self.strides, self.base = offset, shape, strides, base
+        low, high, self.size = _reach(shape, strides)
+        self.extent = offset + low, offset + high
+        self.hashed = hash((offset, shape, strides, base))
 
     def __hash__(self) -> int:
         return self.hashed
@@ -277,8 +281,8 @@ class Step:
         """The views whose values are read in reverse; `known` is for what steps share of that."""
         return self.views if self.needs_values else []
 
-    def storing(self, read: np.ndarray) -> Step:
-        """The step without results that need not be stored if only slots marked are read."""
+    def storing(self, read: Sequence[bool]) -> Step:
+        """The step without results that need not be stored: whether each written view is read."""
         return self
 
     def key(self, places: Any) -> tuple | None:
@@ -422,7 +426,17 @@ class Code:
         """The steps of a kind, by their numbers."""
         return {k: step for k, step in enumerate(self.steps) if isinstance(step, kind)}
 
-    @property
+    @remembered
     def whole_steps(self) -> list[Step]:
         """The steps that stay or go as a whole: all but operations on numbers."""
         return [step for step in self.steps if step.is_whole]
+
+    @remembered
+    def reads(self) -> Spans:
+        """What the whole steps read as views."""
+        return Spans([step.views_read for step in self.whole_steps])
+
+    @remembered
+    def writes(self) -> Spans:
+        """What the whole steps write."""
+        return Spans([step.views_written for step in self.whole_steps])

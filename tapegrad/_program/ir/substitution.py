@@ -9,6 +9,7 @@ import numpy as np
 from . import scalar_scans
 from .scalars_step import Scalars
 from .slots import pattern, slots_of
+from .spans import counted
 from .steps import ARENA, NOTHING, Code, Step, View, Visitor
 
 
@@ -21,16 +22,16 @@ def merged(code: Code, stands: np.ndarray, together: bool = False) -> Code:
     together.
     """
     stands = _resolved(stands)
-    whole = code.whole_steps
-    read, written = _Spans([s.views_read for s in whole]), _Spans([s.views_written for s in whole])
+    read, written = code.reads, code.writes
     while True:
         written.keep_whole(stands)
         if not stands.any():
             return code
         places = scalar_scans.places_after(stands) if together else _places(code, stands)
-        changes = (stands != 0) | (places != np.arange(len(places), dtype=np.int32))
-        moves = _Moves(stands, places)
-        seen = [*read.touched(changes), *[one.view for one in code.outputs]]
+        changes = counted((stands != 0) | (places != np.arange(len(places), dtype=np.int32)))
+        moves, touched = _Moves(stands, places), read.touched(changes)
+        seen = [read.views[k] for k in np.flatnonzero(touched).tolist()]
+        seen += [one.view for one in code.outputs]
         torn = [view for view in dict.fromkeys(seen) if view.size > 1 and moves.of(view) is None]
         if not torn:
             break
@@ -43,7 +44,7 @@ def merged(code: Code, stands: np.ndarray, together: bool = False) -> Code:
         # one without elements may begin after the last slot
         [(int(moves.places[slot]), values) for slot, values in code.constants if len(values)],
         [dataclasses.replace(one, view=moves(one.view)) for one in code.inputs],
-        _moved(code, moves, read.untouched(changes) & written.untouched(changes)),
+        _moved(code, moves, ~(read.steps_of(touched) | written.steps_of(written.touched(changes)))),
         [dataclasses.replace(one, view=moves(one.view)) for one in code.outputs],
         dtype=code.dtype,
     )
@@ -58,46 +59,6 @@ def _resolved(stands: np.ndarray) -> np.ndarray:
         gone, further = gone[further > 0], further[further > 0]
         stands[gone] = further
     return stands
-
-
-class _Spans:
-    """Views of steps, which are lists of them, and the slots between their ends."""
-
-    def __init__(self, steps: list[list[View]]):
-        self.views = [view for views in steps for view in views]
-        # slot 0 is of no value and never changes, like the bases of other views
-        ends = [v.extent if v.base == ARENA else (NOTHING, NOTHING + 1) for v in self.views]
-        self.low, self.high = np.array(ends, np.int64).reshape(-1, 2).T
-        self.count = len(steps)
-        self.step = np.repeat(np.arange(self.count), [len(views) for views in steps])
-
-    def _marked(self, marks: np.ndarray) -> np.ndarray:
-        """How many slots of each view are marked, or lie between those that it has."""
-        before = np.zeros(len(marks) + 1, np.int32)
-        np.cumsum(marks, out=before[1:])
-        return before[self.high] - before[self.low]
-
-    def keep_whole(self, stands: np.ndarray) -> None:
-        """Let a step that writes these views stay as a whole if any of it stays."""
-        found = self._marked(stands != 0)
-        stays = np.zeros(self.count, bool)
-        stays[self.step[found < self.high - self.low]] = True
-        for k in np.flatnonzero((found > 0) & stays[self.step]):
-            stands[self.low[k] : self.high[k]] = 0
-
-    def _touched(self, changes: np.ndarray) -> np.ndarray:
-        """Which views change; those without elements may begin after the last slot."""
-        return (self._marked(changes) > 0) | (self.low == self.high)
-
-    def touched(self, changes: np.ndarray) -> list[View]:
-        """The views that change."""
-        return [self.views[k] for k in np.flatnonzero(self._touched(changes))]
-
-    def untouched(self, changes: np.ndarray) -> np.ndarray:
-        """The steps of which no view changes."""
-        same = np.ones(self.count, bool)
-        same[self.step[self._touched(changes)]] = False
-        return same
 
 
 def _moved(code: Code, moves: _Moves, same: np.ndarray) -> list[Step]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .spans import Spans
 from .steps import ARENA, Code, Step, View
 
 
@@ -17,7 +18,7 @@ def mark_reads(step: Step, marks: np.ndarray) -> None:
     """Mark the slots of the arena that a step reads; a view marks all between its ends."""
     for slots in step.slots_read:
         marks[slots[slots >= 0]] = True
-    for view in step.views_read:
+    for view in dict.fromkeys(step.views_read):
         if view.base == ARENA:
             low, high = view.extent
             marks[low:high] = True
@@ -40,6 +41,21 @@ def mark_outputs(code: Code, marks: np.ndarray) -> None:
     for output in code.outputs:
         low, high = output.view.extent
         marks[low:high] = True
+
+
+def views_needed(code: Code) -> np.ndarray:
+    """Which of the views that whole steps write any step reads, or that are among the results."""
+    writes, reads, outputs = code.writes, code.reads, Spans([[o.view] for o in code.outputs])
+    low, high = np.append(reads.low, outputs.low), np.append(reads.high, outputs.high)
+    found = writes.overlapped(low, high)
+    single = [slots for step in code.steps for slots in step.slots_read]
+    if single:
+        marks = np.zeros(code.slots + 1, bool)  # the last one is of no slot, which is −1
+        for slots in single:
+            marks[slots] = True
+        at = np.flatnonzero(marks[:-1])
+        found |= np.searchsorted(at, writes.low) < np.searchsorted(at, writes.high)
+    return found
 
 
 def constants_of(code: Code) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ operation reads it.
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 
@@ -26,26 +27,25 @@ PIECES = 16
 
 
 class Buffer:
-    """A buffer: its first slot (or its map), and where its memory began when it was recorded."""
+    """A buffer in C order: its first slot, or its map. `whole` is the view of the array itself."""
 
-    def __init__(self, array: np.ndarray, slot: int, map: np.ndarray | None):
-        if not array.flags.c_contiguous:
-            raise Unsupported("an array with gaps between its elements")
-        self.start = memory_of(array)
-        self.itemsize = array.itemsize
-        self.size = array.size
-        self.shape = array.shape
-        self.slot = slot
-        self.map = map
-        self.whole: View | None = None  # that of the array itself
-        self.array = array
+    __slots__ = ("array", "map", "slot", "whole")
+
+    def __init__(
+        self, array: np.ndarray, slot: int, map: np.ndarray | None, whole: View | None = None
+    ):
+        self.array, self.slot, self.map, self.whole = array, slot, map, whole
+
+    @property
+    def size(self) -> int:
+        return self.array.size
 
     def offset(self, view: np.ndarray) -> int:
         """Number of the first element of a view."""
-        return (memory_of(view) - self.start) // self.itemsize
+        return (memory_of(view) - memory_of(self.array)) // self.array.itemsize
 
     def strides(self, view: np.ndarray) -> tuple[int, ...]:
-        size = self.itemsize
+        size = self.array.itemsize
         return tuple([stride // size for stride in view.strides])
 
     def mapped(self, view: np.ndarray) -> np.ndarray:
@@ -67,13 +67,10 @@ class Buffers:
 
     def allocate(self, shape: tuple[int, ...]) -> View:
         """New slots for an array in C order."""
-        self.numbers.flush()
-        made = contiguous(self.rows.next_slot, shape)
-        self.rows.next_slot += made.size
-        return made
+        return contiguous(self.numbers.take(math.prod(shape)), shape)
 
-    def add(self, place: int, array: np.ndarray, slots: View | np.ndarray) -> None:
-        """Set the place of a new buffer: a view in C order, or the slots of its elements.
+    def add(self, place: int, number: int, array: np.ndarray, slots: View | np.ndarray) -> None:
+        """Set where a new buffer is, of a row: a view in C order, or the slots of its elements.
 
         A buffer in another memory order has a map, which is in the order of memory.
         """
@@ -81,41 +78,32 @@ class Buffers:
         if axes is not None:
             found = slots if isinstance(slots, np.ndarray) else slots_of(slots)
             array, slots = array.transpose(axes), found.reshape(array.shape).transpose(axes)
-        if isinstance(slots, np.ndarray):
-            made = Buffer(array, 0, np.array(slots, np.int64).ravel())
-        elif self.rows.is_written(place):
-            made = Buffer(array, 0, slots.offset + np.arange(array.size, dtype=np.int64))
+            if not array.flags.c_contiguous:
+                raise Unsupported("an array with gaps between its elements")
+        if isinstance(slots, View) and not self.rows.is_written(place):
+            whole = slots if slots.shape == array.shape else None
+            self.found[number] = Buffer(array, slots.offset, None, whole)
+            self.rows.slots[place] = slots.offset
         else:
-            made = Buffer(array, slots.offset, None)
-            made.whole = slots if slots.shape == array.shape else None
-        self.found[place] = made
-        if made.map is None:
-            self.rows.slots[place] = made.slot
-        else:
-            self.rows.set_map(place, made.map)
-
-    def of(self, number: int) -> Buffer:
-        return self.found[self.rows.place(number)]
+            each = slots_of(slots) if isinstance(slots, View) else slots
+            map = np.array(each, np.int64).ravel()
+            self.found[number] = Buffer(array, 0, map)
+            self.rows.set_map(place, map)
 
     def slots(self, number: int, view: np.ndarray) -> np.ndarray:
         """The slots of the elements of a view."""
-        buffer = self.of(number)
+        buffer = self.found[number]
         if buffer.map is not None:
             return buffer.map.reshape(view.shape) if view is buffer.array else buffer.mapped(view)
-        return slots_of(self.seen(buffer, view))
-
-    def seen(self, buffer: Buffer, array: np.ndarray) -> View:
-        """A view of a buffer that has no map."""
-        if array is buffer.array and buffer.whole is not None:
-            return buffer.whole
-        offset = buffer.slot + buffer.offset(array)
-        return View(offset, array.shape, buffer.strides(array))
+        return slots_of(self.view(number, view))
 
     def view(self, number: int, array: np.ndarray) -> View:
         """A view of a buffer as operations read it."""
-        buffer = self.of(number)
+        buffer = self.found[number]
+        if array is buffer.array and buffer.whole is not None:
+            return buffer.whole
         if buffer.map is None:
-            return self.seen(buffer, array)
+            return View(buffer.slot + buffer.offset(array), array.shape, buffer.strides(array))
         slots = buffer.mapped(array)
         found = pattern(slots)
         if found is not None:

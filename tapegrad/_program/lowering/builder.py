@@ -60,6 +60,7 @@ class Writer:
         self.originals = originals
         self.steps: list[Step] = []
         self.constants: list[tuple[int, np.ndarray]] = []
+        self.stretched: dict[tuple, View] = {}  # numbers, by slot and shape
         self.intervals: dict[int, Interval] = {}  # of integers, by place of their row
         self.numbers = Numbers(rows, self.steps)
         self.buffers = Buffers(self.numbers)
@@ -101,11 +102,12 @@ class Writer:
 
     def view_of(self, reference: Reference) -> View:
         """The operand of a reference of a row, as a view."""
-        if reference.tag in _NUMBERS:
+        _, number, tag, array = reference
+        if tag in _NUMBERS:
             return View(self.slot_of(reference), (), ())
-        if reference.id >= 0:
-            return self.buffers.view(reference.id, reference.array)
-        return self.constant_array(self.originals.of(reference.array))
+        if number >= 0:
+            return self.buffers.view(number, array)
+        return self.constant_array(self.originals.of(array))
 
     def slots_of(self, reference: Reference) -> np.ndarray:
         """The slots of the operand that a reference of a row names."""
@@ -123,9 +125,10 @@ class Writer:
         """Set the place of the value of a row of arrays."""
         if is_output(row.out, row.number):
             array = row.array
-            if array.dtype != self.dtype and array.dtype.kind == "f":
+            dtype = array.dtype
+            if dtype is not self.dtype and dtype.kind == "f" and dtype != self.dtype:
                 raise Unsupported(MIXED)
-            self.buffers.add(row.place, array, slots)
+            self.buffers.add(row.place, row.number, array, slots)
         else:
             self.rows.slots[row.place] = (
                 slots.offset if isinstance(slots, View) else int(slots.ravel()[0])
@@ -149,8 +152,19 @@ class Writer:
             found = [slots_of(x) if isinstance(x, View) else self.slots_of(x) for x in operands]
             columns = [(x if x.size in (1, count) else spread(x, shape)).ravel() for x in found]
             return contiguous(self.numbers.column(code, count, columns), shape)
-        views = [x if isinstance(x, View) else self.view_of(x) for x in operands]
+        inputs = tuple([self._operand(x, shape) for x in operands])
         out = self.buffers.allocate(shape)
-        inputs = tuple([broadcast(view, shape) for view in views])
         self.steps.append(Elementwise(out.shape, [(code, inputs)], [(0, out)], []))
         return out
+
+    def _operand(self, operand: View | Reference, shape: tuple[int, ...]) -> View:
+        """An operand as seen from a shape; numbers are the same views for all that read them."""
+        if isinstance(operand, View):
+            return broadcast(operand, shape)
+        if operand.tag not in _NUMBERS:
+            return broadcast(self.view_of(operand), shape)
+        key = self.slot_of(operand), shape
+        found = self.stretched.get(key)
+        if found is None:
+            found = self.stretched[key] = View(key[0], shape, (0,) * len(shape))
+        return found

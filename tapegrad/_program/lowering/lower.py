@@ -13,6 +13,7 @@ from ..._core.tape.tape import needed
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.trace import Guard, Trace
 from ..._core.tensor.values import value_of
+from ..ir.scalars_step import Scalars, renumbered
 from ..ir.steps import DOUBLE, GUARD, Code, Input, Output, Step, View
 from . import tape_scan
 from .array_rows import Row, write_row
@@ -81,10 +82,9 @@ class Converter:
         return _settled(dataclasses.replace(code, dtype=self.dtype), constants)
 
     def _read_to(self, stop: int) -> None:
-        self.writer.numbers.begin()
-        while (place := self.rows.next_array(stop)) >= 0:
+        self.rows.go_on_to(stop)
+        while (place := self.rows.next_array()) >= 0:
             self._array_row(place)
-            self.writer.numbers.begin()
 
     def _array_row(self, place: int) -> None:
         number = self.rows.number(place)
@@ -102,7 +102,7 @@ class Converter:
         if content.dtype.kind == "f" and content.dtype != self.dtype:
             raise Unsupported(MIXED)
         self.writer.constants.append((view.offset, np.array(content, self.dtype).ravel()))
-        self.writer.buffers.add(place, array, view)
+        self.writer.buffers.add(place, number, array, view)
 
     def _leaf(self, place: int, number: int, references: list[Reference]) -> None:
         """An input of a function inside, which never changes."""
@@ -132,7 +132,8 @@ class Converter:
         if type(tensor) is rt.Scalar:
             self.rows.slots[place] = view.offset
         else:
-            self.writer.buffers.add(place, base_array(self.rows, tensor._id), view)
+            array = base_array(self.rows, tensor._id)
+            self.writer.buffers.add(place, tensor._id, array, view)
         return Input(view, value.dtype, differentiated)
 
     def _output(self, output) -> Output:
@@ -152,8 +153,15 @@ def _settled(code: Code, constants: np.ndarray) -> Code:
         return code
     total, last = code.slots, code.slots + _FIRST  # the constant numbered n is at last − n
 
+    known: dict[View, View] = {}
+
     def move(view: View) -> View:
-        return view.at(last - view.offset) if view.offset <= _FIRST else view
+        if view.offset > _FIRST:
+            return view
+        found = known.get(view)
+        if found is None:
+            found = known[view] = view.at(last - view.offset)
+        return found
 
     def renumber(slots: np.ndarray) -> np.ndarray:
         return np.where(slots <= _FIRST, last - slots, slots)
@@ -162,10 +170,12 @@ def _settled(code: Code, constants: np.ndarray) -> Code:
         reads = [view for view in step.views_read if view.offset <= _FIRST]
         return step.mapped(move, renumber) if reads or step.slots_read else step
 
+    numbers = iter(renumbered([*code.of(Scalars).values()], renumber))
+
     return dataclasses.replace(
         code,
         slots=total + len(constants),
         constants=[*code.constants, (total, constants)],
-        steps=[moved(step) for step in code.steps],
+        steps=[moved(step) if step.is_whole else next(numbers) for step in code.steps],
         outputs=[dataclasses.replace(one, view=move(one.view)) for one in code.outputs],
     )

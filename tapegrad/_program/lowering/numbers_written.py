@@ -14,16 +14,18 @@ class Numbers:
 
     def __init__(self, rows: Rows, steps: list[Step]):
         self.rows, self.steps = rows, steps
-        self.begun = (0, 0)  # operation and slot with which the step begins
+        self.begun = rows.counts()  # operation and slot with which the step begins
 
-    def begin(self) -> None:
-        """Before an operation is written: a step begins if slots have been taken since."""
-        count, slot = self.rows.counts()
-        if count == self.begun[0]:
-            self.begun = (count, slot)
+    def take(self, slots: int) -> int:
+        """Take slots for anything else, which ends the step; returns the first."""
+        count, first = self.rows.take(slots)
+        if count > self.begun[0]:
+            self.flush()
+        self.begun = (count, first + slots)
+        return first
 
     def flush(self) -> None:
-        """End the step, before slots are taken for anything else."""
+        """End the step."""
         begun, first = self.begun
         count, slot = self.rows.counts()
         if count > begun:
@@ -48,5 +50,4 @@ class Numbers:
 
         Returns the slot of the first result.
         """
-        self.begin()
         return self.rows.emit(op, count, *(*operands, -1, -1)[:3])

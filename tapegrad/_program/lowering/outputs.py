@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 
 import numpy as np
 
@@ -57,8 +58,12 @@ def broadcast(view: View, shape) -> View:
     """A view as seen from a shape that it broadcasts to."""
     if view.shape == shape and 1 not in shape:
         return view
-    extra = len(shape) - len(view.shape)
-    strides = [0] * extra + [
-        0 if n == 1 else step for n, step in zip(view.shape, view.strides, strict=True)
-    ]
-    return View(view.offset, tuple(shape), tuple(strides), view.base)
+    shape = tuple(shape)
+    return View(view.offset, shape, _strides_in(shape, view.shape, view.strides), view.base)
+
+
+@functools.lru_cache(4096)
+def _strides_in(shape: tuple, of: tuple, strides: tuple) -> tuple[int, ...]:
+    """The strides of an array as seen from a shape that it broadcasts to."""
+    own = [0 if n == 1 else step for n, step in zip(of, strides, strict=True)]
+    return (0,) * (len(shape) - len(of)) + tuple(own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,10 @@ READS_OTHERS = (
 
 
 _ARRAY = layout.TAG_ARRAY
+#: A reference in memory: address or bits, row, kind.
+_REFERENCE = struct.Struct("=qii")
+_ROW_WORDS = layout.ROW_BYTES // 4
+_COUNT, _NEXT_SLOT = tape_scan.COUNT // 8, tape_scan.NEXT_SLOT // 8
 
 
 class Reference(NamedTuple):
@@ -171,11 +176,13 @@ class Rows:
         if chunk != self._chunk:
             self._chunk, slot = chunk, self._order[chunk]
             rows, self._references = self.reader.chunk(slot)
-            self._words = rows.view(np.int32).reshape(ROWS, -1)
+            self._words = rows.view(np.int32).data
+            self._bytes = self._references.view(np.uint8).data
             addresses = ctypes.py_object * (2 * len(self._references))
             self._objects = addresses.from_address(memory_of(self._references))
-        op, first, count = self._words[place & (ROWS - 1), :3].tolist()
-        found, objects = self._references[first : first + count].tolist(), self._objects
+        at, size, objects = (place & (ROWS - 1)) * _ROW_WORDS, _REFERENCE.size, self._objects
+        op, first, count = self._words[at : at + 3]
+        found = _REFERENCE.iter_unpack(self._bytes[size * first : size * (first + count)])
         return abs(op), [
             Reference(what, id, tag, objects[2 * k] if tag == _ARRAY and what else None)
             for k, (what, id, tag) in enumerate(found, first)
@@ -183,15 +190,22 @@ class Rows:
 
     @property
     def next_slot(self) -> int:
-        return self.words[tape_scan.NEXT_SLOT // 8]
+        return self.words[_NEXT_SLOT]
 
     @next_slot.setter
     def next_slot(self, slot: int) -> None:
-        self.words[tape_scan.NEXT_SLOT // 8] = slot
+        self.words[_NEXT_SLOT] = slot
+
+    def take(self, slots: int) -> tuple[int, int]:
+        """Take slots; returns the number of operations on numbers so far, and the first slot."""
+        words = self.words
+        first = words[_NEXT_SLOT]
+        words[_NEXT_SLOT] = first + slots
+        return words[_COUNT], first
 
     def counts(self) -> tuple[int, int]:
         """The number of operations on numbers so far, and the next slot."""
-        return self.words[tape_scan.COUNT // 8], self.words[tape_scan.NEXT_SLOT // 8]
+        return self.words[_COUNT], self.words[_NEXT_SLOT]
 
     def constant_values(self) -> np.ndarray:
         """The constants so far, by index."""
@@ -213,9 +227,12 @@ class Rows:
         self.maps[place] = memory_of(map)
         self._keep.append(map)
 
-    def next_array(self, stop: int) -> int:
-        """Read operations on scalars up to the next row of arrays, or to `stop`; −1 there."""
-        self.words[tape_scan.END // 8] = min(stop, self.end)
+    def go_on_to(self, stop: int) -> None:
+        """Let `next_array` read up to before a row."""
+        self[tape_scan.END] = min(stop, self.end)
+
+    def next_array(self) -> int:
+        """Read operations on scalars up to the next row of arrays; −1 if there is none."""
         return self._scan(self.address)
 
     def constant(self, value: float) -> int:

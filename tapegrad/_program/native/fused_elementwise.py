@@ -87,8 +87,7 @@ def native(
     kernels = {name: _Kernel(flow, item) for name in passes}
     for name, kernel in kernels.items():
         if name == "reverse":
-            read = {node for k in flow.pulled for node in flow.partial_nodes(k)}
-            kernel.adjoints(flow.computed(read, set(flow.stores)))
+            kernel.adjoints(flow.recomputed())
         else:
             kernel.results()
         if name == "both":

@@ -16,7 +16,7 @@ from ..._core.codegen.elements import SINGLE
 from ..ir.blocks import ONE
 from ..ir.elementwise_flow import Flow, Node
 from ..ir.steps import View
-from ..replay.block_passes import ADJOINTS, VALUES, Buffer, Number, Pass, Word
+from ..replay.block_passes import ADJOINTS, VALUES, Pass, Word
 
 #: An adjoint, as the name of a variable and a factor.
 Term = tuple[str, str]
@@ -31,7 +31,7 @@ class Words:
     def __init__(self, code: Pass):
         self.code = code
         self.names: dict[Word, str] = {}
-        self._blocks: dict[tuple[str, View, int], Buffer | Number] = {}
+        self._blocks: dict[tuple[str, View, int], Word] = {}
         self.later: list[tuple] = []
         self.repeated = False  # whether results of the plain loop may be written again
 
@@ -59,7 +59,7 @@ class Words:
         """A block, or `one` number, that is added to a view after the kernel."""
         key = (value, view, side)
         if key not in self._blocks:
-            self._blocks[key] = Number() if one else Buffer()
+            self._blocks[key] = self.code.number() if one else self.code.buffer()
             self.later.append((self._blocks[key], view, side, one))
         return self.pointer(self._blocks[key])
 
@@ -91,8 +91,8 @@ class Loop:
 
     def value(self, node: Node) -> str:
         if node not in self._known:
-            view = node if isinstance(node, View) else self.flow.stores[node][0]
-            self._known[node] = self.load(view, VALUES)
+            view = self.flow.view(node)
+            self._known[node] = self.load(view or self.flow.stores[node][0], VALUES)
         return self._known[node]
 
     def expression(self, k: int, text: str) -> str:
@@ -158,14 +158,15 @@ class Loop:
             seeds = (*self.flow.stores.get(k, []), *self.flow.sums.get(k, []))
             parts = [(self.load(view, ADJOINTS), "1.0") for view in seeds] + terms.get(k, [])
             adjoint = self._adjoint(k, parts)
-            for j, node in self.flow.edges(k):
+            for j, node in self.flow.edges[k]:
                 terms.setdefault(node, []).append(self._term(k, j, adjoint))
-        for number, view in enumerate(v for v in self.flow.wanted if v in terms):
-            self.lines.append(f"a{number} = {self._sum(terms[view])}")
-            if view in self.flow.set_:
+        for number, node in enumerate(n for n in self.flow.wanted if n in terms):
+            view = self.flow.views[node - self.flow.count]
+            self.lines.append(f"a{number} = {self._sum(terms[node])}")
+            if node in self.flow.set_:
                 pointer = self.words.pointer(self.code.place(view, ADJOINTS))
                 self.made.append(self._set(pointer, f"a{number}"))
-            elif view in self.flow.direct and not self.words.repeated:
+            elif node in self.flow.direct and not self.words.repeated:
                 pointer = self.words.pointer(self.code.place(view, ADJOINTS))
                 self._set(pointer, f"{pointer}[i] + a{number}")
             else:
@@ -184,8 +185,7 @@ class Loop:
         """Whether the partial of operand j reads only numbers that were stored before the step."""
         if self.flow.ops[k].needed(self.flow.ops[k].partials[j]):
             return False
-        nodes = self.flow.partial_nodes(k, j)
-        return all(isinstance(x, View) and self.code.cut.way(x) == ONE for x in nodes)
+        return all(self.flow.ones[node] for node in self.flow.read_along(k, j))
 
     def _partial(self, k: int, j: int, text: str) -> str:
         """A partial, as a factor; it is tested for being finite once or in its products."""
@@ -203,7 +203,7 @@ class Loop:
         It stays a product where one operand takes it unchanged: partial derivatives that meet there
         are added before they are multiplied.
         """
-        edges, by_name = self.flow.edges(k), _by_name(terms)
+        edges, by_name = self.flow.edges[k], _by_name(terms)
         passes_on = len(edges) == 1 and self.flow.ops[k].partials[edges[0][0]] in _ONES
         if len(terms) == 1 and (passes_on or terms[0][1] == "1.0"):
             return terms[0]

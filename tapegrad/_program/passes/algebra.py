@@ -271,9 +271,9 @@ class _Simplifier:
         if not len(step.ops) == len(step.stores) == 1 or step.sums:
             return False
         code, _ = step.ops[0]
-        kind, views = _KINDS.get(code, 0), step.views_read
+        kind = _KINDS.get(code, 0)
         return code in _OTHER_CODES or (
-            kind != 0 and any([self._first_kind(view) & kind for view in views])
+            kind != 0 and any([self._first_kind(view) & kind for view in step.views_read])
         )
 
     def _first_kind(self, view: View) -> int:

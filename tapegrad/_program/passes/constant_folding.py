@@ -21,6 +21,8 @@ def fold(code: Code) -> Code:
     The program's own parts compute them, so that values are the same to the bit. Guards stay: the
     programs of a function identify them by their order.
     """
+    if not _may_fold(code):
+        return code
     finder = _Finder(code)
     if not finder.steps:
         return code
@@ -35,6 +37,32 @@ def fold(code: Code) -> Code:
     steps = [step for step in code.steps if id(step) not in finder.whole]
     rest = dataclasses.replace(code, constants=constants, steps=steps)
     return _without(rest, finder, run.values)
+
+
+def _may_fold(code: Code) -> bool:
+    """Whether anything has operands that are all constants: without that nothing ever has."""
+    known, reads = constants_of(code)[0], code.reads
+    begins_known = known[np.minimum(reads.low, code.slots - 1)] | (reads.low == reads.high)
+    others = reads.steps_of(~begins_known)
+    whole = [code.whole_steps[k] for k in np.flatnonzero(~others).tolist()]
+    return any(step.can_fold and _is_known(step, known) for step in whole) or any(
+        _has_known(step, known) for step in code.of(Scalars).values()
+    )
+
+
+def _is_known(step: Step, known: np.ndarray) -> bool:
+    """Whether all that a step reads is known."""
+    for view in step.views_read:
+        if view.base != ARENA or not all_in(known, view):
+            return False
+    return all([known[slots].all() for slots in step.slots_read])
+
+
+def _has_known(step: Scalars, known: np.ndarray) -> bool:
+    """Whether there is an operation whose operands are known before the step."""
+    left = np.flatnonzero(known[step.a])
+    left = left[(known[step.b[left]] != 0) | (step.b[left] < 0)]
+    return bool((step.op[left] != GUARD).any())
 
 
 class _Finder(Visitor):
@@ -52,36 +80,24 @@ class _Finder(Visitor):
             step.accept(self)
 
     def other(self, step: Step) -> None:
-        if step.can_fold and self._is_known(step):
+        if step.can_fold and _is_known(step, self.known):
             self.whole.add(id(step))
             self.steps.append(step)
             self.written += step.views_written
             for view in step.views_written:
                 self.known[slice(*view.extent)] = True
 
-    def _is_known(self, step: Step) -> bool:
-        for view in step.views_read:
-            if view.base != ARENA or not all_in(self.known, view):
-                return False
-        return all([self.known[slots].all() for slots in step.slots_read])
-
     def scalars(self, step: Scalars) -> None:
         """Operations whose operands are known; the others are guards that hold."""
         self.numbers.append(step)
         wished = np.zeros(len(step.op), np.uint8)
         self.wishes.append(wished)
-        if self._has_known(step) and self.scan("know", step, {scalar_scans.WISHED: wished}):
+        if _has_known(step, self.known) and self.scan("know", step, {scalar_scans.WISHED: wished}):
             op, a, b = (
                 np.where(wished, column, nothing).astype(np.int32)
                 for column, nothing in ((step.op, GUARD), (step.a, NOTHING), (step.b, NOTHING))
             )
             self.steps.append(Scalars(step.first, op, a, b, step.c))
-
-    def _has_known(self, step: Scalars) -> bool:
-        """Whether there is one: one whose operands were known before the step."""
-        left = np.flatnonzero(self.known[step.a])
-        left = left[(self.known[step.b[left]] != 0) | (step.b[left] < 0)]
-        return bool((step.op[left] != GUARD).any())
 
 
 def _without(code: Code, finder: _Finder, values: np.ndarray) -> Code:

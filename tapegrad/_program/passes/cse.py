@@ -33,12 +33,27 @@ def share_results(code: Code) -> Code:
     return merged(code, finder.stands) if finder.any_left() else code
 
 
+class _Numbers(dict[View, int]):
+    """A number for each view that is read: views of the same values have the same."""
+
+    def __init__(self, finder: _Finder):
+        self.place = finder.place
+        self.of_places: dict[tuple, int] = {}
+
+    def __missing__(self, view: View) -> int:
+        """What a view shows has been written: it is known whether something replaces that."""
+        place = self.place(view, _NOTHING)
+        found = self[view] = self.of_places.setdefault(place, len(self.of_places))
+        return found
+
+
 class _Finder(Visitor):
     """The computations so far, by operation and operands; `stands`: see `scalar_scans`."""
 
     def __init__(self, slots: int):
         self.stands = np.zeros(slots, np.int32)
         self.known: dict[tuple, list[View]] = {}
+        self.of_views = _Numbers(self)
         self.moved: list[tuple[int, int]] = []  # arrays with replacements, by first slot
         self.numbers: list[Scalars] = []
         self.wishes: list[np.ndarray] = []
@@ -66,7 +81,10 @@ class _Finder(Visitor):
         key, written = step.key(self), step.views_written
         if key is None:
             return
-        for view, first in zip(written, self.known.setdefault(key, written), strict=True):
+        firsts = self.known.setdefault(key, written)
+        if firsts is written:
+            return
+        for view, first in zip(written, firsts, strict=True):
             if view is not first and view.size:
                 low, high = view.extent
                 self.stands[low:high] = np.arange(first.offset, first.offset + view.size)
@@ -82,6 +100,16 @@ class _Finder(Visitor):
 
     # --- what steps are told by: see `Step.key` -----------------------------------------------
 
+    def operations(self, ops: list[tuple[int, tuple]]) -> list[tuple]:
+        """Operations of an element-wise step; operands that may change places in one order."""
+        numbers, made = self.of_views, []
+        for code, operands in ops:
+            found = [numbers[x] if type(x) is View else -1 - x for x in operands]
+            if code in COMMUTATIVE:
+                found.sort()
+            made.append((code, *found))
+        return made
+
     def key_of(self, kind: type, parts: list, written: list[View]) -> tuple | None:
         """What a step of such parts computes, wherever it writes; None if that cannot be said."""
         try:
@@ -90,11 +118,6 @@ class _Finder(Visitor):
         except TypeError:
             return None
         return key
-
-    def operation(self, code: int, operands: tuple) -> tuple:
-        """An operation of an element-wise step; operands that may change places in one order."""
-        found = [self.place(x, _NOTHING) if type(x) is View else (x,) for x in operands]
-        return code, *(sorted(found) if code in COMMUTATIVE else found)
 
     def _hashable(self, what, written: list[View]) -> Hashable:
         """Equal for equal parts of steps: numbers of one type, zeros of one sign."""

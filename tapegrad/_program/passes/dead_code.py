@@ -8,15 +8,28 @@ from ..ir import scalar_scans
 from ..ir.scalars_step import Scalars
 from ..ir.steps import Code, Step, Visitor
 from ..ir.substitution import merged
-from ..ir.uses import any_in, mark_outputs, mark_reads
+from ..ir.uses import any_in, mark_outputs, mark_reads, views_needed
 
 
 def drop_unread(code: Code) -> Code:
     """The program without operations on numbers, and steps of arrays, that no result needs."""
+    if not _any_unread(code):
+        return code
     finder = _Finder(code)
     for step in reversed(code.steps):
         step.accept(finder)
     return merged(code, finder.stands) if finder.any_found else code
+
+
+def _any_unread(code: Code) -> bool:
+    """Whether there are operations on numbers, or a step that may go and that no step reads.
+
+    What only unneeded steps read is needed by none: the last of these is read by no step at all.
+    """
+    if len(code.whole_steps) < len(code.steps):
+        return True
+    is_read = code.writes.steps_of(views_needed(code))
+    return any(not code.whole_steps[k].may_stop for k in np.flatnonzero(~is_read).tolist())
 
 
 class _Finder(Visitor):

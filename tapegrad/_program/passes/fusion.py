@@ -16,7 +16,7 @@ import numpy as np
 from ..._core.ops.table import TABLE
 from ..ir.elementwise_step import Elementwise
 from ..ir.steps import ARENA, Code, Step, View, Visitor
-from ..ir.uses import mark_outputs, mark_reads
+from ..ir.uses import views_needed
 
 #: More operations in a group would have no room in cache.
 MOST = 64
@@ -27,26 +27,37 @@ _NAMES = "add subtract multiply divide negative square".split()
 CHEAP = frozenset(TABLE[name].code for name in _NAMES)
 
 
+#: Where a stored result is computed: the number of the group, and that of the operation in it.
+Place = tuple[int, int]
+_ELSEWHERE: Place = (0, 0)
+
+
 class Group:
-    """An element-wise step that is still open; `at` has the operations whose results are stored."""
+    """An element-wise step that is still open."""
 
     def __init__(self, number: int, shape: tuple[int, ...]):
         self.number, self.shape = number, shape
         self.ops: list[tuple[int, tuple[int | View, ...]]] = []
         self.stores: list[tuple[int, View]] = []
         self.sums: list[tuple[int, View]] = []
-        self.at: dict[View, int] = {}
 
-    def add(self, step: Elementwise) -> None:
-        """Add a step; operands from this group are found inside."""
-        start, at = len(self.ops), self.at
+    def add(self, step: Elementwise, home: dict[View, Place]) -> None:
+        """Add a step; operands from this group are found inside, at their places in `home`."""
+        start, number = len(self.ops), self.number
         for code, operands in step.ops:
-            found = [at.get(x, x) if isinstance(x, View) else start + x for x in operands]
+            found: list[int | View] = []
+            for x in operands:
+                if isinstance(x, View):
+                    group, at = home.get(x, _ELSEWHERE)
+                    found.append(at if group == number else x)
+                else:
+                    found.append(start + x)
             self.ops.append((code, tuple(found)))
         for k, view in step.stores:
             self.stores.append((start + k, view))
-            at.setdefault(view, start + k)
-        self.sums += [(start + k, view) for k, view in step.sums]
+            home[view] = number, start + k
+        if step.sums:
+            self.sums += [(start + k, view) for k, view in step.sums]
 
     def step(self) -> Elementwise:
         return Elementwise(self.shape, self.ops, self.stores, self.sums)
@@ -60,8 +71,8 @@ class Fuser(Visitor):
         self.of_shape: dict[tuple[int, ...], dict[int, Group]] = {}  # open groups
         self.owner = np.zeros(slots + 1, np.int32)  # the last one is of no slot, which is −1
         self.groups = 0
-        self.lowest = slots  # for the slots that groups write
-        self.home: dict[View, int] = {}  # the group of a stored result
+        self.lowest, self.highest = slots, 0  # the slots that groups write are between
+        self.home: dict[View, Place] = {}  # of stored results
         self.cheap: dict[Any, tuple] = {}  # stored results by view: operation and operands
         self.steps: list[Step] = []
 
@@ -79,16 +90,17 @@ class Fuser(Visitor):
         return group
 
     def _add(self, group: Group, step: Elementwise) -> None:
-        group.add(step)
-        for _, view in step.stores:
-            self.home[view] = group.number
+        group.add(step, self.home)
         for _, view in (*step.stores, *step.sums):
             self._wrote(group, view)
 
     def _wrote(self, group: Group, view: View) -> None:
         low, high = view.extent
         self.owner[low:high] = group.number
-        self.lowest = min(self.lowest, low)
+        if low < self.lowest:
+            self.lowest = low
+        if high > self.highest:
+            self.highest = high
 
     def _read(self, step: Step) -> tuple[set[int], set[int]]:
         """The open groups that a step reads: element by element, otherwise."""
@@ -97,14 +109,16 @@ class Fuser(Visitor):
         if not self.open:
             return whole, torn
         for view in step.views_read:
-            number = self.home.get(view)
-            if number is not None:
+            number, _ = self.home.get(view, _ELSEWHERE)
+            if number in self.open:
                 whole.add(number)
-            elif view.base == ARENA and view.extent[1] > self.lowest:
-                torn |= self._owners(self.owner[slice(*view.extent)])
+            elif not number and view.base == ARENA:
+                low, high = view.extent
+                if high > self.lowest and low < self.highest:
+                    torn |= self._owners(self.owner[low:high])
         for slots in step.slots_read:
             torn |= self._owners(self.owner[slots])
-        return whole & self.open.keys(), torn
+        return whole, torn
 
     def _owners(self, numbers: np.ndarray) -> set[int]:
         """The open groups among these; 0 is none."""
@@ -148,8 +162,9 @@ class Fuser(Visitor):
         summed = step.summed if len(read) == 1 else None
         if summed is not None:
             (group,), (target, source) = [self.open[number] for number in read], summed
-            if source in group.at:
-                group.sums.append((group.at[source], target))
+            number, at = self.home.get(source, _ELSEWHERE)
+            if number == group.number:
+                group.sums.append((at, target))
                 self._wrote(group, target)
                 return
         self.close(read)
@@ -178,8 +193,13 @@ def fuse(code: Code) -> Code:
 
 def drop_stores(code: Code) -> Code:
     """Results of element-wise operations that nothing outside their step reads are not stored."""
-    marks = np.zeros(code.slots, bool)
-    mark_outputs(code, marks)
+    needed = views_needed(code)
+    if needed.all():
+        return code
+    is_read, at, steps = needed.tolist(), 0, []
     for step in code.steps:
-        mark_reads(step, marks)
-    return dataclasses.replace(code, steps=[step.storing(marks) for step in code.steps])
+        if step.is_whole:
+            start, at = at, at + len(step.views_written)
+            step = step.storing(is_read[start:at])
+        steps.append(step)
+    return dataclasses.replace(code, steps=steps)

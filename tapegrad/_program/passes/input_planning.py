@@ -18,6 +18,8 @@ def leave_inputs(code: Code) -> Code:
 
     That is one that reads single slots, or through one view several inputs, or parts of them.
     """
+    if all(one.view.size < LARGE for one in code.inputs):
+        return code
     inputs, steps = list(code.inputs), list(code.steps)
     for number, one in enumerate(inputs):
         view, base = one.view, number + 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,47 +29,22 @@ SHORT = 128
 LONG = 1 << 14
 
 
-class Place:
-    """The address of a view in this block, on one side (VALUES, ADJOINTS); it moves if `moves`."""
-
-    def __init__(self, view: View, side: int, moves: bool):
-        self.view, self.side, self.moves = view, side, moves
-
-
-class Axes:
-    """The address of a shape and strides, counted in elements."""
-
-    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...]):
-        self.shape, self.strides = shape, strides
-
-
-class Buffer:
-    """Memory for a block. Of a `lasting` one the contents stay from block to block."""
-
-    def __init__(self, lasting: bool = False):
-        self.lasting = lasting
-
-
-class Number:
-    """Memory for one number that a block gives."""
-
-
-class Mark(NamedTuple):
-    """A word that is neither: FRAME, what `strided` takes for a frame; START, of the block."""
-
-    origin: int
-    step: int
-
-
-FRAME, START = Mark(block_calls.SCRATCH, 0), Mark(block_calls.NOTHING, 1)
-Word = Place | Axes | Buffer | Number | Mark
+#: What a word is, and what it is told by: PLACE, the address of a view in this block, by the view,
+#: its side (VALUES, ADJOINTS) and whether it moves; AXES, that of a shape and strides, by these;
+#: BUFFER, memory for a block; NUMBER, memory for one number that a block gives; MARK, an origin and
+#: a step, in blocks.
+PLACE, AXES, BUFFER, NUMBER, MARK = range(5)
+Word = int
+#: What `strided` takes for a frame; the start of the block.
+FRAME, START = range(2)
 Call = tuple[int, Sequence[Word]]
 
 
 class Pass:
     """The calls of one pass over a step, in order; elements have `item` bytes.
 
-    Words are told apart by identity: there is one for a place, and one for the axes of a view.
+    A word is a number, whose kind is in `kinds`; what it is told by is in `words`. There is one for
+    a place, and one for the axes of a view.
     """
 
     def __init__(self, cut: Cut, item: int):
@@ -78,19 +53,35 @@ class Pass:
         self.once: list[Call] = []
         self.each: list[Call] = []
         self.functions = block_calls.compiled(item)
+        self.kinds: list[int] = [MARK, MARK]
+        self.words: list[tuple] = [(block_calls.SCRATCH, 0), (block_calls.NOTHING, 1)]
         self._read: dict[tuple[View, int, bool], Word] = {}
-        self._places: dict[tuple[View, int], Place] = {}
-        self._axes: dict[tuple, Axes] = {}
+        self._known: dict[tuple, Word] = {}  # places and axes
+
+    def _word(self, kind: int, *told_by) -> Word:
+        self.kinds.append(kind)
+        self.words.append(told_by)
+        return len(self.kinds) - 1
+
+    def buffer(self) -> Word:
+        return self._word(BUFFER)
+
+    def number(self) -> Word:
+        return self._word(NUMBER)
+
+    def is_number(self, word: Word) -> bool:
+        return self.kinds[word] == NUMBER
 
     def call(self, function: str | int, *words: Word) -> None:
         address = self.functions[function] if isinstance(function, str) else function
         self.each.append((address, words))
 
-    def place(self, view: View, side: int) -> Place:
-        key = (view, side)
-        if key not in self._places:
-            self._places[key] = Place(view, side, self.cut.way(view) == LINE)
-        return self._places[key]
+    def place(self, view: View, side: int) -> Word:
+        found = self._known.get((view, side))
+        if found is None:
+            found = self._word(PLACE, view, side, self.cut.way(view) == LINE)
+            self._known[view, side] = found
+        return found
 
     def read(self, view: View, side: int, whole: bool) -> Word:
         """The elements of a view as a contiguous block; one of them for all only if not `whole`."""
@@ -103,7 +94,7 @@ class Pass:
         way, place = self.cut.way(view), self.place(view, side)
         if way == LINE or way == ONE and not whole:
             return place
-        block = Buffer(lasting=way == ONE)
+        block = self.buffer()
         if way == ONE:
             self.once.append((self.functions["fill"], (place, block)))
         else:
@@ -121,33 +112,39 @@ class Pass:
 
     def clear(self, view: View, side: int) -> None:
         """Set all slots of a view to 0 before everything else."""
-        place = Place(view, side, False)
-        axes = self._axes_of(*covering(view))
+        axes, place = self._axes_of(*covering(view)), self._word(PLACE, view, side, False)
         self.first.append((self.functions["clear"], (FRAME, axes, place)))
 
-    def _inner(self, view: View) -> Axes:
+    def _inner(self, view: View) -> Word:
         return self._axes_of(self.cut.inner, self.cut.inner_strides(view))
 
-    def _axes_of(self, *sizes: tuple[int, ...]) -> Axes:
-        if sizes not in self._axes:
-            self._axes[sizes] = Axes(*sizes)
-        return self._axes[sizes]
+    def _axes_of(self, *sizes: tuple[int, ...]) -> Word:
+        if sizes not in self._known:
+            self._known[sizes] = self._word(AXES, *sizes)
+        return self._known[sizes]
 
 
-def _assigned(each: list[Call], once: list[Call]) -> tuple[dict[Buffer, int], int]:
-    """The memory of each buffer, by number, and the number of memories."""
-    last = {w: k for k, (_, words) in enumerate(each) for w in words if type(w) is Buffer}
-    lasting = dict.fromkeys([w for _, words in once for w in words if type(w) is Buffer])
-    given = {buffer: k for k, buffer in enumerate(lasting)}
+def _assigned(code: Pass) -> tuple[dict[Word, int], int]:
+    """The memory of each buffer, by number, and the number of memories.
+
+    Buffers that are filled once for all blocks keep theirs.
+    """
+    kinds = code.kinds
+    lasting = dict.fromkeys([w for _, words in code.once for w in words if kinds[w] == BUFFER])
+    given = {word: k for k, word in enumerate(lasting)}
+    calls = [[w for w in words if kinds[w] == BUFFER] for _, words in code.each]
+    last = {word: k for k, words in enumerate(calls) for word in words}
     free: list[int] = []
     count = len(given)
-    for k, (_, words) in enumerate(each):
-        used = dict.fromkeys([w for w in words if w in last])
-        for buffer in used:
-            if buffer not in given:
-                given[buffer] = free.pop() if free else count
-                count = max(count, given[buffer] + 1)
-        free += [given[buffer] for buffer in used if last[buffer] == k and not buffer.lasting]
+    for k, words in enumerate(calls):
+        for word in words:
+            if word not in given:
+                given[word] = free.pop() if free else count
+                count = max(count, given[word] + 1)
+        for word in words:
+            if last[word] == k and word not in lasting:
+                free.append(given[word])
+                last[word] = -1  # once, where a call has it twice
     return given, count
 
 
@@ -175,92 +172,103 @@ class _Writer:
         self.code, self.at, self.item = code, at, code.item
         self.calls = [*code.first, *code.once, *code.each]
         self.words = [word for _, words in self.calls for word in words]
-        self.of: dict[type, list] = {kind: [] for kind in (Place, Axes, Buffer, Number, Mark)}
+        self.of: list[list[Word]] = [[] for _ in range(MARK + 1)]
         for word in dict.fromkeys(self.words):
-            self.of[type(word)].append(word)
-        origins = dict.fromkeys([(word.side, 8 * word.view.base) for word in self.of[Place]])
+            self.of[code.kinds[word]].append(word)
+        places = [code.words[word] for word in self.of[PLACE]]
+        origins = dict.fromkeys([(side, 8 * view.base) for view, side, _ in places])
         self.origins = {key: block_calls.FIXED + k for k, key in enumerate(origins)}
         tables = block_calls.FIXED + len(self.origins) + 2 * len(self.words)
         begin = block_calls.AT_TABLES + 8 * tables
         self.numbers = _rounded(begin, CACHE_LINE)
-        self.buffers = self.numbers + CACHE_LINE * len(self.of[Number])
-        self.given, count = _assigned(code.each, code.once)
+        self.buffers = self.numbers + CACHE_LINE * len(self.of[NUMBER])
+        self.given, count = _assigned(code)
         self.length = _length(code, count, run_layout.SCRATCH_BYTES - self.buffers)
         self.head = [0] * (block_calls.HEAD_BYTES // 8)
 
-    def write(self) -> list[int]:
-        head, cut, first = self.head, self.code.cut, 0
+    def write(self) -> np.ndarray:
+        head, cut = self.head, self.code.cut
         head[block_calls.ORIGINS // 8] = len(self.origins)
         self._append(block_calls.AT_ORIGINS, [word for key in self.origins for word in key])
-        known = self._placed()
-        placed = [known[word] for word in self.words]
-        head[block_calls.WORDS // 8] = len(placed)
-        for field, at in enumerate(
-            (block_calls.AT_KINDS, block_calls.AT_OFFSETS, block_calls.AT_STEPS)
-        ):
-            self._append(at, [word[field] for word in placed])
-        self._append(block_calls.AT_MOVES, self._moves())
+        head[block_calls.WORDS // 8] = len(self.words)
+        columns = self._columns(np.array(self._placed(), np.int64))
+        end = len(head) + columns.size
         head[block_calls.AXES // 8] = len(cut.outer)
-        self._append(block_calls.AT_SHAPE, cut.outer)
+        head[block_calls.AT_SHAPE // 8] = 8 * end
+        head[block_calls.AT_CALLS // 8] = 8 * (end + len(cut.outer))
         head[block_calls.GROUPS // 8] = cut.groups if cut.size and self.code.each else 0
         head[block_calls.SIZE // 8], head[block_calls.LENGTH // 8] = cut.size, self.length
-        calls = []
+        tail, first = [*cut.outer], 0
         for address, words in self.calls:
-            calls += [address, 8 * first]
-            first += len(words)
-        self._append(block_calls.AT_CALLS, calls)
+            tail += (address, first)
+            first += 8 * len(words)
         for at, made in (
             (block_calls.FIRST, self.code.first),
             (block_calls.ONCE, self.code.once),
             (block_calls.EACH, self.code.each),
         ):
             head[at // 8] = len(made)
-        return head
+        return np.concatenate([np.array(head, np.int64), columns, np.array(tail, np.int64)])
 
     def _append(self, field: int, numbers: Sequence[int]) -> None:
         self.head[field // 8] = 8 * len(self.head)
         self.head += numbers
 
-    def _placed(self) -> dict[Word, tuple[int, int, int]]:
-        """Origin, offset and step of each word; the axes are written."""
-        item, length, head = self.item, self.length, self.head
-        placed: dict[Word, tuple[int, int, int]] = {}
-        for word in self.of[Place]:
-            origin = self.origins[word.side, 8 * word.view.base]
-            placed[word] = origin, item * word.view.offset, item * length if word.moves else 0
-        for word in self.of[Axes]:
+    def _columns(self, placed: np.ndarray) -> np.ndarray:
+        """What each word of the calls has: origin, offset, step, and a move for each outer axis."""
+        table = placed.T
+        if self.code.cut.outer:
+            table = np.concatenate([table, self._moves(len(placed))])
+        fields = (block_calls.AT_KINDS, block_calls.AT_OFFSETS, block_calls.AT_STEPS)
+        for k, field in enumerate((*fields, block_calls.AT_MOVES)):
+            self.head[field // 8] = 8 * (len(self.head) + k * len(self.words))
+        return table[:, self.words].ravel()
+
+    def _placed(self) -> list[tuple[int, int, int]]:
+        """Origin, offset and step by word; the axes are written."""
+        item, length, head, known = self.item, self.length, self.head, self.code.words
+        placed = [(0, 0, 0)] * len(known)
+        for word in self.of[PLACE]:
+            view, side, moves = known[word]
+            origin = self.origins[side, 8 * view.base]
+            placed[word] = origin, item * view.offset, item * length if moves else 0
+        for word in self.of[AXES]:
+            shape, strides = known[word]
             placed[word] = block_calls.DATA, 8 * (self.at + len(head)), 0
-            head += [len(word.shape), *word.shape, *[item * n for n in word.strides]]
+            head += [len(shape), *shape, *[item * n for n in strides]]
         # one cache line apart: lines at one place of all buffers would share a few sets
         apart = _rounded(item * length, CACHE_LINE) + CACHE_LINE
-        for word in self.of[Buffer]:
+        for word in self.of[BUFFER]:
             placed[word] = block_calls.SCRATCH, self.buffers + self.given[word] * apart, 0
-        for k, word in enumerate(self.of[Number]):
+        for k, word in enumerate(self.of[NUMBER]):
             placed[word] = block_calls.SCRATCH, self.numbers + CACHE_LINE * k, 0
-        for word in self.of[Mark]:
-            placed[word] = word.origin, 0, word.step * length
+        for word in self.of[MARK]:
+            origin, step = known[word]
+            placed[word] = origin, 0, step * length
         return placed
 
-    def _moves(self) -> list[int]:
+    def _moves(self, count: int) -> np.ndarray:
         """Distances by which words move when an outer axis advances, those after it back to 0."""
-        cut, moves = self.code.cut, []
-        for axis in range(len(cut.outer)):
-            for word in self.words:
-                strides = cut.outer_strides(word.view) if isinstance(word, Place) else cut.outer
-                after = zip(cut.outer[axis + 1 :], strides[axis + 1 :], strict=True)
-                back = sum((n - 1) * stride for n, stride in after)
-                step = self.item * (strides[axis] - back)
-                moves.append(step if isinstance(word, Place) else 0)
+        cut = self.code.cut
+        moves = np.zeros((len(cut.outer), count), np.int64)
+        for word in self.of[PLACE]:
+            strides, back = cut.outer_strides(self.code.words[word][0]), 0
+            for axis in range(len(cut.outer) - 1, -1, -1):
+                moves[axis, word] = self.item * (strides[axis] - back)
+                back += (cut.outer[axis] - 1) * strides[axis]
         return moves
 
 
 def part(passes: dict[str, Pass], tier: str) -> Part:
     """The part of a step: its passes, their data one after the other; 0 for an empty one."""
-    numbers = [0] * len(block_calls.PASSES)
+    starts = [0] * len(block_calls.PASSES)
+    made, end = [], len(starts)
     addresses: dict[str, Any] = {"forward": 0, "reverse": 0}
     for name, code in passes.items():
         if code.first or code.each:
-            numbers[block_calls.PASSES.index(name)] = 8 * len(numbers)
-            numbers += _Writer(code, len(numbers)).write()
+            starts[block_calls.PASSES.index(name)] = 8 * end
+            made.append(_Writer(code, end).write())
+            end += len(made[-1])
             addresses[name] = block_calls.compiled(code.item)[name]
-    return Part(data=np.array(numbers, np.int64), tier=tier, **addresses)
+    data = np.concatenate([np.array(starts, np.int64), *made])
+    return Part(data=data, tier=tier, **addresses)

@@ -12,13 +12,14 @@ from ..._core.codegen.elements import ITEM
 from ..._core.codegen.layout import FEW_OPERANDS
 from ..._core.ops.table import BY_CODE, TABLE
 from ..._core.sweep.kernels import compile_adjoint, compile_value
-from ..ir.blocks import ONE
-from ..ir.elementwise_flow import Flow, Node
+from ..ir.elementwise_flow import Edge, Flow, Node
 from ..ir.elementwise_step import Elementwise
-from ..ir.steps import View
 from .block_calls import PASSES
-from .block_passes import ADJOINTS, VALUES, Buffer, Number, Pass, Word, part
+from .block_passes import ADJOINTS, VALUES, Pass, Word, part
 from .parts import NO_BASES, Bases, Part, Wanted, part_of
+
+#: No word.
+_NONE: Word = -1
 
 
 @functools.cache
@@ -36,28 +37,41 @@ class _Values:
 
     def __init__(self, flow: Flow, code: Pass, uniform: dict[int, int]):
         self.flow, self.code, self.uniform = flow, code, uniform
-        self.known: dict[int, Word] = {}
+        self.known: list[Word] = [_NONE] * (flow.count + len(flow.views))
 
     def word(self, node: Node) -> Word:
         """Where the values of a node are in this block; those stored are where they are stored."""
-        if isinstance(node, View):
-            return self.code.read(node, VALUES, whole=True)
-        if node not in self.known:
-            stored = self.flow.stores.get(node)
-            self.known[node] = self.code.place(stored[0], VALUES) if stored else Buffer()
-        return self.known[node]
+        found = self.known[node]
+        if found == _NONE:
+            found = self.known[node] = self._word(node)
+        return found
+
+    def _word(self, node: Node) -> Word:
+        view = self.flow.view(node)
+        if view is not None:
+            return self.code.read(view, VALUES, whole=True)
+        stored = self.flow.stores.get(node)
+        return self.code.place(stored[0], VALUES) if stored else self.code.buffer()
+
+    def operands(self, k: int) -> list[Word]:
+        """What a kernel of operation k is given for its operands."""
+        if not self.uniform[k]:
+            return [self.word(node) for node in self.flow.operands[k]]
+        return [self.operand(k, j, node) for j, node in enumerate(self.flow.operands[k])]
 
     def operand(self, k: int, j: int, node: Node) -> Word:
-        """What a kernel of operation k is given for operand j."""
-        if isinstance(node, View):
-            return self.code.read(node, VALUES, whole=not self.uniform[k] >> j & 1)
+        """What it is given for operand j."""
+        if self.uniform[k] >> j & 1:
+            view = self.flow.views[node - self.flow.count]
+            return self.code.read(view, VALUES, whole=False)
         return self.word(node)
 
     def compute(self, numbers: Iterable[int]) -> None:
+        flow, item, each = self.flow, self.code.item, self.code.each
         for k in numbers:
-            words = [self.operand(k, j, node) for j, node in enumerate(self.flow.operands[k])]
-            kernel = _value_kernel(self.flow.ops[k].code, self.code.item, self.uniform[k])
-            self.code.call(kernel, *words, self.word(k))
+            words = self.operands(k)
+            words.append(self.word(k))
+            each.append((_value_kernel(flow.ops[k].code, item, self.uniform[k]), words))
 
     def results(self) -> None:
         """Compute all that the step writes."""
@@ -65,15 +79,15 @@ class _Values:
             for view in views:
                 self.code.clear(view, VALUES)
         for k in self.flow.live:
-            self.compute([k])
-            for view in self.flow.stores.get(k, [])[1:]:
+            self.compute((k,))
+            for view in self.flow.stores.get(k, ())[1:]:
                 self.code.call("copy", self.word(k), self.code.place(view, VALUES))
-            for view in self.flow.sums.get(k, []):
+            for view in self.flow.sums.get(k, ()):
                 self.code.deliver(self.word(k), view, VALUES)
 
 
 class _Adjoints:
-    """Adjoints computed in one pass.
+    """Adjoints computed in one pass, `at` by node.
 
     The adjoint of a node may be that of another, while nothing has been added to it: only those
     that are `own` may be written. Those of numbers are sums, which are added where they belong.
@@ -81,108 +95,111 @@ class _Adjoints:
 
     def __init__(self, values: _Values):
         self.values, self.flow, self.code = values, values.flow, values.code
-        self.at: dict[Node, Word] = {}
-        self.own: set[Node] = set()
-        self.left = dict(self.flow.terms)
+        self.left = list(self.flow.terms)
+        self.at: list[Word] = [_NONE] * len(self.left)
+        self.own = bytearray(len(self.left))
 
     def compute(self) -> None:
         for view in self.flow.cleared:
             self.code.clear(view, ADJOINTS)
         for k in self.flow.pulled:
-            self._start(k)
-            partials, edges = self.flow.ops[k].partials, self.flow.edges(k)
-            if others := [(j, node) for j, node in edges if partials[j] != "1.0"]:
-                self._call_kernel(k, others)
-            for node in [node for j, node in edges if partials[j] == "1.0"]:
+            g = self._start(k)
+            partials, edges = self.flow.ops[k].partials, self.flow.edges[k]
+            if others := [edge for edge in edges if partials[edge[0]] != "1.0"]:
+                self._call_kernel(k, g, others)
+            for _, node in edges[len(others) :]:  # which take it unchanged
                 self._start(node)
-                self._add(node, self.at[k])
+                self._add(node, g)
                 self._added(node)
 
-    def _start(self, node: Node) -> None:
+    def _start(self, node: Node) -> Word:
         """The adjoint of a node begins with those of its results, or where it can be added to."""
-        if node in self.at:
-            return
-        if isinstance(node, View):
-            if node in self.flow.direct and node not in self.flow.set_ and self.left[node] == 1:
-                self.at[node] = self.code.place(node, ADJOINTS)
-                self.own.add(node)
-            return
-        for view in (*self.flow.stores.get(node, []), *self.flow.sums.get(node, [])):
-            self._add(node, self.code.read(view, ADJOINTS, whole=True))
+        flow = self.flow
+        if self.at[node] != _NONE:
+            return self.at[node]
+        if node < flow.count:
+            for view in (*flow.stores.get(node, ()), *flow.sums.get(node, ())):
+                self._add(node, self.code.read(view, ADJOINTS, whole=True))
+        elif node in flow.direct and node not in flow.set_ and self.left[node] == 1:
+            self.at[node] = self._place(node)
+            self.own[node] = True
+        return self.at[node]
+
+    def _place(self, node: Node) -> Word:
+        return self.code.place(self.flow.views[node - self.flow.count], ADJOINTS)
 
     def _home(self, node: Node) -> Word:
-        return self.code.place(node, ADJOINTS) if node in self.flow.set_ else Buffer()
+        return self._place(node) if node in self.flow.set_ else self.code.buffer()
 
     def _add(self, node: Node, block: Word) -> None:
         """Add a block that is not to be written, or a sum, to the adjoint of a node."""
-        if isinstance(node, View) and _is_one(self.flow, node):
-            self.code.deliver(block, node, ADJOINTS, summed=isinstance(block, Number))
-        elif node in self.own:
-            self.code.call("add", block, self.at[node])
-        elif node in self.at:
+        flow, code, so_far = self.flow, self.code, self.at[node]
+        if flow.ones[node]:
+            view = flow.views[node - flow.count]
+            code.deliver(block, view, ADJOINTS, summed=code.is_number(block))
+        elif self.own[node]:
+            code.call("add", block, so_far)
+        elif so_far != _NONE:
             home = self._home(node)
-            kernel = _value_kernel(TABLE["add"].code, self.code.item)
-            self.code.call(kernel, self.at[node], block, home)
+            code.call(_value_kernel(TABLE["add"].code, code.item), so_far, block, home)
             self.at[node] = home
-            self.own.add(node)
-        elif node in self.flow.set_:
+            self.own[node] = True
+        elif node in flow.set_:
             self.at[node] = self._home(node)
-            self.own.add(node)
-            self.code.call("copy", block, self.at[node])
+            self.own[node] = True
+            code.call("copy", block, self.at[node])
         else:
             self.at[node] = block
 
     def _added(self, node: Node) -> None:
         """Bring the adjoint of a view to its place once it is complete."""
         self.left[node] -= 1
-        if not isinstance(node, View) or node not in self.at or node in self.flow.set_:
+        word, flow = self.at[node], self.flow
+        if node < flow.count or word == _NONE or self.left[node] or node in flow.set_:
             return
-        if self.left[node] == 0:
-            place = self.code.place(node, ADJOINTS)
-            if self.at[node] != place:
-                self.code.deliver(self.at[node], node, ADJOINTS)
+        if word != self._place(node):
+            self.code.deliver(word, flow.views[node - flow.count], ADJOINTS)
 
-    def _call_kernel(self, k: int, edges: list[tuple[int, Node]]) -> None:
-        op, g, uniform = self.flow.ops[k], self.at[k], self.values.uniform[k]
-        masks = sum(1 << j for j, _ in edges) | uniform << FEW_OPERANDS
+    def _call_kernel(self, k: int, g: Word, edges: list[Edge]) -> None:
+        op, uniform, own = self.flow.ops[k], self.values.uniform[k], self.own
+        masks = uniform << FEW_OPERANDS
         targets: list[Word] = [g] * len(op.inputs)
         later: list[tuple[Node, Word]] = []
         for j, node in edges:
-            self._start(node)
+            masks |= 1 << j
+            at = self._start(node)
             if uniform >> j & 1:
-                targets[j] = Number()
+                targets[j] = self.code.number()
             elif len(op.inputs) > FEW_OPERANDS:  # its kernel can only add
-                targets[j] = Buffer()
+                targets[j] = self.code.buffer()
                 self.code.call("zero", targets[j])
-            elif node in self.own and self.at[node] not in targets:
-                targets[j] = self.at[node]
+            elif own[node] and at not in targets:
+                targets[j] = at
                 continue
             else:
                 masks |= 1 << 2 * FEW_OPERANDS + j
-                targets[j] = Buffer()
-                if node not in self.at:
+                if at == _NONE:
                     self.at[node] = targets[j] = self._home(node)
-                    self.own.add(node)
+                    own[node] = True
                     continue
+                targets[j] = self.code.buffer()
             later.append((node, targets[j]))
         kernel = _adjoint_kernel(op.code, self.code.item, masks)
-        self.code.call(kernel, *self._read(k), g, *targets)
+        self.code.each.append((kernel, [*self._read(k, g), g, *targets]))
         for node, word in later:
             self._add(node, word)
         for _, node in edges:
             self._added(node)
 
-    def _read(self, k: int) -> list[Word]:
+    def _read(self, k: int, g: Word) -> list[Word]:
         """What the partials of operation k may read, its adjoint in place of what they do not."""
-        read, g = self.flow.partial_nodes(k), self.at[k]
-        nodes = enumerate(self.flow.operands[k])
-        words = [self.values.operand(k, j, node) if node in read else g for j, node in nodes]
-        return [*words, self.values.word(k) if k in read else g]
-
-
-def _is_one(flow: Flow, node: Node) -> bool:
-    """Whether a node is a number, the same for all elements of a block."""
-    return isinstance(node, View) and flow.cut.way(node) == ONE
+        read, values = self.flow.partial_nodes(k), self.values
+        words = [
+            values.operand(k, j, node) if node in read else g
+            for j, node in enumerate(self.flow.operands[k])
+        ]
+        words.append(values.word(k) if k in read else g)
+        return words
 
 
 def _uniform(flow: Flow, k: int) -> int:
@@ -190,7 +207,7 @@ def _uniform(flow: Flow, k: int) -> int:
     operands = flow.operands[k]
     if len(operands) > FEW_OPERANDS:
         return 0
-    return sum([1 << j for j, node in enumerate(operands) if _is_one(flow, node)])
+    return sum([1 << j for j, node in enumerate(operands) if flow.ones[node]])
 
 
 @part_of.register(Elementwise)
@@ -210,8 +227,7 @@ def interpreted(
         if name != "reverse":
             values.results()
         else:
-            read = {node for k in flow.pulled for node in flow.partial_nodes(k)}
-            values.compute(flow.computed(read, set(flow.stores)))
+            values.compute(flow.recomputed())
         if name != "forward":
             _Adjoints(values).compute()
     return part(codes, "interpreted")

@@ -15,6 +15,7 @@ from ..._core.codegen.elements import ITEM
 from ..._core.codegen.factory import compile_source
 from ..._core.ops.opcode_cases import OPERANDS, adjoint_cases, declared, is_elementary, value_cases
 from ..._core.ops.table import MOST_CODES, TABLE, Pointwise
+from ..._core.tape.memory_order import memory_of
 from ..ir.operation_words import counted
 from ..ir.scalars_step import Scalars
 from ..ir.steps import NOTHING
@@ -139,12 +140,33 @@ def _others() -> np.ndarray:
 
 def interpreted(step: Scalars, item: int = ITEM) -> Part:
     """The part of a step without native code."""
-    rows = np.full((len(step.op), 1 + OPERANDS), NOTHING, np.int32)
-    rows[:, 0] = step.op
-    for j, column in enumerate((step.a, step.b, step.c), 1):
-        if len(column):
-            rows[:, j] = np.where(column < 0, NOTHING, column)
-    data = np.array([len(rows), step.first, rows.ctypes.data], np.int64)
-    found = compiled(item, not _others()[step.op].any())
-    note = f"{counted(len(rows), 'operation')}, which would take too long to compile, or are few"
+    return interpreted_each([step], item)[0]
+
+
+def interpreted_each(steps: list[Scalars], item: int = ITEM) -> list[Part]:
+    """The parts of steps, made all at once: there may be thousands of few operations."""
+    if not steps:
+        return []
+    sizes = [len(step.op) for step in steps]
+    ends = np.cumsum(sizes)
+    rows = np.full((ends[-1], 1 + OPERANDS), NOTHING, np.int32)
+    for j, columns in enumerate(zip(*[(s.op, s.a, s.b) for s in steps], strict=True)):
+        rows[:, j] = np.concatenate(columns)
+    starts = (ends - sizes).tolist()
+    for step, start in zip(steps, starts, strict=True):
+        if len(step.c):
+            rows[start : start + len(step.c), OPERANDS] = step.c
+    np.maximum(rows[:, 1:], NOTHING, out=rows[:, 1:])  # −1 is no operand
+    places = memory_of(rows) + rows.strides[0] * np.array(starts)
+    data = np.stack([sizes, [step.first for step in steps], places], 1)
+    others = np.append(0, np.cumsum(_others()[rows[:, 0]]))
+    elementary = (others[ends] == others[starts]).tolist()
+    return [
+        _part(size, row, rows, compiled(item, plain))
+        for size, row, plain in zip(sizes, data, elementary, strict=True)
+    ]
+
+
+def _part(count: int, data: np.ndarray, rows: np.ndarray, found: dict[str, int]) -> Part:
+    note = f"{counted(count, 'operation')}, which would take too long to compile, or are few"
     return Part(found["forward"], found["reverse"], data, keep=rows, tier="interpreted", note=note)
