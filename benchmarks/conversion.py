@@ -132,11 +132,11 @@ def costs(name, operations, times=3):
     The least seconds of some conversions; memory in bytes, for which the process must be fresh.
     """
     from tapegrad._program.dispatch.signature import Arguments
-    from tapegrad._program.dispatch.variants import Traced
+    from tapegrad._program.dispatch.variants import traced_call
 
     x, function, seconds = argument(name), FUNCTIONS[name][0], []
     for count in [min(operations, 1000), *[operations] * times]:
-        with Traced(lambda x, n=count: function(x, n), Arguments((x,), {}, (0,))) as traced:
+        with traced_call(lambda x, n=count: function(x, n), Arguments((x,), {}, (0,))) as traced:
             before, started = figures.resident(), time.process_time()
             variant, reason = traced.program()
             seconds.append(time.process_time() - started)

@@ -8,7 +8,7 @@ from compiled import programs
 
 import tapegrad as tg
 from tapegrad._program.dispatch.signature import Arguments
-from tapegrad._program.dispatch.variants import Traced
+from tapegrad._program.dispatch.variants import traced_call
 from tapegrad._program.ir.elementwise_step import Elementwise
 
 P = np.array([10.0, 28.0, 8.0 / 3.0, 0.7])
@@ -143,7 +143,7 @@ def test_what_a_program_was_converted_from_goes_without_the_garbage_collector():
     gc.disable()
     try:
         before = alive()
-        with Traced(function, Arguments((x,), {}, (0,))) as traced:
+        with traced_call(function, Arguments((x,), {}, (0,))) as traced:
             variant, _ = traced.program()
         steps = sum(type(step) is Elementwise for step in variant.program.code.steps)
         assert 0 < alive() - before <= steps < 10

@@ -92,7 +92,7 @@ def code(request, monkeypatch):
 
     monkeypatch.setattr(variants.Converter, "convert", caught)
     x = np.linspace(-1.0, 1.3, 36)
-    with variants.Traced(request.param, Arguments((x,), {}, (0,))) as traced:
+    with variants.traced_call(request.param, Arguments((x,), {}, (0,))) as traced:
         _, reason = traced.program()
     assert reason is None and len(found[0].steps) > 5
     code = found[0]

@@ -65,8 +65,7 @@ def _transposed(traversal, number: int, op: Structural, site: Site, tangents):
     """
     out, operands = _values(traversal, number, op.used, site)
     dtype = np.float64 if site.out is None else site.out.dtype
-    before = rt.set_recording(True)
-    try:
+    with rt.switched(True):
         seed = tensor(np.ones((traversal.directions, *site.shape), dtype), requires_grad=True)
         parts = parts_of(op, seed, site, out, operands)
         pairs = [
@@ -78,8 +77,6 @@ def _transposed(traversal, number: int, op: Structural, site: Site, tangents):
         if pairs:
             roots, seeds = [part for part, _ in pairs], [tangent for _, tangent in pairs]
             (found,) = adjoints_if_reached(roots, seeds, [seed])
-    finally:
-        rt.set_recording(before)
     return found if traversal.recorded or found is None else value_of(found)
 
 

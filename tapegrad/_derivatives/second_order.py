@@ -119,8 +119,7 @@ def _along(tangents: _Tangents, number: int, op: Structural, site: Site, g) -> l
     read = lambda source, what: tangents.value(number, source, what)  # noqa: E731
     out, operands = values_at(op.used, site, read, lambda site: output_at(tangents, number, site))
     found = tangents.read_by_rule(number, op, site)
-    before = rt.set_recording(True)
-    try:
+    with rt.switched(True):
         values = [
             value if t is None else tensor(np.array(value), requires_grad=True)
             for value, t in zip([out, *operands], found, strict=True)
@@ -130,6 +129,4 @@ def _along(tangents: _Tangents, number: int, op: Structural, site: Site, g) -> l
         recorded = [part for part in parts if part is not None and is_recorded(part)]
         seeds = [np.reshape(t, (1, *np.shape(array_of(value)))) for value, t in pairs]
         along = iter(tangents_of(recorded, [value for value, _ in pairs], seeds, False))
-    finally:
-        rt.set_recording(before)
     return [next(along) if part is not None and is_recorded(part) else None for part in parts]

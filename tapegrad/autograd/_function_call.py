@@ -135,8 +135,7 @@ class Call:
         traversal = traversal_of(sweep, number)
         base = traversal.base(number)
         adjoint_buffers = [sweep.adjoint_buffer(number, view) for view in self.views(base)]
-        before = rt.set_recording(False)
-        try:
+        with rt.switched(False):
             found = [
                 self.pass_back(
                     traversal,
@@ -145,8 +144,6 @@ class Call:
                 )
                 for seed in range(sweep.seeds)
             ]
-        finally:
-            rt.set_recording(before)
         for k, (source, view) in enumerate(self.operands(traversal, number)):
             given = [one[k] for one in found]
             if any(one is not None for one in given):
@@ -212,8 +209,7 @@ class Call:
     def _transposed(self, traversal, number: int, given) -> dict:
         """The same without `jvp`: backward is linear in its gradients, and is differentiated."""
         seeds = {k: tensor(np.zeros(*self.zeros[k]), requires_grad=True) for k in self.outputs}
-        before = rt.set_recording(True)
-        try:
+        with rt.switched(True):
             returned = self.pass_back(traversal, number, map(seeds.get, range(len(self.zeros))))
             pairs = [(g, t) for g, t in zip(returned, given, strict=True) if g is not None]
             if not all(is_recorded(gradient) for gradient, _ in pairs):
@@ -225,8 +221,6 @@ class Call:
             pairs = [(gradient, t) for gradient, t in pairs if t is not None]
             roots, tangents = [g for g, _ in pairs], [t for _, t in pairs]
             found = adjoints_if_reached(roots, tangents, list(seeds.values()))
-        finally:
-            rt.set_recording(before)
         return {
             k: wrap(np.zeros(*self.zeros[k])) if one is None else one
             for k, one in zip(seeds, found, strict=True)

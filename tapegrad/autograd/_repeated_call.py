@@ -66,12 +66,8 @@ def noting_reads(name: str) -> Iterator[None]:
 @contextlib.contextmanager
 def _apart() -> Iterator[None]:
     """Neither traced nor recorded, as forward and backward are called."""
-    with rt.tracing(None):
-        before = rt.set_recording(False)
-        try:
-            yield
-        finally:
-            rt.set_recording(before)
+    with rt.tracing(None), rt.switched(False):
+        yield
 
 
 def _kept(arg):

@@ -163,11 +163,8 @@ class Function:
             if not _writes(cls):
                 return _traced(cls, ctx, args)
             refuse(f"it calls {cls.__name__}, an autograd.Function that may write to its arguments")
-        recording = rt.set_recording(False)
-        try:
+        with rt.switched(False) as recording:
             out = _forward(cls, ctx, args)
-        finally:
-            rt.set_recording(recording)
         dirty = _dirty(cls, ctx, args, out)
         return _finished(out, _recorded(cls, ctx, args, results_of(out), dirty, recording))
 
@@ -427,11 +424,8 @@ def once_differentiable(backward):
 
     @functools.wraps(backward)
     def within(ctx, *gradients):
-        recording = rt.set_recording(False)
-        try:
+        with rt.switched(False) as recording:
             returned = backward(ctx, *gradients)
-        finally:
-            rt.set_recording(recording)
         causes = [one for one in gradients if is_tensor(one) and is_recorded(one)]
         if not recording or not causes:
             return returned

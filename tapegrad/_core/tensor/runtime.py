@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..codegen import forks, layout
 from ..recorder.scalar_operators import FUNCTIONS
@@ -77,6 +77,7 @@ class _Mode(threading.local):
 
     def __init__(self):
         self.inputs = []  # ids of the rows that are inputs of the active transforms
+        self.entered = []  # the contexts of `_within`, innermost last
 
 
 _mode = _Mode()
@@ -150,42 +151,69 @@ def tracing(made):
         _mode.trace = made
         yield made
     finally:
-        _mode.trace = before
+        if _mode.trace is made:
+            _mode.trace = before
+
+
+class _Entry(NamedTuple):
+    """The modes of a thread before a context."""
+
+    recording: bool
+    depth: int
+    inputs: int
 
 
 @contextlib.contextmanager
-def recording():
-    """Record whatever the thread's mode: inside a transform.
+def _within(recording: bool, levels: int):
+    """Record or not, so many transforms further in; the modes are as before afterwards.
 
-    A generator, which is closed even if an interrupt comes between its parts.
+    A generator, which is closed even if an interrupt comes between its parts: with the last
+    reference to it, of the interrupt's traceback. When outer contexts have been left by then, there
+    is nothing to go back to.
     """
     mode = _mode
-    before = mode.recording, mode.depth, len(mode.inputs)
+    entry = _Entry(mode.recording, mode.depth, len(mode.inputs))
     try:
-        if not before[0]:
-            set_recording(True)
-        mode.depth += 1
-        transforming.add(threading.get_ident())
-        yield
+        mode.entered.append(entry)
+        if mode.recording != recording:
+            set_recording(recording)
+        if levels:
+            mode.depth += levels
+            transforming.add(threading.get_ident())
+        yield entry.recording
     finally:
         try:
-            _go_back(mode, *before)
+            _go_back(mode, entry)
         except BaseException:  # an interrupt: once more
-            _go_back(mode, *before)
+            _go_back(mode, entry)
             raise
 
 
-def _go_back(mode: _Mode, recording: bool, depth: int, inputs: int) -> None:
-    """Leave transforms; to do it twice changes nothing."""
+def recording():
+    """Record whatever the thread's mode: inside a transform."""
+    return _within(True, 1)
+
+
+def switched(on: bool):
+    """Record, or do not, inside this context; it gives the mode before."""
+    return _within(on, 0)
+
+
+def _go_back(mode: _Mode, entry: _Entry) -> None:
+    """Leave a context and those inside it; to do it twice changes nothing."""
+    place = next((k for k, one in enumerate(mode.entered) if one is entry), None)
+    if place is None:
+        return
     noted = mode.inputs
-    while len(noted) > inputs:
+    while len(noted) > entry.inputs:
         _differentiated.discard(noted[-1])
         noted.pop()
-    mode.depth = depth
-    if not depth:
+    mode.depth = entry.depth
+    if not entry.depth:
         transforming.discard(threading.get_ident())
-    if mode.recording != recording:
-        set_recording(recording)
+    if mode.recording != entry.recording:
+        set_recording(entry.recording)
+    del mode.entered[place:]
 
 
 def note_input(number: int, differentiated: bool = True) -> None:

@@ -26,7 +26,7 @@ from .rounding import first_difference
 from .rule_programs import rule_program
 from .signature import Arguments, own_copy
 from .takeover import Trial
-from .variants import Families, NotRecorded, Traced, Variant, Variants, reads_others
+from .variants import Families, NotRecorded, Variant, Variants, reads_others, traced_call
 
 #: The largest numbers of programs kept for one signature, and of signatures.
 VARIANTS, SIGNATURES = 32, 64
@@ -236,7 +236,7 @@ class Replayed:
         return found
 
     def _recorded(self, family: Variants, arguments: Arguments, gradient: bool):
-        with Traced(self._f, arguments, draws=True) as traced:
+        with traced_call(self._f, arguments, draws=True) as traced:
             family.pending = traced
             later = traced.is_long and not self._native  # the first result does not wait for it
             if not later:

@@ -18,7 +18,7 @@ from ..._core.tensor.copies import pack
 from ..ir.uses import mark_outputs, mark_reads
 from ..replay.rule_parts import RuleProgram, Use
 from .signature import Arguments
-from .variants import NotRecorded, Traced, Variant
+from .variants import NotRecorded, Variant, traced_call
 
 #: Rules that are kept, by use: parts of programs.
 _known: weakref.WeakValueDictionary[Hashable, RuleProgram] = weakref.WeakValueDictionary()
@@ -68,7 +68,7 @@ def _made(use: Use, g, out, operands: list) -> RuleProgram | None:
         return use.parts(_as_array(g), out, operands)
 
     given = (g, *[plain[k + 1] for k in numbers])
-    with Traced(rule, Arguments(given, {}, tuple(range(len(given)))), _WITHOUT) as traced:
+    with traced_call(rule, Arguments(given, {}, tuple(range(len(given)))), _WITHOUT) as traced:
         variant, _ = traced.program()
     return None if variant is None else _placed(use, variant, numbers)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -149,47 +149,33 @@ class NotRecorded(Exception):
 class Traced:
     """One call of a function with arguments made inputs: its result and, if it can be, its program.
 
-    A context, inside which the recording can be differentiated. The program is made by all passes
-    but those that are named in `without`. With `draws`, random numbers that the function draws are
-    a reason for no program.
+    The program is made by all passes but those that are named in `without`. With `draws`, random
+    numbers that the function draws are a reason for no program.
     """
 
-    def __init__(
-        self,
-        f: Callable,
-        arguments: Arguments,
-        without: tuple[str, ...] = (),
-        draws: bool = False,
-    ):
+    def __init__(self, f: Callable, arguments: Arguments, without: tuple[str, ...], draws: bool):
         self.trace = Trace(lambda: places(1))
         self._call, self._without, self._draws = (f, arguments), without, draws
 
-    def __enter__(self) -> Traced:
+    def run(self) -> None:
+        """Call the function; its rows are recorded."""
         f, arguments = self._call
-        rt.start()
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(rt.recording())
-            with rt.tracing(self.trace):
-                self._first = self.trace.now()
-                self.inputs = arguments.record(self.trace)
-                args, kwargs = arguments.build([tensor for tensor, _ in self.inputs])
-                draws = Draws(f) if self._draws else None
-                try:
-                    self.out = f(*args, **kwargs)
-                except NotRecorded:
-                    raise
-                except Exception as error:
-                    raise NotRecorded(_unrecorded(error)) from error
-                if draws is not None and (reason := draws.reason()):
-                    self.trace.refuse(reason)
-                self._check_outside()
-                self._end = self.trace.now()
-            self.is_long = is_long(self._first, self._end)
-            self._leave = stack.pop_all()
-        return self
-
-    def __exit__(self, *problem) -> None:
-        self._leave.close()
+        with rt.tracing(self.trace):
+            self._first = self.trace.now()
+            self.inputs = arguments.record(self.trace)
+            args, kwargs = arguments.build([tensor for tensor, _ in self.inputs])
+            draws = Draws(f) if self._draws else None
+            try:
+                self.out = f(*args, **kwargs)
+            except NotRecorded:
+                raise
+            except Exception as error:
+                raise NotRecorded(_unrecorded(error)) from error
+            if draws is not None and (reason := draws.reason()):
+                self.trace.refuse(reason)
+            self._check_outside()
+            self._end = self.trace.now()
+        self.is_long = is_long(self._first, self._end)
 
     def _check_outside(self) -> None:
         """Check that the result follows from the arguments alone, and is what it is eagerly."""
@@ -259,6 +245,18 @@ class Traced:
         leaves = [value for _, value in tree_leaves(self.out)]
         made = [shown(np.array(value_of(v))) if is_tensor(v) else v for v in leaves]
         return tree_build(self.out, iter(made))
+
+
+@contextlib.contextmanager
+def traced_call(
+    f: Callable, arguments: Arguments, without: tuple[str, ...] = (), draws: bool = False
+) -> Iterator[Traced]:
+    """Call a function, and go on where its recording can be differentiated; see `Traced`."""
+    rt.start()
+    with rt.recording():
+        traced = Traced(f, arguments, without, draws)
+        traced.run()
+        yield traced
 
 
 def _unrecorded(error: Exception) -> str:

@@ -17,7 +17,7 @@ from ..._core.tensor import row_listeners
 from ..build.executable import Call, Program, table
 from ..dispatch.signature import Arguments
 from ..dispatch.takeover import entered
-from ..dispatch.variants import NotRecorded, Traced
+from ..dispatch.variants import NotRecorded, traced_call
 from ..ir.slots import slots_of
 from ..ir.steps import Step
 from ..replay.opaque_calls import error_of
@@ -201,7 +201,7 @@ def _recorded(f, arguments: Arguments) -> _Recorded:
 
     row_listeners.listen(note)
     try:
-        with Traced(f, arguments):
+        with traced_call(f, arguments):
             pass
     except NotRecorded:
         return {}
