@@ -247,6 +247,8 @@ KNOWN = [
     ("stack", "'text', **{}): TypeError: data type", "a text as axis"),
     ("stack", "VoidDType", "an empty dictionary"),
     ("polyval", "right are [dtype('O')]", "without coefficients x is not looked at"),
+    ("khatri_rao", "shapes [(0, 0), (0, 0)], right are [(0, 0)]", "the same without columns"),
+    ("stack", "<object object", "an object as axis"),
     ("khatri_rao", "0, 3)], right are [(", "without rows the result has the dtype of `a`"),
     ("expm", "[nan nan]], right is [[inf 0.]", "overflow in products"),
     ("expm_frechet", "[[inf 0.] [ 0. inf]], right is [[nan nan]", "overflow in products"),

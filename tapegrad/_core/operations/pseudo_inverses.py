@@ -100,6 +100,8 @@ def _turned_shape(a, rcond, hermitian=False):
     """The shape of a pseudo-inverse; raises ValueError where NumPy does."""
     if len(a) < 2 or (hermitian and a[-1] != a[-2]):
         raise ValueError(f"pinv does not accept an operand of shape {a}")
+    if np.broadcast_shapes(rcond, stack := a[:-2] or (1,)) != stack:
+        raise ValueError(f"pinv does not accept rcond of shape {rcond} for matrices of shape {a}")
     return (*a[:-2], a[-1], a[-2])
 
 
