@@ -68,10 +68,12 @@ def test_a_number_taken_inside_grad_is_refused(take, number):
         take(number(x))
         return np.sum(x)
 
-    with pytest.raises((TypeError, ValueError)) as raised:
+    with pytest.raises((TypeError, ValueError, SystemError)) as raised:
         tg.grad(f)(V)
-    hidden = "f(a) and f(b) must have different signs"  # brentq's own, at times over ours
-    assert raised.type is TypeError or hidden in str(raised.value)
+    # Over ours brentq at times raises its own, or in SciPy 1.15 none, which Python notices.
+    hidden = "f(a) and f(b) must have different signs"
+    is_noticed = raised.type is SystemError and type(raised.value.__cause__) is TypeError
+    assert raised.type is TypeError or is_noticed or hidden in str(raised.value)
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)

@@ -151,14 +151,15 @@ BATCHES = [
     expression(f"linalg.solve({FULL}, x.T, assume_a='lower triangular')"),
     expression(f"linalg.lu({STACK})[2]"),
     expression(f"linalg.lu_solve(linalg.lu_factor({STACK}[:, ::-1]), x.T)"),
-    expression("linalg.toeplitz(x)"),
     expression("linalg.circulant(x)"),
     expression("linalg.companion(x ** 2 + 1.0)"),
-    expression("linalg.khatri_rao(np.stack([x, x ** 2]), x[:2])"),
 ]
-#: Batches are SciPy's own from 1.17 on.
-if [int(part) for part in scipy.__version__.split(".")[:2]] < [1, 17]:
-    BATCHES = []
+#: SciPy's own, with which values are compared, takes these from 1.17 on.
+if np.lib.NumpyVersion(scipy.__version__) >= "1.17.0":
+    BATCHES += [
+        expression("linalg.toeplitz(x)"),
+        expression("linalg.khatri_rao(np.stack([x, x ** 2]), x[:2])"),
+    ]
 TABLE = [*TRIANGLES, *STRUCTURES, *BANDS, *PIVOTS, *SPECIAL, *BATCHES]
 
 

@@ -90,7 +90,6 @@ def named_like(made, found, module: str = "tapegrad.numpy", note: str | None = N
     """Give a function the name, signature and documentation of NumPy's, with a note."""
     functools.update_wrapper(made, found, updated=())
     made.__module__ = module
-    made.__qualname__ = getattr(found, "__qualname__", found.__name__)  # NumPy 2.0: not of ufuncs
     made.__doc__ = with_note(made.__doc__, of_recorded(found) if note is None else note)
     STAND_INS[made] = found
     _made[id(found)] = made
