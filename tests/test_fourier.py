@@ -255,6 +255,18 @@ def test_out(rng):
     np.testing.assert_allclose(tg.grad(written)(x), 8.0 * x)
 
 
+@pytest.mark.parametrize("axes", [[0, 1], (), np.array([1, 0]), np.array([-1]), np.int64(0)])
+@pytest.mark.parametrize("shift", [np.fft.fftshift, np.fft.ifftshift])
+def test_axes_of_shifts(shift, axes):
+    x = np.arange(15.0).reshape(3, 5)
+    compiled = tg.compile(lambda x: shift(x, axes) * x)
+    for point in (x, x[::-1]):
+        wanted = shift(point, axes) * point
+        found = shift(tg.tensor(point, requires_grad=True), axes) * point
+        np.testing.assert_array_equal(found.detach(), wanted)
+        np.testing.assert_array_equal(compiled(point), wanted)
+
+
 def test_frequencies_with_a_recorded_spacing():
     for f in (np.fft.fftfreq, np.fft.rfftfreq):
         found = tg.grad(lambda d: np.sum(f(6, d) ** 2))(0.5)  # noqa: B023

@@ -11,7 +11,6 @@ import scipy.linalg
 import tapegrad as tg
 import tapegrad.scipy.linalg as la
 
-
 #: Before, SciPy refuses stacks, and has other faults than `hostile_matrices` knows.
 OLD_SCIPY = np.lib.NumpyVersion(scipy.__version__) < "1.17.0"
 
