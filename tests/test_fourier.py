@@ -6,6 +6,7 @@ import itertools
 import declared
 import numpy as np
 import pytest
+from assumed import needs
 from expressions import CHECKS, Expression, check_native, parametrized
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -160,6 +161,7 @@ def test_rows_that_are_no_transforms(name):
             shape(x, **good | change)
 
 
+@needs("numpy-ufunc-fields")
 def test_loops_that_lie_elsewhere_are_not_called(monkeypatch):
     found = pocketfft._found.__wrapped__
     missing = ("fft", "ifft", "no", "rfft_n_odd", "irfft")

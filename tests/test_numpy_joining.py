@@ -227,7 +227,6 @@ EXACT = [
     "np.delete(x, 0)",
     "np.trim_zeros(x)",
     "np.trim_zeros(x, 'f', axis=1)",
-    "np.trim_zeros(x, 'B', axis=(0, 1))",
     "np.trim_zeros(x * 0)",
     "np.trim_zeros(x, 'q')",
     "np.pad(x, 2)",
@@ -258,6 +257,8 @@ EXACT = [
     "np.kron(x, x[:1])",
     "np.tensordot(x, x, axes=[[1], [1]])",
 ]
+if np.lib.NumpyVersion(np.__version__) >= "2.3.0":  # NumPy 2.2 takes one axis
+    EXACT.append("np.trim_zeros(x, 'B', axis=(0, 1))")
 
 
 def outcome(text, x):
