@@ -107,7 +107,7 @@ def function_rows():
     methods = method_names()
     names: dict = {}
     for theirs, ours in OF_NUMPY.items():
-        if theirs.__name__ != "row_stack":  # NumPy before 2.5 has it
+        if getattr(theirs, "__name__", "") != "row_stack":  # NumPy before 2.5 has it
             names.setdefault(ours, set()).add(numpy_name(theirs))
     for name in sorted(tg.__all__):
         ours = getattr(tg, name)
