@@ -103,11 +103,15 @@ def method_names() -> dict:
     return found
 
 
+#: Names that only older releases of NumPy have.
+_OLD_NAMES = {"np.row_stack", "np.trapz"}
+
+
 def function_rows():
     methods = method_names()
     names: dict = {}
     for theirs, ours in OF_NUMPY.items():
-        if getattr(theirs, "__name__", "") != "row_stack":  # NumPy before 2.5 has it
+        if numpy_name(theirs) not in _OLD_NAMES:
             names.setdefault(ours, set()).add(numpy_name(theirs))
     for name in sorted(tg.__all__):
         ours = getattr(tg, name)

@@ -71,6 +71,9 @@ def test_powers_of_complex_zero():
         np.testing.assert_array_equal((recorded(z) ** (0.5 + 1j)).detach().numpy()[0], 0.0)
 
 
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) >= "2.5.0", reason="NumPy 2.5 has no singular values of inf"
+)
 def test_a_condition_of_infinite_elements_is_infinite():
     x = np.array([[1.0, np.inf], [2.0, 3.0]])
     with np.errstate(all="ignore"):
