@@ -102,7 +102,7 @@ ASSUMPTIONS = {
         "glibc 2.36",
     ),
     "cpython-bytecode": Assumption(
-        "`f_lasti` is the place in `co_code` of a write to an item, or of `%`, while a frame is at it",
+        "`f_lasti` is the place in `co_code` of a write to items or of `%` while a frame is at it",
         "`y[i] = t` and `'%f' % t` are told from `float(t)`",
         "errors speak of float() in place of the write, and formats count as float()",
         _PYTHON,

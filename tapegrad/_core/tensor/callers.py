@@ -34,8 +34,7 @@ _SHOWING = (_NUMERIC[0] + "testing" + os.sep, str(_NUMPY / "_core" / "arrayprint
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _INSTALLED = tuple(_STANDARD + name for name in ("site-packages", "dist-packages"))
 
-#: Python 3.12 has one of its own for slices.
-_STORES = frozenset(dis.opmap[n] for n in ("STORE_SUBSCR", "STORE_SLICE") if n in dis.opmap)
+_STORES = [dis.opmap.get(name) for name in ("STORE_SUBSCR", "STORE_SLICE")]  # Python 3.12
 _REMAINDERS = [dis.opmap.get(name) for name in ("BINARY_MODULO", "INPLACE_MODULO")]  # Python 3.10
 _BINARY = dis.opmap.get("BINARY_OP")
 _REMAINDER_NUMBERS = (6, 19)  # the codes of `%` and `%=` among binary operators
