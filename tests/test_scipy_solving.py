@@ -317,6 +317,16 @@ ERRORS = [
     "linalg.khatri_rao(a, b)",
     "linalg.khatri_rao(v, v)",
 ]
+#: SciPy before 1.17 takes these otherwise: without the argument, as one vector, with infinities.
+if np.lib.NumpyVersion(scipy.__version__) < "1.17.0":
+    OTHERWISE = (
+        "linalg.solveh_banded(a[None, :, :0] + [[[1.0]], [[2.0]]], v[:0])",
+        "linalg.inv(junk, assume_a='pos')",
+        "linalg.toeplitz(a)",
+        "linalg.solve(0.0 * a, b)",
+        "linalg.solve(0.0 * a, b, assume_a='diagonal')",
+    )
+    CALLS, ERRORS = ([one for one in table if one not in OTHERWISE] for table in (CALLS, ERRORS))
 
 
 def of_names(text, linalg, names):
@@ -357,6 +367,8 @@ REFUSED = {
     "linalg.companion(a[0])": (A, A - 5.0),
     "linalg.cho_solve(linalg.cho_factor(a), b)": (A, -A),
 }
+if np.lib.NumpyVersion(scipy.__version__) < "1.17.0":
+    del REFUSED["linalg.solve(a, b, assume_a='diagonal')"]
 
 
 @pytest.mark.parametrize("text", REFUSED)

@@ -104,7 +104,7 @@ ASSUMPTIONS = {
     "cpython-bytecode": Assumption(
         "`f_lasti` is the place in `co_code` of a write to items or of `%` while a frame is at it",
         "`y[i] = t` and `'%f' % t` are told from `float(t)`",
-        "errors speak of float() in place of the write, and formats count as float()",
+        "errors and warnings speak of float() in place of the write; formats count as float()",
         _PYTHON,
     ),
 }
