@@ -193,8 +193,9 @@ REASONS = (
 def has_reason(call) -> bool:
     """Whether it is stated why the derivative of a function is zero; SciPy's own are its affair."""
     stated = (*" ".join(UNRECORDED.values()).split(), *COMPARISONS, *REASONS)
-    name = every_call.name_of(call.function)
-    return name in stated or getattr(scipy.special, name, None) is call.function
+    if any(found is call.function for found in vars(scipy.special).values()):
+        return True
+    return every_call.name_of(call.function) in stated
 
 
 def check_all(function, most=3):
