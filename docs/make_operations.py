@@ -103,11 +103,16 @@ def method_names() -> dict:
     return found
 
 
+#: Names that only older releases of NumPy have.
+_OLD_NAMES = {"np.row_stack", "np.trapz"}
+
+
 def function_rows():
     methods = method_names()
     names: dict = {}
     for theirs, ours in OF_NUMPY.items():
-        names.setdefault(ours, set()).add(numpy_name(theirs))
+        if numpy_name(theirs) not in _OLD_NAMES:
+            names.setdefault(ours, set()).add(numpy_name(theirs))
     for name in sorted(tg.__all__):
         ours = getattr(tg, name)
         if inspect.isclass(ours) and name != "set_grad_enabled":

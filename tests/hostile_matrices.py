@@ -258,6 +258,7 @@ KNOWN = [
     ("solve", "inhomogeneous", "the first operand is looked at before the second is read"),
     ("fractional_matrix_power", "must not contain infs", "by the logarithm, if t is recorded"),
     ("power", "bad operand type for abs", "no elements are raised to a power of any type"),
+    ("cross", "Both input arrays must be (arrays of) 3-dimensional", "NumPy 2.5 refuses two axes"),
     # Of a number that is recorded, and could become another, the result is complex.
     ("fractional_matrix_power", "shapes [(3, 3), (3, 3)], right are [(3, 3)]", "t is 2.0"),
 ]

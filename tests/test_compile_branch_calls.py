@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+from assumed import needs
 
 import tapegrad as tg
 
@@ -56,6 +57,7 @@ def close(found, wanted):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("f", [robust, several, written])
 def test_a_call_in_a_recording_is_one_row(f):
     c = tg.compile(f)
@@ -70,6 +72,7 @@ def test_a_call_in_a_recording_is_one_row(f):
     assert f"function     {f.__name__}" in tape and len(tape.splitlines()) < 12
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("f", [robust, several, written])
 @pytest.mark.parametrize("inner_first", [False, True])
 def test_a_call_in_a_compiled_function_is_part_of_its_graph(f, inner_first):
@@ -155,6 +158,7 @@ def of_partials(x):
     return total
 
 
+@needs("numba-reader")
 def test_partials_are_followed():
     """Arrays that they hold are read in each call, as those of closures are."""
     c = tg.compile(of_partials)
@@ -186,6 +190,7 @@ def around_rest(x):
     return total
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("f, names", [(by_name, ("up", "down")), (around_rest, ())])
 def test_arguments_that_two_stars_take(f, names):
     c = tg.compile(f)

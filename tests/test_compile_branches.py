@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from assumed import needs
 
 import tapegrad as tg
 import tapegrad.numpy as tnp
@@ -56,6 +57,7 @@ def recordings(c):
     return sum(family.recorded for family in c._families.found.values())
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("native", [False, True])
 def test_one_graph_serves_all_ways_and_lengths(native):
     c = with_graph(robust, data(9), data(9), data(9), native=native)
@@ -91,6 +93,7 @@ def test_a_graph_of_fixed_lengths_serves_no_other_lengths():
         same(c(1.5, x), f(1.5, x))
 
 
+@needs("numba-reader")
 def test_gradients_that_cancel_but_for_rounding_do_not_end_a_graph():
     def f(p, x):
         total = 0.0
@@ -107,6 +110,7 @@ def test_gradients_that_cancel_but_for_rounding_do_not_end_a_graph():
     assert c._flows.found
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("native", [False, True])
 def test_a_deleted_variable_outside_ends_a_graph(native):
     k = 2.0
@@ -126,6 +130,7 @@ def test_a_deleted_variable_outside_ends_a_graph(native):
     same(c.grad(1.5, -np.ones(7)), 21.0)
 
 
+@needs("numba-reader")
 def test_second_derivatives():
     c = with_graph(robust, data(9), data(9))
     for n in (4, 9, 15):
@@ -141,6 +146,7 @@ def test_second_derivatives():
 SCALE, WEIGHTS = 2.0, np.array([1.0, 2.0, 3.0])
 
 
+@needs("numba-reader")
 def test_what_lies_outside_is_looked_at_in_each_call(monkeypatch):
     offset = 1.0
 
@@ -183,6 +189,7 @@ def test_an_integer_on_one_way_stays_one():
         assert c(5.0) == 5.0 and type(c(-5.0)) is int
 
 
+@needs("numba-reader")
 def test_other_ways_of_calling():
     c = with_graph(robust, data(9), data(9))
     p, x, y = data(9)
@@ -199,6 +206,7 @@ def test_other_ways_of_calling():
         same(made.value_and_grad(p, x, y), expected)
 
 
+@needs("numba-reader")
 def test_settings():
     strict = tg.compile(robust, on_branch="error")
     strict.grad(np.array([0.0, 0.0]), np.zeros(2), np.zeros(2))
@@ -210,6 +218,7 @@ def test_settings():
         same(c.value_and_grad(*args), tg.value_and_grad(robust)(*args))
 
 
+@needs("numba-reader")
 def test_state_that_no_argument_shows_is_refused_by_name():
     class Box:
         count = 0
@@ -228,6 +237,7 @@ def test_state_that_no_argument_shows_is_refused_by_name():
     assert "attribute" in " ".join(c._flows.refused.values()) or c._reason
 
 
+@needs("numba-reader")
 def test_a_graph_that_is_wrong_is_dropped(monkeypatch):
     c = with_graph(robust, data(9), data(9), verify="always")
     flow = next(iter(c._flows.found.values()))
@@ -239,6 +249,7 @@ def test_a_graph_that_is_wrong_is_dropped(monkeypatch):
     assert not c._flows.found
 
 
+@needs("numba-reader")
 def test_threads():
     c = with_graph(robust, data(9), data(9))
     calls = [data(n) for n in range(5, 45)]
@@ -263,6 +274,7 @@ def test_threads():
     assert not wrong
 
 
+@needs("numba-reader")
 def test_arrays_that_are_filled():
     def f(a, x):
         y = tnp.zeros(len(x))
@@ -279,6 +291,7 @@ def test_arrays_that_are_filled():
         same(c.value_and_grad(1.5, x), tg.value_and_grad(f)(1.5, x))
 
 
+@needs("numba-reader")
 def test_programs_of_one_way_are_there_for_profiles():
     c = with_graph(robust, data(9), data(9))
     assert "robust" in str(c.profile(*data(9), repeats=1))
@@ -306,6 +319,7 @@ def nested(x, y):
     return total
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("native", [False, True])
 def test_arms_inside_of_an_arm_that_is_not_taken_stay_new(native, monkeypatch):
     x, low, high = np.ones(1), np.zeros(1), np.full(1, 2.0)
@@ -324,6 +338,7 @@ def test_arms_inside_of_an_arm_that_is_not_taken_stay_new(native, monkeypatch):
         assert compared in (None, len(calls))
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("native", [False, True])
 def test_first_uses_of_selected_arms_are_compared(native, monkeypatch):
     x, low, high = np.arange(3.0), np.zeros(3), np.full(3, 2.0)

@@ -110,7 +110,7 @@ sum(z[0]) + sum([2 * one for one in w])
 np.trapezoid(w)
 np.atleast_2d(w) + np.zeros_like(w)
 np.meshgrid(w, w)[1]
-np.unstack(z)[1] if hasattr(np, "unstack") else z[1]
+np.unstack(z)[1]
 np.average(z, weights=x * x)
 np.pad(z, 1, mode="edge") * np.pad(z, 1, mode="reflect")
 (z - z.mean(axis=0)) / np.abs(z)

@@ -323,9 +323,7 @@ def test_derivatives_that_do_not_fit():
     refused(lambda g, x, y, z: (y, None), TypeError, returned)
     flags = r"backward returned array\(bool, 2d, C\) for operand 0, which is an array of float64"
     refused(lambda g, x, y, z: (g > 0, None), TypeError, flags)
-    words = (
-        r"backward returned Literal\[str\]\(a\) for operand 0, .*; return floats of as many axes"
-    )
+    words = r"backward returned (Literal\[str\]\(a\)|unicode_type) for operand 0, .*; return floats"
     refused(lambda g, x, y, z: ("a", None), TypeError, words)
     shape = "for operand 0 an array of length 2 along axis 1, where the operand has another"
     refused(lambda g, x, y, z: (g[:, :2], None), ValueError, "backward returned " + shape)

@@ -6,6 +6,7 @@ import itertools
 import declared
 import numpy as np
 import pytest
+from assumed import needs
 from expressions import CHECKS, Expression, check_native, parametrized
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -160,6 +161,7 @@ def test_rows_that_are_no_transforms(name):
             shape(x, **good | change)
 
 
+@needs("numpy-ufunc-fields")
 def test_loops_that_lie_elsewhere_are_not_called(monkeypatch):
     found = pocketfft._found.__wrapped__
     missing = ("fft", "ifft", "no", "rfft_n_odd", "irfft")
@@ -253,6 +255,18 @@ def test_out(rng):
         return np.sum(real**2)
 
     np.testing.assert_allclose(tg.grad(written)(x), 8.0 * x)
+
+
+@pytest.mark.parametrize("axes", [[0, 1], (), np.array([1, 0]), np.array([-1]), np.int64(0)])
+@pytest.mark.parametrize("shift", [np.fft.fftshift, np.fft.ifftshift])
+def test_axes_of_shifts(shift, axes):
+    x = np.arange(15.0).reshape(3, 5)
+    compiled = tg.compile(lambda x: shift(x, axes) * x)
+    for point in (x, x[::-1]):
+        wanted = shift(point, axes) * point
+        found = shift(tg.tensor(point, requires_grad=True), axes) * point
+        np.testing.assert_array_equal(found.detach(), wanted)
+        np.testing.assert_array_equal(compiled(point), wanted)
 
 
 def test_frequencies_with_a_recorded_spacing():

@@ -79,6 +79,7 @@ def test_decorators():
     both(script)
 
 
+@pytest.mark.filterwarnings("ignore:the .type, exc, tb. signature:DeprecationWarning")  # PyTorch
 def test_generators():
     def script(lib):
         seen = []

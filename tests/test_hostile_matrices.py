@@ -5,12 +5,17 @@ import random
 import hostile_matrices
 import numpy as np
 import pytest
+import scipy
 import scipy.linalg
 
 import tapegrad as tg
 import tapegrad.scipy.linalg as la
 
+#: Before, SciPy refuses stacks, and has other faults than `hostile_matrices` knows.
+OLD_SCIPY = np.lib.NumpyVersion(scipy.__version__) < "1.17.0"
 
+
+@pytest.mark.skipif(OLD_SCIPY, reason="calls are compared with those of SciPy 1.17")
 @pytest.mark.parametrize("seed", range(4))
 def test_random_calls(seed):
     rng = random.Random(seed)
@@ -33,7 +38,8 @@ def test_lyapunov_equations_refuse_what_is_not_finite(name, place, bad):
     compiled = tg.compile(f, argnums=(0, 1))
     np.testing.assert_allclose(compiled(*args), getattr(scipy.linalg, name)(*args), rtol=1e-12)
     args[place][0, 1] = bad
-    for call in (getattr(scipy.linalg, name), f, compiled):
+    of_plain = getattr(scipy.linalg, name), f, compiled
+    for call in () if OLD_SCIPY and name == "solve_discrete_lyapunov" else of_plain:
         with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="not contain infs"):
             call(*args)
     with pytest.raises(ValueError, match="array must not contain infs or NaNs"):
@@ -65,6 +71,9 @@ def test_powers_of_complex_zero():
         np.testing.assert_array_equal((recorded(z) ** (0.5 + 1j)).detach().numpy()[0], 0.0)
 
 
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) >= "2.5.0", reason="NumPy 2.5 has no singular values of inf"
+)
 def test_a_condition_of_infinite_elements_is_infinite():
     x = np.array([[1.0, np.inf], [2.0, 3.0]])
     with np.errstate(all="ignore"):
@@ -82,13 +91,10 @@ def test_scales_of_procrustes_problems():
     """One for each."""
     x = np.random.default_rng(3).normal(size=(2, 4, 3))
     y = np.sin(x)
-    found, wanted = (
-        f(x, y)[1] for f in (la.orthogonal_procrustes, scipy.linalg.orthogonal_procrustes)
-    )
-    np.testing.assert_allclose(
-        la.orthogonal_procrustes(recorded(x), y)[1].detach().numpy(), wanted, rtol=1e-13
-    )
-    assert found.shape == (2,)
+    wanted = [scipy.linalg.orthogonal_procrustes(*pair)[1] for pair in zip(x, y, strict=True)]
+    np.testing.assert_allclose(la.orthogonal_procrustes(x, y)[1], wanted, rtol=1e-13)
+    found = la.orthogonal_procrustes(recorded(x), y)[1].detach().numpy()
+    np.testing.assert_allclose(found, wanted, rtol=1e-13)
 
 
 @pytest.mark.parametrize("name", ["cosm", "sinm", "tanm", "coshm", "sinhm", "tanhm"])

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from assumed import needs
 
 import tapegrad as tg
 
@@ -67,6 +68,7 @@ def test_a_recorded_tensor_does_not_become_a_plain_array(take):
             leave(y)
 
 
+@needs("cpython-bytecode")
 def test_a_recorded_tensor_is_not_written_into_a_plain_array():
     plain, x = np.zeros(3), leaf()
     with pytest.raises(TypeError, match=NOT_WRITTEN.format("")):
@@ -106,6 +108,7 @@ STORES = [store, store_in_a_loop, store_with_others, store_without_axes, add_to_
 NUMBERS = {"input": lambda: leaf(2.0), "scalar": lambda: leaf()[1], "0-d": lambda: leaf().sum()}
 
 
+@needs("cpython-bytecode")
 @pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
 @pytest.mark.parametrize("write", STORES, ids=lambda write: write.__name__)
 def test_a_recorded_number_is_not_written_into_a_plain_array(write, number):

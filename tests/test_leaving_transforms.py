@@ -14,8 +14,10 @@ import pytest
 import scipy.integrate
 import scipy.optimize
 import scipy.sparse
+from assumed import needs
 
 import tapegrad as tg
+from tapegrad._core.codegen import compat
 
 V = np.array([0.72, 1.2, 1.9])
 
@@ -68,10 +70,12 @@ def test_a_number_taken_inside_grad_is_refused(take, number):
         take(number(x))
         return np.sum(x)
 
-    with pytest.raises((TypeError, ValueError)) as raised:
+    with pytest.raises((TypeError, ValueError, SystemError)) as raised:
         tg.grad(f)(V)
-    hidden = "f(a) and f(b) must have different signs"  # brentq's own, at times over ours
-    assert raised.type is TypeError or hidden in str(raised.value)
+    # Over ours brentq at times raises its own, or in SciPy 1.15 none, which Python notices.
+    hidden = "f(a) and f(b) must have different signs"
+    is_noticed = raised.type is SystemError and type(raised.value.__cause__) is TypeError
+    assert raised.type is TypeError or is_noticed or hidden in str(raised.value)
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
@@ -113,8 +117,6 @@ STAYS = {
     "str": str,
     "repr": repr,
     "format": lambda t: f"{t:.3f}",
-    "percent": lambda t: "%.3f and %s" % (t, t),  # noqa: UP031
-    "percent of one": lambda t: "%g" % t,  # noqa: UP031
     "detach": lambda t: float(t.detach()),
     "compare": lambda t: t > 0.5,
     "float of a mask": lambda t: float(t > 0.5),
@@ -122,6 +124,9 @@ STAYS = {
     "math of a constant": lambda t: math.sin(tg.tensor(1.0)),
     "isfinite": np.isfinite,
 }
+if "cpython-bytecode" not in compat.switched_off():
+    STAYS["percent"] = lambda t: "%.3f and %s" % (t, t)  # noqa: UP031
+    STAYS["percent of one"] = lambda t: "%g" % t  # noqa: UP031
 
 
 @pytest.mark.parametrize("take", STAYS.values(), ids=STAYS)
@@ -136,6 +141,7 @@ def test_what_has_no_derivative_or_asks_for_none_stays(take):
         assert np.allclose(compiled.grad(x), 2 * x, rtol=1e-15)
 
 
+@needs("cpython-bytecode")
 def test_formats_are_those_of_the_value():
     def f(x):
         assert f"{x[1]:.3f}" == f"{V[1]:.3f}"

@@ -101,7 +101,7 @@ TABLE = [
         "x * torch.round(x, decimals=1) + torch.sign(x - 0.8)",
         choices=False,
     ),
-    of("x[np.triu_indices_from(x)]", "x[*torch.triu_indices(3, 4)]"),
+    of("x[np.triu_indices_from(x)]", "x[tuple(torch.triu_indices(3, 4))]"),
     of("x[:, :3][np.diag_indices_from(x[:, :3])] * np.size(x, 1)", "x.diagonal() * 4"),
     of("x * (np.floor(x[0, 0]) + round(x[1, 1]) + round(x[2, 2], 1) * 0.0)"),
     of("x * np.packbits(x > 0.8)[0]"),

@@ -133,7 +133,8 @@ def test_ufuncs_keep_their_attributes():
             ours = getattr(ufunc, name)
             assert callable(ours) or ours == getattr(theirs, name)
         assert ufunc.__name__ == theirs.__name__
-        assert inspect.signature(ufunc) == inspect.signature(theirs)
+        if hasattr(theirs, "__signature__"):  # from NumPy 2.4 on
+            assert inspect.signature(ufunc) == inspect.signature(theirs)
     assert np.add.reduce([1, 2]) == 3 and np.add.accumulate([1, 2]).tolist() == [1, 3]
     assert np.multiply.outer([1, 2], [3]).tolist() == [[3], [6]] and np.add.nin == 2
     a = numpy.zeros(2)

@@ -67,10 +67,10 @@ PRODUCTS = [
         "np.cross(b, x, axisa=1, axisb=0, axisc=-1)",
         "np.cross(x[:, :3], x[:, 1:], axisc=0)",
         "np.linalg.cross(x, 2.0 * x[::-1], axis=0)",
-        ("np.matvec(x, x[0])", "x @ x[0]") if hasattr(np, "matvec") else "x @ x[0]",
-        "np.matvec(b, x[0])" if hasattr(np, "matvec") else "b @ x[0]",
-        ("np.vecmat(x[:, 0], x)", "x[:, 0] @ x") if hasattr(np, "vecmat") else "x[:, 0] @ x",
-        "np.vecmat(x[:2, :3], b)" if hasattr(np, "vecmat") else "x[0, :3] @ b",
+        ("np.matvec(x, x[0])", "x @ x[0]"),
+        "np.matvec(b, x[0])",
+        ("np.vecmat(x[:, 0], x)", "x[:, 0] @ x"),
+        "np.vecmat(x[:2, :3], b)",
         ("np.linalg.outer(x[0], x[1])", "torch.outer(x[0], x[1])"),
         ("np.linalg.trace(x, offset=1)", "torch.diagonal(x, 1).sum()"),
         "np.linalg.trace(b * x)",
@@ -230,6 +230,10 @@ def test_a_program_asks_again_about_weights():
         compiled.value_and_grad(np.array([1.0, -1.0, 2.0]))
 
 
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) >= "2.5.0",
+    reason="NumPy 2.5, with which values are compared, refuses vectors of two elements",
+)
 @pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
 @pytest.mark.parametrize("m, n", [*itertools.product((2, 3), repeat=2)])
 def test_cross_products_of_two_elements(m, n):

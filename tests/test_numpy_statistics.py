@@ -158,10 +158,16 @@ def test_nan_reductions_give_numpys_values(name, point):
         as_numpy(lambda x, a=axis, k=keepdims: getattr(np, name)(x, axis=a, keepdims=k), x)
 
 
+OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.3.0"
+ROUNDED_BEFORE = ("hazen", "median_unbiased", "normal_unbiased")
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("point", ["mixed", "float32", "integers", "one", "Fortran order", "empty"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_quantiles_give_numpys_values(method, point):
+    if OLD_NUMPY and point == "float32" and method in ROUNDED_BEFORE:
+        pytest.skip("NumPy 2.2 rounds the place between two elements of float32")
     x = POINTS[point]
     for q, axis in itertools.product((0, 0.3, 1.0, [0.2, 0.7], np.float32(0.4)), (None, 0, (0, 1))):
         for function in (np.quantile, np.nanquantile):
@@ -330,6 +336,8 @@ def test_weighted_quantiles_give_numpys_values():
         ((4, 3), 1, 1),
         ((2, 3, 4), (2, 0), 0),
     ]:
+        if OLD_NUMPY and axis == (2, 0):
+            continue  # NumPy 2.2 takes the axes of weights in another order
         x = rng.normal(size=shape)
         axes = range(len(shape)) if axis is None else np.atleast_1d(axis)
         w = rng.integers(0, 3, shape if full else tuple(shape[k] for k in axes)) + 0.0

@@ -4,6 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
+from assumed import needs
 
 import tapegrad as tg  # noqa: F401  (declares all operations)
 from tapegrad._core.codegen import factory
@@ -70,6 +71,7 @@ def text_of(op):
     return head + "\n".join(lines) + "\n    return n\n", width
 
 
+@needs("numba-intrinsics")
 @pytest.mark.parametrize("op", OPERATIONS, ids=lambda op: op.name)
 def test_values_and_slopes_of_operations(op, only_plain):
     text, width = text_of(op)
@@ -160,6 +162,7 @@ def run(at, n):
 }
 
 
+@needs("numba-intrinsics")
 @pytest.mark.parametrize("name", FLOW)
 def test_loops_and_branches(name, only_plain):
     numbers = np.random.default_rng(1).normal(size=40)

@@ -52,7 +52,7 @@ def test_programs_at_other_coefficients(native):
 
 def test_second_derivatives_are_those_of_the_formula():
     def f(p):
-        return np.max(np.roots(p))
+        return np.max(np.real(np.roots(p)))
 
     def formula(p):
         return (-p[1] + np.sqrt(p[1] ** 2 - 4.0 * p[0] * p[2])) / (2.0 * p[0])

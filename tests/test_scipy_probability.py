@@ -75,6 +75,10 @@ def test_values_are_scipys(name):
     np.testing.assert_allclose(found.detach(), wanted, rtol=1e-13, atol=atol)
 
 
+#: SciPy 1.15 gives xlogy of a number and float32 in float32, SciPy 1.17 and tapegrad in float64.
+NARROW = np.lib.NumpyVersion(scipy.__version__) < "1.16.0"
+
+
 @pytest.mark.parametrize("number", [0.5, 2, True, np.float64(0.5)])
 @pytest.mark.parametrize("name", ["xlogy", "xlog1py", "rel_entr", "kl_div"])
 def test_numbers_beside_float32(name, number):
@@ -84,7 +88,8 @@ def test_numbers_beside_float32(name, number):
         args, plain = [number, number], [number, number]
         args[k], plain[k] = tg.tensor(x, requires_grad=True), x
         wanted = getattr(scipy.special, name)(*plain)
-        assert f(*args).dtype == wanted.dtype
+        if not NARROW or not name.startswith("xlog"):
+            assert f(*args).dtype == wanted.dtype
         np.testing.assert_allclose(f(*args).detach(), wanted, rtol=1e-6)
 
 

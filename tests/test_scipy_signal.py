@@ -187,11 +187,13 @@ def test_analytic_signals(n, rng):
     check("hilbert", [x], None, 0, compiled=n == 5)
     check("hilbert", [x], 5)
     check("hilbert", [x], 0)
+    check("hilbert", [x * 1j])
+    if np.lib.NumpyVersion(scipy.__version__) < "1.17.0":
+        return  # its hilbert2 has no axes
     check("hilbert2", [x], compiled=n == 5)
     check("hilbert2", [x], (3, 4), (0, 2))
     check("hilbert2", [x[0, 0]], 5)
     check("hilbert2", [x], axes=(1, 1))
-    check("hilbert", [x * 1j])
 
 
 def test_detrend(rng):

@@ -13,7 +13,7 @@ from expressions import CHECKS, Expression, check_native, parametrized
 
 import tapegrad as tg
 import tapegrad.scipy as ours
-from tapegrad.scipy import _differentiable
+from tapegrad.scipy import _differentiable, _stacks
 
 NAMES = {"special": ours.special, "linalg": ours.linalg}
 
@@ -206,9 +206,9 @@ def test_the_array_api_of_scipy_does_nothing_odd():
         "from tapegrad.scipy import special\n"
         "x = np.array([0.3, 0.7, 1.2])\n"
         "wanted = tg.grad(lambda x: np.sum(np.exp(x) / np.sum(np.exp(x)) * x))(x)\n"
-        "for f in (special.softmax, scipy.special.softmax):\n"
-        "    assert np.allclose(tg.grad(lambda x: np.sum(f(x) * x))(x), wanted)\n"
-        "for f in (scipy.special.logsumexp, scipy.stats.zscore, scipy.linalg.expm, special.jv):\n"
+        "assert np.allclose(tg.grad(lambda x: np.sum(special.softmax(x) * x))(x), wanted)\n"
+        "theirs = scipy.special.softmax, scipy.special.logsumexp, scipy.stats.zscore\n"
+        "for f in (*theirs, scipy.linalg.expm, special.jv):\n"
         "    try:\n"
         "        found = tg.grad(lambda x: np.sum(f(x) * x))(x)\n"
         "    except TypeError:\n"
@@ -224,3 +224,46 @@ def test_the_array_api_of_scipy_does_nothing_odd():
 
 
 ENVIRONMENT = {**importlib.import_module("os").environ, "SCIPY_ARRAY_API": "1"}
+
+
+def stacked_calls(rng):
+    """Arguments of functions that take stacks, here of two matrices."""
+    a, b = rng.normal(size=(2, 3, 3)), rng.normal(size=(2, 3, 2))
+    spd = a @ a.swapaxes(1, 2) + 3.0 * np.eye(3)
+    names = "cosm coshm eig eigh eigvals eigvalsh inv logm null_space orth pinv pinvh polar qr "
+    names += "signm sinm sinhm sqrtm svd svdvals tanm tanhm cho_factor cholesky lu_factor"
+    calls: dict = {name: (spd,) for name in names.split()}
+    calls |= {name: (spd, b) for name in ("solve", "lstsq", "solve_triangular")}
+    equations = ("solve_continuous_lyapunov", "solve_lyapunov", "solve_discrete_lyapunov")
+    calls |= {name: (spd, a) for name in ("expm_frechet", *equations)}
+    calls["fractional_matrix_power"] = spd, 0.7
+    calls["solve_sylvester"], calls["orthogonal_procrustes"] = (spd, spd, a), (spd, a)
+    calls |= {f"solve_{kind}_are": (spd, b, spd, np.eye(2)) for kind in ("continuous", "discrete")}
+    calls["cho_solve"] = (np.stack([scipy.linalg.cho_factor(one)[0] for one in spd]), False), b
+    factors = [scipy.linalg.lu_factor(one) for one in spd]
+    calls["lu_solve"] = tuple(map(np.stack, zip(*factors, strict=True))), b
+    calls["solve_banded"] = (1, 1), spd, b
+    calls["solveh_banded"] = np.stack([0.1 * spd[:, 0], spd[:, 1] + 9.0], 1), b
+    return calls
+
+
+def test_stacks_of_plain_arrays():
+    """They are taken with every SciPy; eigenvectors and the like are given but for their signs."""
+    calls = stacked_calls(np.random.default_rng(4))
+    assert {*calls} == _stacks._STACKED
+
+    def part(x, k):
+        if isinstance(x, tuple):
+            return tuple(part(one, k) for one in x)
+        return x[k] if np.ndim(x) > 1 and len(x) == 2 and x.shape != (2, 2) else x
+
+    def listed(found):
+        return [*found] if isinstance(found, (list, tuple)) else [found]
+
+    for name, args in calls.items():
+        found = listed(getattr(ours.linalg, name)(*args))
+        wanted = [listed(getattr(scipy.linalg, name)(*[part(x, k) for x in args])) for k in (0, 1)]
+        for one, *both in zip(found, *wanted, strict=True):
+            assert type(one) is np.ndarray, name
+            up_to_sign = np.abs if name in ("eig", "eigh", "svd", "qr", "orth") else np.asarray
+            np.testing.assert_allclose(up_to_sign(one), up_to_sign(np.stack(both)), err_msg=name)

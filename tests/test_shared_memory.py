@@ -9,6 +9,8 @@ import pytest
 import tapegrad as tg
 from tapegrad._core.tape.tape import extract
 
+#: NumPy 2.5 says so where a shape or a dtype is set.
+pytestmark = pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
 V = np.array([0.72, -1.2, 1.9, 0.4, -0.3])
 
 

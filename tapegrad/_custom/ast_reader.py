@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import functools
 import inspect
 
@@ -59,12 +60,20 @@ def source_of(function) -> tuple[ast.AST, str]:
 
 def _holds(node, code) -> bool:
     """Whether the body of one of several functions in a line is that of compiled code."""
-    if not isinstance(node, ast.Lambda) or not hasattr(code, "co_positions"):  # Python 3.10
+    if not isinstance(node, ast.Lambda):
         return False
+    if not hasattr(code, "co_positions"):  # Python 3.10
+        made = compile(ast.Expression(node), code.co_filename, "eval").co_consts
+        return _instructions(next(filter(inspect.iscode, made))) == _instructions(code)
     start, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
     # Instructions without source are in column 0.
     places = [(line, column) for line, _, column, _ in code.co_positions() if column]
     return all(start <= place < end for place in places)
+
+
+def _instructions(code) -> list:
+    """Bytecode; names are the same, wherever they are looked up."""
+    return [(i.opname.replace("DEREF", "GLOBAL"), i.argval) for i in dis.get_instructions(code)]
 
 
 class _State:

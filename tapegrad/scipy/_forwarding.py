@@ -31,6 +31,7 @@ from . import (  # noqa: F401
     _toeplitz_matrices,
 )
 from ._differentiable import OURS
+from ._stacks import holds_stack, is_of_matrices
 from ._without_derivative import REASONS
 
 #: Public modules inside of submodules, which can be imported by their names; they have no files.
@@ -91,6 +92,10 @@ def _note(name: str) -> str:
     return textwrap.fill(text, 75)
 
 
+def _none_stacked(arguments) -> bool:
+    return none_traced(arguments) and not holds_stack(arguments)
+
+
 def stand_in(place: str, theirs):
     """The stand-in of a SciPy object: itself, if it is no function and has no counterpart here.
 
@@ -102,6 +107,8 @@ def stand_in(place: str, theirs):
         return theirs
 
     is_plain = none_recorded if ours is None else none_traced
+    if ours is not None and is_of_matrices(name):
+        is_plain = _none_stacked
 
     @functools.wraps(theirs)
     def function(*args, **kwargs):

@@ -2,10 +2,45 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+
 import numpy as np
 
 from .._core.operations import PUBLIC
+from .._core.tensor import runtime as rt
 from .._core.tensor.values import shape_of
+
+#: Functions of `scipy.linalg` that take stacks since SciPy 1.16.
+_STACKED = frozenset(
+    "cho_factor cho_solve cholesky coshm cosm eig eigh eigvals eigvalsh expm_frechet "
+    "fractional_matrix_power inv logm lstsq lu_factor lu_solve null_space orth "
+    "orthogonal_procrustes pinv pinvh polar qr signm sinhm sinm solve solve_banded "
+    "solve_continuous_are solve_continuous_lyapunov solve_discrete_are solve_discrete_lyapunov "
+    "solve_lyapunov solve_sylvester solve_triangular solveh_banded sqrtm svd svdvals tanhm "
+    "tanm".split()
+)
+
+
+@functools.cache
+def _is_old() -> bool:
+    return np.lib.NumpyVersion(importlib.import_module("scipy").__version__) < "1.16.0"
+
+
+def is_of_matrices(name: str) -> bool:
+    """Whether a function of the installed SciPy takes no stacks, though that of others does."""
+    module, _, function = name.rpartition(".")
+    return module == "linalg" and function in _STACKED and _is_old()
+
+
+def holds_stack(arguments) -> bool:
+    """Whether arguments, or what is listed in them, are stacks or complex tensors."""
+    return any(
+        holds_stack(x)
+        if isinstance(x, (tuple, list))
+        else getattr(x, "ndim", 0) > 2 or isinstance(x, rt.ComplexTensor)
+        for x in arguments
+    )
 
 
 def is_stack(x) -> bool:

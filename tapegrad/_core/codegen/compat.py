@@ -25,7 +25,7 @@ class Assumption(NamedTuple):
 
 
 _NUMBA = "numba 0.62 to 0.68"
-_NUMPY = "NumPy 2.0 to 2.5"
+_NUMPY = "NumPy 2.2 to 2.5"
 _PYTHON = "CPython 3.10 to 3.13"
 
 ASSUMPTIONS = {
@@ -93,7 +93,7 @@ ASSUMPTIONS = {
         "kernels call BLAS, LAPACK and special functions without Python",
         "BLAS and LAPACK are those of scipy.linalg.blas and lapack, special functions calls of "
         "Python",
-        "SciPy 1.13 to 1.18",
+        "SciPy 1.15 to 1.17",
     ),
     "libmvec": Assumption(
         "glibc's libmvec has functions under the names of its vector ABI",
@@ -102,9 +102,9 @@ ASSUMPTIONS = {
         "glibc 2.36",
     ),
     "cpython-bytecode": Assumption(
-        "`f_lasti` is the place in `co_code` of STORE_SUBSCR or of `%` while a frame is at it",
+        "`f_lasti` is the place in `co_code` of a write to items or of `%` while a frame is at it",
         "`y[i] = t` and `'%f' % t` are told from `float(t)`",
-        "errors speak of float() in place of the write, and formats count as float()",
+        "errors and warnings speak of float() in place of the write; formats count as float()",
         _PYTHON,
     ),
 }

@@ -2,7 +2,7 @@
 
 They take `(addresses, sizes, steps, data)` as those of every generalised ufunc, call no Python and
 need no interpreter lock. Their addresses are fields of the ufunc objects. Where these do not lie
-where NumPy 2.0 to 2.5 has them, or a loop gives anything else than `numpy.fft`, `is_available` is
+where NumPy 2.2 to 2.5 has them, or a loop gives anything else than `numpy.fft`, `is_available` is
 False, and programs call NumPy by Python.
 """
 

@@ -388,11 +388,7 @@ def irfft2(a, s=None, axes=(-2, -1), norm=None, out=None):
 def _rolled(x, axes, sign: int):
     x = unlisted(x)
     shape = np.shape(value_of_complex(x))
-    if axes is None:
-        axes = tuple(range(len(shape)))
-    elif not isinstance(axes, (tuple, list)):
-        axes = (axes,)
-    axes = tuple(axes)
+    axes = tuple(range(len(shape)) if axes is None else np.atleast_1d(axes).tolist())
     if any(not -len(shape) <= axis < len(shape) for axis in axes):
         name = "fftshift" if sign > 0 else "ifftshift"
         raise IndexError(

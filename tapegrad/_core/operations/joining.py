@@ -407,7 +407,7 @@ def roll(x, shift, axis=None):
     if not records(x):
         return wrap(out)
     shifts, axes = np.broadcast_arrays(shift, axis)
-    if shifts.dtype.kind not in "iub":
+    if shifts.size and shifts.dtype.kind not in "iub":
         raise TypeError(f"tapegrad.roll: shift has dtype {shifts.dtype}; it must hold integers")
     total = [0] * out.ndim
     for one, along in zip(shifts.ravel().tolist(), axes.ravel().tolist(), strict=True):

@@ -169,6 +169,12 @@ def real_result(name: str, a, found):
     return found
 
 
+def _has_real_root(a) -> bool:
+    """Whether the square root of a real matrix is real; SciPy before 1.16 gives complex ones."""
+    values = np.linalg.eigvals(a)
+    return bool(np.all((values.imag != 0.0) | (values.real > 0.0)))
+
+
 def root_of(a, name="sqrtm"):
     """The square root of one matrix."""
     check_square("sqrtm", A=a)
@@ -176,6 +182,8 @@ def root_of(a, name="sqrtm"):
         return np.zeros(a.shape, inexact(a))
     whole = np.iscomplexobj(a) and not np.any(a.imag)
     found = of_scipy("sqrtm")(a.real if whole else a)
+    if not np.iscomplexobj(a) and np.iscomplexobj(found) and _has_real_root(a):
+        return found.real
     return np.asarray(found, inexact(a)) if whole else real_result(name, a, found)
 
 

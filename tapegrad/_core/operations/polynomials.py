@@ -272,7 +272,7 @@ def roots(p):
     --------
     >>> import numpy as np
     >>> import tapegrad as tg
-    >>> tg.jacobian(tg.roots)(np.array([1.0, -3.0, 2.0])).round(6)
+    >>> tg.jacobian(lambda p: tg.roots(p).real)(np.array([1.0, -3.0, 2.0])).round(6)
     array([[-4., -2., -1.],
            [ 1.,  1.,  1.]])
     """

@@ -34,7 +34,7 @@ _SHOWING = (_NUMERIC[0] + "testing" + os.sep, str(_NUMPY / "_core" / "arrayprint
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _INSTALLED = tuple(_STANDARD + name for name in ("site-packages", "dist-packages"))
 
-_STORE_ITEM = dis.opmap["STORE_SUBSCR"]
+_STORES = [dis.opmap.get(name) for name in ("STORE_SUBSCR", "STORE_SLICE")]  # Python 3.12
 _REMAINDERS = [dis.opmap.get(name) for name in ("BINARY_MODULO", "INPLACE_MODULO")]  # Python 3.10
 _BINARY = dis.opmap.get("BINARY_OP")
 _REMAINDER_NUMBERS = (6, 19)  # the codes of `%` and `%=` among binary operators
@@ -71,7 +71,7 @@ def formats(frame: types.FrameType) -> bool:
 
 
 def _stores(frame: types.FrameType) -> bool:
-    return frame.f_code.co_code[frame.f_lasti] == _STORE_ITEM
+    return frame.f_code.co_code[frame.f_lasti] in _STORES
 
 
 def _takes_remainder(frame: types.FrameType) -> bool:
