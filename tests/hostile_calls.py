@@ -447,6 +447,7 @@ def main(count: int, seed: int, report=print) -> None:
                 try:
                     kind(rng)
                     assert tg.is_grad_enabled() and not runtime.noted_inputs()
+                    assert gc.isenabled()
                     if number % 50 == 49:
                         check_all()
                 except BaseException as error:

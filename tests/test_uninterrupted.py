@@ -1,5 +1,6 @@
 """Compilations go on where an interrupt ends the waiting for them."""
 
+import gc
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import time
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
-from tapegrad._core.codegen import factory
+from tapegrad._core.codegen import collection, factory
 from tapegrad._core.codegen.uninterrupted import uninterrupted
 
 TEXT = "def doubled{}(x):\n    return x + x\n"
@@ -73,6 +74,31 @@ def test_an_interrupt_ends_the_waiting(compiles, alarm, monkeypatch):
     assert not ended
     addresses = compiles(text, exports)  # which waits for the first, or finds its result
     assert addresses == compiles(text, exports) and len(ended) <= 2
+
+
+@pytest.mark.parametrize("moment", ["disable", "enable"])
+def test_collections_go_on_after_an_interrupt(moment, monkeypatch):
+    """Nothing collected garbage any more in a process once interrupted where it paused."""
+
+    class Interrupted:
+        def __getattr__(self, name):
+            def call():
+                result = getattr(gc, name)()
+                if name == moment:
+                    raise KeyboardInterrupt
+                return result
+
+            return call
+
+    with monkeypatch.context() as changed:
+        changed.setattr(collection, "gc", Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            with collection.paused():
+                assert not gc.isenabled()
+    assert gc.isenabled()
+    with collection.paused(), collection.paused():
+        assert not gc.isenabled()
+    assert gc.isenabled()
 
 
 SCRIPT = """

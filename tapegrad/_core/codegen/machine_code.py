@@ -1,8 +1,6 @@
 """Modules of LLVM made machine code, and machine code loaded."""
 
-import contextlib
 import functools
-import gc
 import platform
 import re
 from typing import Any
@@ -125,15 +123,3 @@ def load(code: bytes, symbols) -> list[int]:
         engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
         engine.finalize_object()
         return [engine.get_function_address(symbol) for symbol in symbols]
-
-
-@contextlib.contextmanager
-def without_collections():
-    """No collection of garbage inside this context: compilers make many objects and few cycles."""
-    collecting = gc.isenabled()
-    try:
-        gc.disable()
-        yield
-    finally:
-        if collecting:
-            gc.enable()

@@ -25,9 +25,9 @@ from numba.core.compiler_machinery import FunctionPass, PassManager, register_pa
 from numba.core.ir_utils import build_definitions, replace_vars_inner, replace_vars_stmt
 from numba.core.ssa import reconstruct_ssa
 
-from . import compat, forks
+from . import collection, compat, forks
 from .layout import CACHE_LINE
-from .machine_code import read_text, without_collections
+from .machine_code import read_text
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -278,7 +278,7 @@ def _plain_code():
         try:
             for (owner, name, change), function in zip(changes, usual, strict=True):
                 setattr(owner, name, change(function))
-            with without_collections():
+            with collection.paused():
                 yield
         finally:
             for (owner, name, _), function in zip(changes, usual, strict=True):

@@ -18,11 +18,11 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from .machine_code import without_collections
+from . import collection
 from .plain_expressions import CONTEXT, FLOAT, INT, SINGLE, Expressions, NotPlain, Value
 
 
-@without_collections()
+@collection.paused()
 def lowered(source: str, exports: dict[str, tuple[str, str]], single: bool = False) -> ir.Module:
     """A module with the functions of a text; `exports`: symbol → name in the text, signature.
 

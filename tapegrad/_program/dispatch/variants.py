@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.codegen import collection
 from ..._core.tape import store
 from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tape.reverse_sweep import Sweep
@@ -27,7 +28,6 @@ from ..passes.pipeline import Account, optimised
 from ..replay.opaque_calls import LARGEST, error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, GUARD_FAILED
-from . import collection
 from .flows import Flow
 from .random_draws import Draws
 from .rounding import Rounding, first_difference
