@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..codegen import forks, layout
 from ..recorder.scalar_operators import FUNCTIONS
@@ -77,7 +77,7 @@ class _Mode(threading.local):
 
     def __init__(self):
         self.inputs = []  # ids of the rows that are inputs of the active transforms
-        self.entered = []  # the contexts of `_within`, innermost last
+        self.entered = []  # the modes before each context of `_within`, innermost last
 
 
 _mode = _Mode()
@@ -155,14 +155,6 @@ def tracing(made):
             _mode.trace = before
 
 
-class _Entry(NamedTuple):
-    """The modes of a thread before a context."""
-
-    recording: bool
-    depth: int
-    inputs: int
-
-
 @contextlib.contextmanager
 def _within(recording: bool, levels: int):
     """Record or not, so many transforms further in; the modes are as before afterwards.
@@ -172,15 +164,16 @@ def _within(recording: bool, levels: int):
     is nothing to go back to.
     """
     mode = _mode
-    entry = _Entry(mode.recording, mode.depth, len(mode.inputs))
+    before = mode.recording
+    entry = before, mode.depth, len(mode.inputs)
     try:
         mode.entered.append(entry)
-        if mode.recording != recording:
+        if before != recording:
             set_recording(recording)
         if levels:
             mode.depth += levels
             transforming.add(threading.get_ident())
-        yield entry.recording
+        yield before
     finally:
         try:
             _go_back(mode, entry)
@@ -199,21 +192,25 @@ def switched(on: bool):
     return _within(on, 0)
 
 
-def _go_back(mode: _Mode, entry: _Entry) -> None:
+def _go_back(mode: _Mode, entry: tuple[bool, int, int]) -> None:
     """Leave a context and those inside it; to do it twice changes nothing."""
-    place = next((k for k, one in enumerate(mode.entered) if one is entry), None)
-    if place is None:
-        return
+    entered = mode.entered
+    if not entered or entered[-1] is not entry:
+        if not any(one is entry for one in entered):
+            return
+        while entered[-1] is not entry:
+            entered.pop()
+    recording, depth, inputs = entry
     noted = mode.inputs
-    while len(noted) > entry.inputs:
+    while len(noted) > inputs:
         _differentiated.discard(noted[-1])
         noted.pop()
-    mode.depth = entry.depth
-    if not entry.depth:
+    mode.depth = depth
+    if not depth:
         transforming.discard(threading.get_ident())
-    if mode.recording != entry.recording:
-        set_recording(entry.recording)
-    del mode.entered[place:]
+    if mode.recording != recording:
+        set_recording(recording)
+    entered.pop()
 
 
 def note_input(number: int, differentiated: bool = True) -> None:
