@@ -145,3 +145,13 @@ def test_the_end_of_a_process_waits_for_nothing_long(tmp_path, monkeypatch):
     words = [sys.executable, "-W", "ignore", "-c", script]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.stderr.rstrip().endswith("KeyboardInterrupt"), done.stderr
+
+
+def test_a_first_gradient_at_the_end_of_a_process():
+    """No thread can begin there any more."""
+    script = (
+        "import atexit, numpy as np, tapegrad as tg\n"
+        "atexit.register(lambda: print(tg.grad(lambda x: np.sum(np.sin(x)))(np.zeros(2))))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "[1. 1.]\n", done.stderr

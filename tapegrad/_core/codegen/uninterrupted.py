@@ -41,8 +41,14 @@ def uninterrupted(work: Callable[[], Result]) -> Result:
 
 
 def _may_be_interrupted() -> bool:
-    """Whether this is the main thread, and holds nothing that another would wait for."""
-    if threading.get_ident() != threading.main_thread().ident or global_compiler_lock.is_locked():
+    """Whether this is the main thread, and holds nothing that another would wait for.
+
+    When the process is ending, as in functions of `atexit`, no thread can begin.
+    """
+    main = threading.main_thread()
+    if threading.get_ident() != main.ident or not main.is_alive():
+        return False
+    if global_compiler_lock.is_locked():
         return False
     release_llvm()
     return not _is_importing()
