@@ -418,7 +418,7 @@ def held() -> dict[str, int]:
     with store.lock:
         store.seal()
         store.look()
-    assert not store.is_sweeping() and not workspace._reading() and not workspace._waiting
+    assert not store.is_sweeping() and not workspace._readers and not workspace._waiting
     found = store.statistics()
     with open("/proc/self/statm") as file:
         pages = int(file.read().split()[1])

@@ -134,6 +134,43 @@ def test_passes_of_two_threads_over_the_same_rows(switching):
         np.testing.assert_allclose(x.grad.numpy(), sum(parts[k] for k in done), rtol=1e-12)
 
 
+def test_what_is_used_up_later_waits_for_its_own_readers():
+    """Rows of one chunk, of two passes: a reader of the second one began before it ended."""
+    first = workspace.begin_reading()
+    x = tg.tensor(np.ones(5), requires_grad=True)
+
+    def swept():
+        y = np.sin(x * 2.0)
+        made = weakref.ref(y._array)
+        np.sum(y).backward()
+        return made
+
+    before = swept()
+    second = workspace.begin_reading()
+    later = swept()
+    workspace.end_reading(first)
+    assert before() is None and later() is not None
+    workspace.end_reading(second)
+    assert later() is None and not workspace._waiting
+
+
+def test_a_reader_that_ends_while_a_pass_gives_back(monkeypatch):
+    """Nobody else may be left to free what waits for it."""
+    reader, reached = workspace.begin_reading(), workspace.Work.reached
+
+    def ended(work):
+        workspace.end_reading(reader)
+        return reached(work)
+
+    monkeypatch.setattr(workspace.Work, "reached", ended)
+    x = tg.tensor(np.ones(5), requires_grad=True)
+    y = np.sin(x * 2.0)
+    made = weakref.ref(y._array)
+    y = np.sum(y)
+    y.backward()
+    assert made() is None and not workspace._waiting
+
+
 def test_a_pass_inside_a_pass_lets_go_of_its_arrays():
     """As in checkpoints: what a Function's backward computes and sweeps is gone when it returns."""
     held = []

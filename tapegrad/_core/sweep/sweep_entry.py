@@ -144,14 +144,13 @@ def count_given(given):
 
 @helper
 def release(arguments, count):
-    """`release(chunk, lowest)`: let go of what the used-up rows from `lowest` on keep alive."""
-    chunk = word_at(arguments, 0)
+    """`release(chunk, positions)`: let go of what used-up rows keep alive; `positions` is an array
+    of int64."""
+    chunk, positions = word_at(arguments, 0), load_i64(arguments, 8)
     given = 0
-    for position in range(word_at(arguments, 1), load_i64(chunk, USED_ROWS)):
-        row = chunk + HEADER_BYTES + position * ROW_BYTES
-        op = load_i32(row, 0)
-        if op < -ARRAY or op == -LEAF or op == -CONSTANT:
-            given += release_row(chunk, row)
+    for k in range(count_of(positions)):
+        position = load_i64(load_i64(positions, ARRAY_DATA), k * 8)
+        given += release_row(chunk, chunk + HEADER_BYTES + position * ROW_BYTES)
     return count_given(given)
 
 

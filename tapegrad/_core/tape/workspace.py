@@ -122,9 +122,9 @@ class Work:
 _works: list[Work] = []
 #: Readers of rows, perhaps without the interpreter lock, by identity; with the thread.
 _readers: dict[int, tuple[object, int]] = {}
-#: Used-up rows whose arrays a reader may be using: the readers at the time when the rows were used
-#: up, and the position of these: slot, lowest position. A later reader sees that they are used up.
-_waiting: list[tuple[set[int], list[tuple[int, int]]]] = []
+#: Used-up rows whose arrays a reader may be using: the readers at a time when these were used up,
+#: and their positions by slot. A later reader sees that these rows are used up.
+_waiting: list[tuple[set[int], dict[int, np.ndarray]]] = []
 
 
 def begin_reading() -> object:
@@ -143,12 +143,13 @@ def end_reading(reader: object) -> None:
 
 def _let_go() -> None:
     with store.lock:
-        for readers, places in list(_waiting):
+        for readers, _ in _waiting:
             readers.intersection_update(_readers)
-            if not readers:
-                _waiting.remove((readers, places))
-                for slot, lowest in places:
-                    compiled().release(int(store.table[slot]), lowest)
+        ready = [rows for readers, rows in _waiting if not readers]
+        _waiting[:] = [entry for entry in _waiting if entry[0]]
+        for rows in ready:
+            for slot, positions in rows.items():
+                compiled().release(int(store.table[slot]), positions)
 
 
 def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
@@ -168,12 +169,29 @@ def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
 def give_back(sweep: object, work: Work) -> None:
     """End a sweep: free its cells and adjoint buffers, and what used-up rows have kept alive."""
     with store.lock:
-        readers = _reading() if _readers else set()
-        if readers:
-            _waiting.append((readers, work.reached()))
-        compiled().end(work.address, not readers)
+        end = compiled().end
+        if _readers:
+            _forget_abandoned()
+        # Python switches threads only after calls: nobody begins to read between these two lines.
+        if not _readers:
+            end(work.address, True)
+        else:
+            reached = work.reached()
+            end(work.address, False)
+            rows = {slot: _used_up(slot, lowest) for slot, lowest in reached}
+            _waiting.append((set(_readers), rows))
+            _let_go()  # some may have ended meanwhile
         store.sweeping.pop(id(sweep), None)
         _works.append(work)
+
+
+def _used_up(slot: int, lowest: int) -> np.ndarray:
+    """Positions of the used-up rows of a chunk that may keep something alive, from `lowest` on."""
+    start = layout.HEADER_BYTES + lowest * layout.ROW_BYTES
+    stop = layout.HEADER_BYTES + store.word(slot, layout.USED_ROWS) * layout.ROW_BYTES
+    codes = store.chunks[slot][start:stop].view(np.int32)[:: layout.ROW_BYTES // 4]
+    found = (codes < -layout.ARRAY) | (codes == -layout.LEAF) | (codes == -layout.CONSTANT)
+    return lowest + found.nonzero()[0]
 
 
 def _settle() -> None:
@@ -185,13 +203,12 @@ def _settle() -> None:
 store.before_look.append(_settle)
 
 
-def _reading() -> set[int]:
-    """The active readers."""
+def _forget_abandoned() -> None:
+    """Drop the readers that an interrupt has kept from their end."""
     store.is_sweeping()  # drops traversals that could not end, which hold their readers
     for key in store.abandoned(_readers):
         _readers.pop(key, None)
     _let_go()
-    return set(_readers)
 
 
 @forks.in_child
