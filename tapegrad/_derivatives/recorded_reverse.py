@@ -16,6 +16,7 @@ from .._core.ops.table import Pointwise
 from .._core.tape import store
 from .._core.tape.adjoint_recorder import Writing
 from .._core.tape.dependence import dependence_of
+from .._core.tape.later_writes import refuse_writes_since
 from .._core.tape.reverse_sweep import FreedError
 from .._core.tape.tape import USED_UP, Reader, needed
 from .._core.tensor import runtime as rt
@@ -189,6 +190,7 @@ def _adjoints(writing, outputs, seeds, inputs) -> list:
     stops = [tensor._id for tensor in inputs]
     traversal = Differentiation(stops, writing)
     traversal.run(outputs, seeds)
+    refuse_writes_since(writing.begun, [output._id for output in outputs])
     return [of_input(traversal.adjoint(t._id), traversal.base(t._id), t) for t in inputs]
 
 

@@ -7,6 +7,7 @@ compiled sweep, `Recorded` writes the adjoints as rows.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,7 @@ class Pass:
     def __init__(self, targets: list[Target], accumulate):
         self.targets = targets
         self.accumulate = accumulate  # whether to add to `grad` of an input, by its tensor
+        self.arriving: dict[int, Any] = {}  # inputs by the rows that the pass has reached
         self.goals = {row for target in targets for row in (target.row, target.place)}
         self.watched: dict[int, Watch] = dict(watches())
         if targets:  # as in PyTorch, other hooks are not called
@@ -146,8 +148,23 @@ class Pass:
 
     def leaf(self, number: int):
         """The input that lives on a row, None if there is none."""
+        if number in self.arriving:
+            return self.arriving[number]
         reference = store.leaves.get(number)
         return reference() if reference else None
+
+    def arrive(self, numbers: list[int]) -> None:
+        """The tasks at the inputs that the pass has reached.
+
+        A hook may write inputs, which gives them other rows.
+        """
+        self.arriving = {number: self.leaf(number) for number in numbers}
+        for number, leaf in self.arriving.items():
+            self._arrive(number, leaf)
+
+    def _arrive(self, number: int, leaf) -> None:
+        """The tasks at an input."""
+        self.visit(number, number)
 
     def _kept(self, place: int) -> list:
         watch = self.watched.get(self.keeping.get(place, -1))
@@ -215,8 +232,7 @@ class Swept(Pass):
                 plant(self.sweep, root, seed)
             halts = {number: functools.partial(self._halt, number) for number in self.halts()}
             run(self.sweep, halts)
-            for number in self.sweep.touched_inputs():
-                self._arrive(number)
+            self.arrive(self.sweep.touched_inputs())
         if not retain:
             self._forget_used()
 
@@ -224,9 +240,7 @@ class Swept(Pass):
         with no_grad():  # hooks are not recorded
             super().visit(place, number)
 
-    def _arrive(self, number: int) -> None:
-        """The tasks at an input: usually only to add its adjoint to `grad`."""
-        leaf = self.leaf(number)
+    def _arrive(self, number: int, leaf) -> None:
         if self.targets or number in self.watched or (leaf is not None and leaf._meta.watch):
             self.visit(number, number)
         elif leaf is not None and self.accumulate(leaf):
@@ -295,9 +309,7 @@ class Recorded(Pass):
                     self.visit(number, number)
                     if number not in self.ends and number in self.found:
                         roots, seeds = [self.traversal.output(number)], [self.found[number]]
-        for number in last:
-            if number in self.found:
-                self.visit(number, number)
+        self.arrive([number for number in last if number in self.found])
 
     def _check_halts(self, roots) -> None:
         """Refuse halts at rows that write to a buffer: no tensor has its old value."""

@@ -30,7 +30,7 @@ ROW_ROW, ROW_CONSTANT, CONSTANT_ROW = 0, 1, 2
 
 # ops below the first code of the table
 NOTHING = 0  # an empty row
-LEAF = 1  # an input; reference `a` holds its array, if it is one; then the value is `store._now()`
+LEAF = 1  # an input; reference `a` holds its array, if it is one; then the value is `store.now()`
 LOAD = 3  # a cell of an array: a = id of the buffer, b = offset in it, in units of 4 bytes
 DEAD = 4  # a leaf whose tensor is gone
 CONSTANT = 5  # an array that is not an input; reference `a` holds it

@@ -13,6 +13,7 @@ from ..codegen import layout
 from ..codegen.factory import functions
 from ..sweep import scalar_adjoint_recording
 from .compiled_sweep import compiled
+from .later_writes import moment
 from .workspace import FreedError, begin_reading, end_reading, give_back, work_for
 
 #: A read of a cell, as the traversal records it.
@@ -40,6 +41,7 @@ class Writing:
 
     def __init__(self, stops, oldest: int | None = None, choices: int = layout.BY_VALUE):
         self.code: Any = _compiled()
+        self.begun = moment()
         self.work, _ = work_for(self, 2, True)  # a cell of a row is a pair
         self.reader = begin_reading()
         self.marks = np.zeros(len(self.work.table) << layout.ROWS_BITS, np.uint8)

@@ -12,6 +12,7 @@ from ..codegen import layout
 from ..codegen.sweep_frame import ADJOINT_HEADER
 from ..ops.table import BY_CODE
 from .compiled_sweep import address_of, compiled, undoing
+from .later_writes import moment, refuse_writes_since
 from .memory_order import laid_like, memory_of
 from .overlaps import add_to_view
 from .row_marks import Marks
@@ -36,6 +37,8 @@ class Sweep:
 
     def __init__(self, seeds: int = 1, retain: bool = False):
         self.seeds = seeds
+        self.roots: list[int] = []
+        self.begun = moment()
         self.code = compiled()
         self.work, writes = work_for(self, seeds, retain)
         self.address = self.work.address
@@ -55,6 +58,7 @@ class Sweep:
 
     def plant(self, tensor, seeds) -> None:
         """Add `seeds`, one per right-hand side, to the adjoint of a recorded tensor."""
+        self.roots.append(tensor._id)
         if hasattr(tensor, "_array"):
             self.add(tensor._id, tensor._array, np.asarray(seeds))
             return
@@ -197,7 +201,8 @@ class Sweep:
         """Sweep from the newest row to the oldest one that is reached.
 
         `stops` names rows at which the sweep pauses, if it reaches them, with the function called
-        there: every contribution to the row's adjoint is in, and none has been passed on.
+        there: every contribution to the row's adjoint is in, and none has been passed on. What was
+        read must not have been written meanwhile (WrittenError).
         """
         code, frame = self.code, self.work.frame
         if self.writes:
@@ -219,3 +224,4 @@ class Sweep:
                 self._call_python(frame)
             else:
                 code.want(status, frame)
+        refuse_writes_since(self.begun, self.roots)

@@ -7,6 +7,7 @@ whatever no live tensor depends on is freed, chunk by chunk.
 """
 
 import collections
+import ctypes
 import functools
 import sys
 import threading
@@ -46,6 +47,8 @@ _CHUNK_WORDS = np.array(
     ]
 )
 _CHUNK_WORDS //= 8
+#: The number of the row that the recorder appends next.
+_next_row = ctypes.c_int64.from_address(STATE.ctypes.data + layout.STATE_ID)
 #: Active sweeps, by identity, with their threads: they run without the interpreter lock, and
 #: nothing may be freed meanwhile. A sweep is entered with `lock` held, so that no collection is
 #: active then.
@@ -57,6 +60,7 @@ attached: dict[int, dict[int, Any]] = {}
 watched: dict[int, dict[int, Any]] = {}
 looks = 0  # the number of collections so far
 version = 0  # counts changes of the list of chunks
+changes = 0  # counts inputs that were written outside of the tape
 begun: dict[int, int] = {}  # slot → the version at which its chunk was begun
 
 
@@ -75,9 +79,9 @@ def _count_change() -> None:
     set_word(layout.STATE_VERSION, version)
 
 
-def _now() -> int:
+def now() -> int:
     """A number that is another one as soon as a row has been appended."""
-    return version << 32 | get_word(layout.STATE_ID)
+    return version << 32 | _next_row.value
 
 
 def _new_slot() -> int:
@@ -300,7 +304,7 @@ def new_input(array: np.ndarray) -> tuple[int, int]:
         slot, position = number >> layout.ROWS_BITS, number & (layout.ROWS - 1)
         memory, at = chunks[slot], _ROWS_AT + position * layout.ROW_BYTES
         memory[at : at + 16].view(np.int32)[:] = layout.LEAF, position, 1, 0
-        memory[at + 16 : at + 24].view(np.int64)[0] = _now()
+        memory[at + 16 : at + 24].view(np.int64)[0] = now()
         set_header(slot, layout.USED_ROWS, max(position + 1, word(slot, layout.USED_ROWS)))
         at = _REFERENCES_AT + position * layout.REFERENCE_BYTES
         memory[at : at + 8].view(np.int64)[0] = id(array)
@@ -331,7 +335,7 @@ def renew_input(tensor) -> tuple[int, int]:
     number = tensor._id
     slot, position = number >> layout.ROWS_BITS, number & (layout.ROWS - 1)
     memory, at = chunks[slot], _ROWS_AT + position * layout.ROW_BYTES
-    if memory[at + 16 : at + 24].view(np.int64)[0] == _now():
+    if memory[at + 16 : at + 24].view(np.int64)[0] == now():
         return number, int(table[slot])
     change_input(number)
     retire_input(number)
@@ -347,9 +351,17 @@ def never_unread(number: int) -> None:
 
 def change_input(number: int) -> None:
     """Note that an input is written: a sweep that reaches its row is refused."""
+    global changes
     slot, position = number >> layout.ROWS_BITS, number & (layout.ROWS - 1)
     at = _ROWS_AT + position * layout.ROW_BYTES
     chunks[slot][at : at + 4].view(np.int32)[0] = layout.CHANGED
+    chunks[slot][at + 16 : at + 24].view(np.int64)[0] = change_number(changes)
+    changes += 1
+
+
+def change_number(count: int) -> int:
+    """The value of the row of an input that was written as number `count`; later ones are less."""
+    return -2 - count  # `now()` is no negative number, and −1 has a meaning of its own
 
 
 def retire_input(number: int) -> None:

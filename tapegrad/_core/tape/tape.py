@@ -145,20 +145,15 @@ class Reader:
         """The rows that write a buffer in place, oldest first. All are newer than its own."""
         if self.place[buffer >> layout.ROWS_BITS] < self._inputs:
             return []  # an input that is written has another row from then on
-        time = self.time(buffer)
-        while self._looked > time:
-            place = (self._looked - 1) >> layout.ROWS_BITS
-            first, stop = max(time - (place << layout.ROWS_BITS), 0), self._looked & _IN_CHUNK
-            self._look(self._sequence[place], first, stop or layout.ROWS)
-            self._looked = (place << layout.ROWS_BITS) + first
+        self._look_back(self.time(buffer))
         return self._writes.get(buffer, [])
 
-    def written_since(self, number: int) -> dict[int, int]:
-        """The buffers that rows newer than a row write in place, and the first of these rows."""
-        self.writes(number)
-        time, found = self.time(number), {}
+    def written_since(self, time: int) -> dict[int, int]:
+        """The buffers that rows from a time on write in place, and the first of these rows."""
+        self._look_back(time)
+        found = {}
         for buffer, rows in self._writes.items():
-            newer = [row for row in rows if self.time(row) > time]
+            newer = [row for row in rows if self.time(row) >= time]
             found.update({buffer: newer[0]} if newer else {})
         return found
 
@@ -182,6 +177,14 @@ class Reader:
             if int(last["tag"]) == layout.TAG_ARRAY:
                 return array_at(last["what"])
         return None
+
+    def _look_back(self, time: int) -> None:
+        """Find the writes among the rows from a time on."""
+        while self._looked > time:
+            place = (self._looked - 1) >> layout.ROWS_BITS
+            first, stop = max(time - (place << layout.ROWS_BITS), 0), self._looked & _IN_CHUNK
+            self._look(self._sequence[place], first, stop or layout.ROWS)
+            self._looked = (place << layout.ROWS_BITS) + first
 
     def _look(self, slot: int, first: int, stop: int) -> None:
         """Find the writes among some rows of a chunk, which are older than those known."""

@@ -153,7 +153,8 @@ class Trace:
         always = [guard.tensor._id for guard in self.guards] + [one._id for one in results]
         last.update(dict.fromkeys([None, *always], math.inf))
         for array, row, since in self.shared:
-            for buffer, write in reader.written_since(since).items() if row in last else ():
+            written = reader.written_since(reader.time(since) + 1) if row in last else {}
+            for buffer, write in written.items():
                 base = reader.base(buffer) if reader.time(write) < last[row] else None
                 if base is not None and np.may_share_memory(array, base):
                     return True
