@@ -75,11 +75,16 @@ def pointwise_rows():
 
 
 def structural_rows():
-    for op in TABLE.values():
-        if not isinstance(op, Pointwise):
-            file = Path(inspect.getsourcefile(op.vjp or op.adjoint))
-            place = file.relative_to(Path(tg.__file__).parent).as_posix()
-            yield code(op.name), cell(op.doc), cell(op.awkward), code(place)
+    """By file: the order of the table is that in which modules were imported."""
+    declared = [op for op in TABLE.values() if not isinstance(op, Pointwise)]
+    for op in sorted(declared, key=lambda op: (place_of(op), op.code)):
+        yield code(op.name), cell(op.doc), cell(op.awkward), code(place_of(op))
+
+
+def place_of(op) -> str:
+    """The file that declares an operation on whole arrays."""
+    file = Path(inspect.getsourcefile(op.vjp or op.adjoint))
+    return file.relative_to(Path(tg.__file__).parent).as_posix()
 
 
 def numpy_name(function) -> str:
