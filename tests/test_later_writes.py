@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad._core.codegen import layout
 from tapegrad._core.tape.later_writes import WrittenError
+from tapegrad._core.tape.native_types import get_word
 
 V = np.array([0.3, 0.7])
 WANTED = 2.0 * np.cos(V)
@@ -153,6 +155,17 @@ def test_writes_of_what_the_pass_does_not_read():
     for _ in range(3):
         graph = Graph(writes)
         np.testing.assert_allclose(graph.gradient(), WANTED, rtol=1e-13)
+
+
+@pytest.mark.parametrize("room", [0, 1, 2])
+def test_the_chunk_is_full_when_the_pass_begins(room):
+    graph = Graph(through_the_tape)
+    loss = np.sum(graph.out)
+    y = graph.x[0]
+    while -get_word(layout.STATE_ID) & (layout.ROWS - 1) != room:
+        y = y * 1.0
+    with pytest.raises(WrittenError):
+        loss.backward()
 
 
 def test_a_result_is_written_after_the_chunk_is_full():

@@ -13,8 +13,6 @@ from . import store
 from .dependence import dependence_of
 from .tape import Reader
 
-_ROW = 0xFFFFFFFF  # the bits of a row's number in `store.now()`
-
 
 class WrittenError(RuntimeError):
     """What a backward pass reads was written while the pass was under way."""
@@ -36,19 +34,23 @@ def refuse_writes_since(begun: tuple[int, int], roots: list[int]) -> None:
     """Raise WrittenError if what the rows `roots` depend on was written since a moment."""
     now, changes = begun
     if now != store.now() or changes != store.changes:
-        written = _written_buffers(now & _ROW) + _changed_inputs(changes)
+        written = _written_buffers(now) + _changed_inputs(changes)
         if written and dependence_of(roots)[0].rows[written].any():
             raise WrittenError
 
 
-def _written_buffers(first: int) -> list[int]:
-    """Buffers older than a row that this row and newer ones write."""
-    slot = first >> layout.ROWS_BITS
-    newer = store.order[store.order.index(slot) :] if slot in store.order else []
-    if not any(store.word(one, layout.WRITES) for one in newer):
+def _written_buffers(then: int) -> list[int]:
+    """Buffers that there were at a moment, and that rows write that have been appended since."""
+    order = list(store.order)  # it has only grown: no chunk goes while a pass is under way
+    known = [slot for slot in order if store.begun[slot] <= then >> 32]
+    newer = order[max(0, len(known) - 1) :]
+    if not any(store.word(slot, layout.WRITES) for slot in newer):
         return []
     reader = Reader()
-    time = reader.time(first)
+    time = reader.place[newer[0]] << layout.ROWS_BITS
+    first = (then & 0xFFFFFFFF) - (newer[0] << layout.ROWS_BITS)
+    if 0 <= first <= layout.ROWS:  # else the chunk was about to be begun
+        time += first
     return [buffer for buffer in reader.written_since(time) if reader.time(buffer) < time]
 
 
