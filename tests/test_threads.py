@@ -134,6 +134,90 @@ def test_passes_of_two_threads_over_the_same_rows(switching):
         np.testing.assert_allclose(x.grad.numpy(), sum(parts[k] for k in done), rtol=1e-12)
 
 
+class Square(tg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2.0 * g * x
+
+
+def with_a_hook(x):
+    y = np.sin(x)
+    y.register_hook(lambda g: g * 1.0)
+    return y * y
+
+
+def with_writes(x):
+    y = x * 1.0
+    y[:3] = np.sin(x[3:6])
+    return y * y
+
+
+BY_RULE = {
+    "Function": lambda x: Square.apply(np.sin(x)),
+    "hook": with_a_hook,
+    "writes": with_writes,
+    "solve": lambda x: np.linalg.solve(8.0 * np.eye(6) + x[:6, None], x[6:12]),
+    "svd": lambda x: np.linalg.svd(x.reshape(6, 4))[1],
+    "fft": lambda x: np.abs(np.fft.rfft(x)),
+}
+
+
+@pytest.mark.parametrize("name", BY_RULE)
+def test_passes_of_two_threads_over_rows_with_rules(name, switching):
+    """A rule in Python may find its row, or those of its operands, used up by the other pass."""
+    rng = np.random.default_rng(0)
+    v, parts = rng.normal(size=24), []
+    for k in range(2):
+        x = tg.tensor(v, requires_grad=True)
+        y = BY_RULE[name](x)
+        np.sum(y * (k + np.arange(len(y)))).backward()
+        parts.append(x.grad.numpy())
+    for _ in range(40):
+        x = tg.tensor(v, requires_grad=True)
+        y = BY_RULE[name](x)
+        losses = [np.sum(y * (k + np.arange(len(y)))) for k in range(2)]
+        barrier, done = threading.Barrier(2), []
+
+        def work(k, losses=losses, barrier=barrier, done=done):
+            barrier.wait()
+            try:
+                losses[k].backward()
+            except RuntimeError as error:
+                assert "used up" in str(error) or "freed by a backward pass" in str(error)
+            else:
+                done.append(k)
+
+        in_threads(2, work)
+        if not done:
+            assert x.grad is None
+        else:
+            wanted = sum(parts[k] for k in done)
+            np.testing.assert_allclose(x.grad.numpy(), wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_an_interrupt_behind_a_rule(monkeypatch):
+    """The next sweep has the same memory, and rules of its own."""
+    x = tg.tensor(np.ones(3), requires_grad=True)
+    usual = Sweep._call_python
+
+    def interrupted(*arguments):
+        usual(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Sweep, "_call_python", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            np.sum(Square.apply(x)).backward()
+    np.sum(Square.apply(x * 3.0)).backward()
+    assert x.grad.tolist() == [18.0] * 3
+
+
 def test_what_is_used_up_later_waits_for_its_own_readers():
     """Rows of one chunk, of two passes: a reader of the second one began before it ended."""
     first = workspace.begin_reading()

@@ -120,13 +120,14 @@ class Traversal:
         A view of the row's array, or None for a scalar row; the row of a constant is −1.
         """
         row = self.reader.row(number)
-        if int(row["op"]) > layout.ARRAY:
+        op = abs(int(row["op"]))  # another thread's pass may use it up meanwhile
+        if op > layout.ARRAY:
             return [self.referred(*reference) for reference in self.reader.references(number)]
-        if int(row["op"]) == layout.LOAD:
+        if op == layout.LOAD:
             return [self._cell(row), (number, None)]
-        if int(row["op"]) == layout.STORE:
+        if op == layout.STORE:
             return [self._cell(row), (-1, np.float64(row["value"])), self._stored(int(row["c"]))]
-        kind = int(row["op"]) & 3
+        kind = op & 3
         operands: list = [(int(row["a"]), None)]
         if kind == layout.ROW_ROW and row["b"] >= 0:
             operands.append((int(row["b"]), None))
@@ -154,13 +155,13 @@ class Traversal:
         if source < -1:  # the value of a write, once a sweep has passed it
             raise UnknownError if source == layout.UNKNOWN else RuntimeError(USED_UP)
         if tag == layout.TAG_ARRAY:
-            return source, array_at(what)
+            return source, array_at(int(what))
         if tag == layout.TAG_SCALAR:
             return source, None
         if tag == layout.TAG_CONSTANT:
             return -1, np.int64(what).view(np.float64)
         if tag == layout.TAG_OBJECT:
-            return -1, object_at(what)
+            return -1, object_at(int(what))
         return -1, int(what)
 
     def tensor(self, source: int, what):

@@ -41,6 +41,7 @@ def begin(arguments, count):
     store_i64(frame, FRAME_RETAIN, word_at(arguments, 3))
     store_i64(frame, FRAME_FIRST, length)
     store_i64(frame, FRAME_MET_FREED, 0)
+    store_i64(frame, FRAME_ANSWERED, 0)  # a sweep may have ended behind a rule
     store_i64(frame, FRAME_AT_ORDER, length - 1)
     store_i64(frame, FRAME_AT_POSITION, rows - 1)
     store_i64(frame, FRAME_START_ORDER, length - 1)

@@ -191,11 +191,7 @@ class Sweep:
         """Sweep until it is over or has to stop; returns why."""
         if self.writes:  # while writes are undone no other thread may read what they wrote
             return self.code.reverse_alone(self.address)
-        reader = begin_reading()
-        try:
-            return self.code.reverse(self.address)
-        finally:
-            end_reading(reader)
+        return self.code.reverse(self.address)
 
     def run(self, stops: dict[int, Any] | None = None) -> None:
         """Sweep from the newest row to the oldest one that is reached.
@@ -204,6 +200,14 @@ class Sweep:
         there: every contribution to the row's adjoint is in, and none has been passed on. What was
         read must not have been written meanwhile (WrittenError).
         """
+        reader = begin_reading(lets=True)
+        try:
+            self._run(stops)
+        finally:
+            end_reading(reader)
+        refuse_writes_since(self.begun, self.roots)
+
+    def _run(self, stops: dict[int, Any] | None) -> None:
         code, frame = self.code, self.work.frame
         if self.writes:
             self._find_writes()
@@ -224,4 +228,3 @@ class Sweep:
                 self._call_python(frame)
             else:
                 code.want(status, frame)
-        refuse_writes_since(self.begun, self.roots)

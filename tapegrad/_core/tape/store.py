@@ -12,6 +12,7 @@ import functools
 import sys
 import threading
 import weakref
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -192,12 +193,12 @@ def is_sweeping() -> bool:
     return bool(sweeping)
 
 
-def abandoned(entries: dict[int, tuple[object, int]]) -> list[int]:
+def abandoned(entries: Mapping[int, tuple[object, int]]) -> list[int]:
     """Keys of entries that only their table refers to: an interrupt prevented their end."""
     return [key for key, count in _references(entries).items() if count <= _ALONE]
 
 
-def _references(entries: dict[int, tuple[object, int]]) -> dict[int, int]:
+def _references(entries: Mapping[int, tuple[object, int]]) -> dict[int, int]:
     return {key: sys.getrefcount(entry[0]) for key, entry in list(entries.items())}
 
 

@@ -66,6 +66,8 @@ def array_at(address: int) -> np.ndarray:
 
 
 def object_at(address: int) -> Any:
+    if not address:
+        raise RuntimeError(USED_UP)
     return ctypes.py_object.from_buffer(ctypes.c_int64(address)).value
 
 
@@ -169,13 +171,16 @@ class Reader:
         return {row: self.time(number) for row, number in found.items()}
 
     def base(self, number: int) -> np.ndarray | None:
-        """The array of a row, None where its value is a scalar, such as that of a sum."""
-        op = int(self.row(number)["op"])
+        """The array of a row, None where its value is a scalar, such as that of a sum.
+
+        A row that is used up has it as long as another pass may read it, and None afterwards.
+        """
+        op = abs(int(self.row(number)["op"]))
         if op <= layout.ARRAY and op not in (layout.LEAF, layout.CONSTANT):
             return None
         for last in self.references(number)[-1:]:
-            if int(last["tag"]) == layout.TAG_ARRAY:
-                return array_at(last["what"])
+            if int(last["tag"]) == layout.TAG_ARRAY and int(last["what"]):
+                return array_at(int(last["what"]))
         return None
 
     def _look_back(self, time: int) -> None:

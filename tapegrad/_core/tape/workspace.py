@@ -120,21 +120,39 @@ class Work:
 
 
 _works: list[Work] = []
+
+
+class _Reader:
+    """One that reads rows; it may let passes inside of it, of the same thread, free their arrays.
+
+    Such a pass goes on behind a row whose objects are held by Python until its rule has returned,
+    and sees which rows an inner pass has used up.
+    """
+
+    __slots__ = ("lets",)
+
+    def __init__(self, lets: bool):
+        self.lets = lets
+
+
 #: Readers of rows, perhaps without the interpreter lock, by identity; with the thread.
-_readers: dict[int, tuple[object, int]] = {}
+_readers: dict[int, tuple[_Reader, int]] = {}
 #: Used-up rows whose arrays a reader may be using: the readers at a time when these were used up,
 #: and their positions by slot. A later reader sees that these rows are used up.
 _waiting: list[tuple[set[int], dict[int, np.ndarray]]] = []
 
 
-def begin_reading() -> object:
-    """Until `end_reading` of what is returned, no array of a row is freed."""
-    reader = object()
+def begin_reading(lets: bool = False) -> _Reader:
+    """Until `end_reading` of what is returned, no array of a row is freed.
+
+    If it `lets` them, passes of this thread until then free what they use up.
+    """
+    reader = _Reader(lets)
     _readers[id(reader)] = reader, get_ident()
     return reader
 
 
-def end_reading(reader: object) -> None:
+def end_reading(reader: _Reader) -> None:
     """Free what has waited for one reader alone."""
     _readers.pop(id(reader), None)
     if _waiting:
@@ -169,17 +187,15 @@ def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
 def give_back(sweep: object, work: Work) -> None:
     """End a sweep: free its cells and adjoint buffers, and what used-up rows have kept alive."""
     with store.lock:
-        end = compiled().end
-        if _readers:
-            _forget_abandoned()
+        end, letting = compiled().end, _letting() if _readers else {}
         # Python switches threads only after calls: nobody begins to read between these two lines.
-        if not _readers:
+        if _readers == letting:
             end(work.address, True)
         else:
             reached = work.reached()
             end(work.address, False)
             rows = {slot: _used_up(slot, lowest) for slot, lowest in reached}
-            _waiting.append((set(_readers), rows))
+            _waiting.append(({*_readers} - {*letting}, rows))
             _let_go()  # some may have ended meanwhile
         store.sweeping.pop(id(sweep), None)
         _works.append(work)
@@ -203,12 +219,18 @@ def _settle() -> None:
 store.before_look.append(_settle)
 
 
-def _forget_abandoned() -> None:
-    """Drop the readers that an interrupt has kept from their end."""
+def _letting() -> dict[int, tuple[_Reader, int]]:
+    """The readers around a pass of this thread that let it free what it has used up.
+
+    Readers that an interrupt has kept from their end are dropped.
+    """
     store.is_sweeping()  # drops traversals that could not end, which hold their readers
     for key in store.abandoned(_readers):
         _readers.pop(key, None)
     _let_go()
+    mine = get_ident()
+    entries = list(_readers.items())
+    return {key: entry for key, entry in entries if entry[0].lets and entry[1] == mine}
 
 
 @forks.in_child
