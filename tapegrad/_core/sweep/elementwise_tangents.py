@@ -125,7 +125,7 @@ def carry_block(frame, entry, kernel, used, target, block, seed):
 def carry_elementwise(frame, id):
     """Compute the tangent of row `id` in all directions; returns a status."""
     scratch, row = load_i64(frame, FRAME_SCRATCH), row_of(frame, id)
-    entry, out, code = scratch + AT_ENTRIES, base_of(frame, id), load_i32(row, 0) - ARRAY
+    entry, out, code = scratch + AT_ENTRIES, base_of(frame, id), abs(load_i32(row, 0)) - ARRAY
     refs, inputs = reference_of(frame, id, load_i32(row, 4)), load_i32(row, 8) - 1
     used = load_i64(load_i64(frame, FRAME_USED), code * 8)
     mask = tangent_mask(frame, refs, inputs) & ~(used >> FLAT_SHIFT)

@@ -40,7 +40,6 @@ from .elementwise_run_layout import (
     ID,
     INPUTS,
     KERNEL,
-    MASK,
     NEXT_SEED,
     OWN,
     PARTIALS,
@@ -62,14 +61,15 @@ def pointwise(frame, id):
 
 @helper
 def place_operands(frame, entry, e, block):
-    """Pass values, output and tangents of inputs for this block to the kernel, by address."""
+    """Pass values, output and tangents of inputs for this block to the kernel, by address.
+
+    The kernel reads the tangents of all inputs that it was compiled for: also of one whose row
+    turned out to be used up.
+    """
     arguments = load_i64(frame, FRAME_SCRATCH) + AT_ARGUMENTS
     id, inputs = load_i64(entry, ID), load_i64(entry, INPUTS)
     used = load_i64(load_i64(frame, FRAME_USED), load_i64(entry, CODE) * 8)
-    mask, tangents = (
-        load_i64(entry, MASK) & load_i64(entry, PARTIALS),
-        load_i64(frame, FRAME_TANGENTS),
-    )
+    mask, tangents = load_i64(entry, PARTIALS), load_i64(frame, FRAME_TANGENTS)
     for j in range(inputs):
         store_i64(arguments, j * 8, value_address(frame, entry, e, j, used, block))
         if mask & (1 << j):
