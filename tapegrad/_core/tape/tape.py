@@ -179,20 +179,9 @@ class Reader:
         if op <= layout.ARRAY and op not in (layout.LEAF, layout.CONSTANT):
             return None
         for last in self.references(number)[-1:]:
-            if int(last["tag"]) == layout.TAG_ARRAY:
-                return self._held(number)
+            if int(last["tag"]) == layout.TAG_ARRAY and int(last["what"]):
+                return array_at(int(last["what"]))
         return None
-
-    def _held(self, number: int) -> Any:
-        """What a row refers to last, None if it is gone; in one step: threads may let it go."""
-        row = self.row(number)
-        last = layout.ROWS * layout.ROW_BYTES
-        last += (int(row["a"]) + int(row["b"]) - 1) * layout.REFERENCE_BYTES
-        start = int(store.table[number >> layout.ROWS_BITS]) + layout.HEADER_BYTES
-        try:
-            return ctypes.py_object.from_address(start + last).value
-        except ValueError:
-            return None
 
     def _look_back(self, time: int) -> None:
         """Find the writes among the rows from a time on."""
