@@ -200,7 +200,7 @@ class Sweep:
         there: every contribution to the row's adjoint is in, and none has been passed on. What was
         read must not have been written meanwhile (WrittenError).
         """
-        reader = begin_reading(lets=True)
+        reader = begin_reading(inner_may_free=True)
         try:
             self._run(stops)
         finally:

@@ -123,16 +123,16 @@ _works: list[Work] = []
 
 
 class _Reader:
-    """One that reads rows; it may let passes inside of it, of the same thread, free their arrays.
+    """A reader of rows; passes that its own thread runs inside of it may free arrays, or not.
 
-    Such a pass goes on behind a row whose objects are held by Python until its rule has returned,
-    and sees which rows an inner pass has used up.
+    A sweep allows it: it sees which rows an inner pass has used up, and Python holds the objects of
+    the row whose rule runs that pass.
     """
 
-    __slots__ = ("lets",)
+    __slots__ = ("inner_may_free",)
 
-    def __init__(self, lets: bool):
-        self.lets = lets
+    def __init__(self, inner_may_free: bool):
+        self.inner_may_free = inner_may_free
 
 
 #: Readers of rows, perhaps without the interpreter lock, by identity; with the thread.
@@ -142,12 +142,12 @@ _readers: dict[int, tuple[_Reader, int]] = {}
 _waiting: list[tuple[set[int], dict[int, np.ndarray]]] = []
 
 
-def begin_reading(lets: bool = False) -> _Reader:
+def begin_reading(inner_may_free: bool = False) -> _Reader:
     """Until `end_reading` of what is returned, no array of a row is freed.
 
-    If it `lets` them, passes of this thread until then free what they use up.
+    With `inner_may_free`, passes of this thread until then still free what they use up.
     """
-    reader = _Reader(lets)
+    reader = _Reader(inner_may_free)
     _readers[id(reader)] = reader, get_ident()
     return reader
 
@@ -187,15 +187,15 @@ def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
 def give_back(sweep: object, work: Work) -> None:
     """End a sweep: free its cells and adjoint buffers, and what used-up rows have kept alive."""
     with store.lock:
-        end, letting = compiled().end, _letting() if _readers else {}
+        end, outer = compiled().end, _outer_readers() if _readers else {}
         # Python switches threads only after calls: nobody begins to read between these two lines.
-        if _readers == letting:
+        if _readers == outer:
             end(work.address, True)
         else:
             reached = work.reached()
             end(work.address, False)
             rows = {slot: _used_up(slot, lowest) for slot, lowest in reached}
-            _waiting.append(({*_readers} - {*letting}, rows))
+            _waiting.append(({*_readers} - {*outer}, rows))
             _let_go()  # some may have ended meanwhile
         store.sweeping.pop(id(sweep), None)
         _works.append(work)
@@ -219,8 +219,8 @@ def _settle() -> None:
 store.before_look.append(_settle)
 
 
-def _letting() -> dict[int, tuple[_Reader, int]]:
-    """The readers around a pass of this thread that let it free what it has used up.
+def _outer_readers() -> dict[int, tuple[_Reader, int]]:
+    """The readers around a pass of this thread that allow it to free what it has used up.
 
     Readers that an interrupt has kept from their end are dropped.
     """
@@ -230,7 +230,7 @@ def _letting() -> dict[int, tuple[_Reader, int]]:
     _let_go()
     mine = get_ident()
     entries = list(_readers.items())
-    return {key: entry for key, entry in entries if entry[0].lets and entry[1] == mine}
+    return {key: entry for key, entry in entries if entry[0].inner_may_free and entry[1] == mine}
 
 
 @forks.in_child
