@@ -239,6 +239,31 @@ def test_processes_that_write_the_same_file(tmp_path):
     assert file.name.startswith("k_")
 
 
+#: Prints sums of 1, 2, …, 199 in memory of float64 or float32, by two helpers of the same name.
+SUMS = """
+import sys
+import numpy as np
+from tapegrad._core.codegen.factory import functions
+for bits in sys.argv[1:]:
+    text = f'''
+from tapegrad._core.codegen.strided_sums import sum{bits}
+def total(address, n):
+    sum{bits}(address, n)  # called twice, it is not inlined
+    return int(sum{bits}(address, n))
+'''
+    numbers = np.arange(1, 200, dtype=f"float{bits}")
+    print(functions(text, {"total": 2}, False)["total"](numbers.ctypes.data, numbers.size))
+"""
+
+
+def test_helpers_of_several_processes_are_not_mistaken_for_one_another(tmp_path):
+    """Numba names helpers by a count of each process, and each compiles another one here."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    for bits in (["64"], ["32"], ["64", "32"], ["32", "64"]):
+        command = [sys.executable, "-c", SUMS, *bits]
+        assert subprocess.check_output(command, env=environment).split() == [b"19900"] * len(bits)
+
+
 def test_without_a_home_code_is_kept_for_this_process(monkeypatch):
     def homeless():
         raise RuntimeError("Could not determine home directory.")

@@ -60,7 +60,19 @@ def magic() -> str:
 
 def machine_code(module) -> bytes:
     """An object file of a module in LLVM's memory."""
-    return target_machine().emit_object(optimised(module))
+    return target_machine().emit_object(with_its_own_helpers(optimised(module)))
+
+
+def with_its_own_helpers(module):
+    """The module, whose helpers nothing outside of it can see.
+
+    Numba numbers helpers by process, so that in files of two processes one name may stand for two
+    of them; the one loaded first would be called by both.
+    """
+    for value in (*module.functions, *module.global_variables):
+        if value.linkage is llvm.Linkage.linkonce_odr:
+            value.linkage = llvm.Linkage.internal
+    return module
 
 
 def _pass_builder(vectors: bool = True, level: int = 3):
