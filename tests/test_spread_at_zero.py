@@ -58,3 +58,16 @@ def test_putmask_converts_recorded_numbers():
     assert np.array_equal(of_x, np.array([2.0, 0.0, 0.0], np.float32)) and of_y == [6.0]
     with pytest.raises(TypeError, match="putmask: values of dtype float64 .*astype"):
         tg.grad(lambda x: np.putmask(x * np.float32(1.0), x > 1.0, tg.tensor(y) * 1.0))(x)
+
+
+def test_putmask_converts_counts_of_recorded_elements():
+    """A tensor without axes is one of NumPy's numbers."""
+
+    def f(x):
+        v = x * np.float32(2.0)
+        np.putmask(v, v > 1.0, np.count_nonzero(x > 0.5) * 0.1)
+        return np.sum(v)
+
+    x = np.array([0.25, 1.0, 3.0], np.float32)
+    value, gradient = tg.value_and_grad(f)(x)
+    assert value == f(x) and gradient.tolist() == [2.0, 0.0, 0.0]

@@ -182,7 +182,7 @@ def power_of(z, w):
     """
     whole = _whole_exponent(w)
     if whole is not None:
-        return _whole_power(z, whole)
+        return _whole_power(z if is_complex(z) else combined(z, 0.0), whole)
     is_zero = steered(_zeros, *parts(z))
     base = where(is_zero, 1.0, z)
     made = exp(multiply(w, log(base if is_complex(base) else combined(base, 0.0 * base))))
@@ -228,6 +228,8 @@ def _whole_power(z, n: int):
     if made is None:
         one = np.ones(np.shape(z), dtype_of(real_part(z)))
         return combined(add_zero(one), 0.0 * one)
+    if made is z:
+        return +z
     return reciprocal(made) if n < 0 else made
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..tensor import callers, lost_derivatives
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
-from ..tensor.complex_functions import conjugate_of, real_dtype
+from ..tensor.complex_functions import conjugate, real_dtype
 from ..tensor.complex_tensors import (
     OF_PARTS,
     PARTS_OF,
@@ -418,8 +418,8 @@ METHODS = {
         doc="Whether the parts are inputs, or are not recorded.",
     ),
     "backward": _backward,
-    "conj": conjugate_of,
-    "conjugate": conjugate_of,
+    "conj": conjugate,
+    "conjugate": conjugate,
     "astype": _astype,
     "numpy": _numpy,
     "item": _item,

@@ -11,6 +11,7 @@ from ..tensor.complex_functions import (
     by_parts,
     by_products,
     complex_function,
+    conjugate,
     conjugate_of,
     refused,
     writing_parts,
@@ -33,7 +34,7 @@ from .reductions import axes_of, root
 _LINEAR = (
     "reshape ravel transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis squeeze "
     "expand_dims broadcast_to broadcast_arrays atleast_1d atleast_2d atleast_3d flip fliplr flipud "
-    "rot90 roll repeat tile resize take take_along_axis compress extract delete copy diag diagflat "
+    "rot90 roll repeat tile resize take take_along_axis delete copy diag diagflat "
     "diagonal trace tril triu split array_split hsplit vsplit dsplit unstack mean cumsum "
     "cumulative_sum concatenate concat stack hstack vstack dstack column_stack block meshgrid "
     "sliding_window_view gradient ediff1d"
@@ -44,6 +45,8 @@ for _names, _data in {
     "sum": ("x", "initial"),
     "select": ("choicelist", "default"),
     "choose": ("choices",),
+    "compress": ("a",),
+    "extract": ("arr",),
     "append": ("arr", "x", "values"),
     "insert": ("arr", "x", "values"),
     "diff": ("a", "x", "prepend", "append"),
@@ -130,8 +133,8 @@ def imag(ours, z):
 
 
 @complex_function("conj", "conjugate")
-def conjugate(ours, z):
-    return conjugate_of(unlisted(z))
+def conjugated(ours, z):
+    return conjugate(unlisted(z))
 
 
 @complex_function("angle")
@@ -184,7 +187,8 @@ def prod(ours, x, axis=None, dtype=None, out=None, keepdims=False, initial=None,
         z = PUBLIC["concatenate"]([product, z[2 * half :]]) if len(z) % 2 else product
     made = z[0] if len(z) else np.ones(rest, np.complex128)
     shape = tuple(1 if k in axes else n for k, n in enumerate(np.shape(x)))
-    return PUBLIC["reshape"](made, shape) if keepdims else made
+    made = PUBLIC["reshape"](made, shape) if keepdims else made
+    return +made if made.ndim else made  # of one element each it would be a view
 
 
 @complex_function("var", "std")

@@ -137,7 +137,7 @@ def putmask(a, mask, values):
     -------
     None
     """
-    is_typed = isinstance(values, np.ndarray) or is_tensor(values)
+    is_array = isinstance(values, np.ndarray) or (is_tensor(values) and shape_of(values) != ())
     mask, values = unlisted(mask), unlisted(values)
     if not is_tensor(a):
         np.putmask(a, *_plain("putmask", a, mask, values))
@@ -147,7 +147,7 @@ def putmask(a, mask, values):
             f"tapegrad.putmask: the mask has {_size(mask)} elements and the tensor {_size(a)}; "
             "they must be equal"
         )
-    if is_typed and not isinstance(value_of(values), float):  # NumPy converts numbers
+    if is_array:  # NumPy converts numbers and lists
         _check_casting("putmask", values, a, "safe")
     if not _size(a) or not _size(values):
         return

@@ -188,13 +188,19 @@ def _products(function, done: list, operands: list):
     return (a, c) if b is None else (a - d, b + c)
 
 
-def conjugate_of(value):
-    """Return the complex conjugate.
+def conjugate(value):
+    """Return the complex conjugate, with memory of its own.
 
     Returns
     -------
     ComplexTensor
     """
+    made = conjugate_of(value)
+    return combined(+made._re, made._im) if type(made) is ComplexTensor else made
+
+
+def conjugate_of(value):
+    """The complex conjugate for reading: it shares the real part of a tensor."""
     if not is_complex(value):
         return value
     if isinstance(value, (list, tuple)):
