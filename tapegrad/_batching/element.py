@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.codegen.layout import LEAF
 from .._core.tape.memory_order import copied, copy_axes
-from .._core.tape.tape import Reader
+from .._core.tape.row_reader import Reader
 from .._core.tensor import runtime as rt
 from .._core.tensor.conversions import is_differentiated
 from .._core.tensor.pytree import tree_leaves

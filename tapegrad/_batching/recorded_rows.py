@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from .._core.codegen import layout
 from .._core.tape import store
-from .._core.tape.tape import USED_UP, cell_of, operation_of
+from .._core.tape.row_reader import USED_UP, operation_of
+from .._core.tape.tape import cell_of
 
 _ROW = struct.Struct("<iiiid")
 _REFERENCE = struct.Struct("<qii")

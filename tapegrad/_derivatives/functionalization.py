@@ -15,7 +15,8 @@ import numpy as np
 
 from .._core.codegen import layout
 from .._core.operations import PUBLIC
-from .._core.tape.tape import bounds, name_of_row, needed
+from .._core.tape.row_reader import name_of_row, needed
+from .._core.tape.tape import bounds
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import link, pack
 from .._core.tensor.gathering import scatter_add

@@ -18,7 +18,7 @@ from .._core.tape.adjoint_recorder import Writing
 from .._core.tape.dependence import dependence_of
 from .._core.tape.later_writes import refuse_writes_since
 from .._core.tape.reverse_sweep import FreedError
-from .._core.tape.tape import USED_UP, Reader, needed
+from .._core.tape.row_reader import USED_UP, Reader, needed
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import pack
 from .._core.tensor.gathering import scatter_add

@@ -17,17 +17,16 @@ from .._core.codegen import layout
 from .._core.operations import PUBLIC
 from .._core.tape import store
 from .._core.tape.memory_order import covering
-from .._core.tape.tape import (
+from .._core.tape.row_reader import (
     USED_UP,
     Reader,
     array_at,
-    bounds,
-    cell_of,
     constant_of,
     name_of_row,
     object_at,
     operation_of,
 )
+from .._core.tape.tape import bounds, cell_of
 from .._core.tape.workspace import UnknownError
 from .._core.tensor import runtime as rt
 

@@ -16,7 +16,7 @@ from .._core.operations import PUBLIC
 from .._core.tape import store
 from .._core.tape.adjoint_recorder import Writing
 from .._core.tape.reverse_sweep import Sweep
-from .._core.tape.tape import Reader, needed
+from .._core.tape.row_reader import Reader, needed
 from .._core.tensor import runtime as rt
 from .._core.tensor.aliases import before_write
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap

@@ -6,7 +6,6 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations.creation import tensor
-from .._core.tape.tape import object_at
 from .._core.tensor import runtime as rt
 from .._core.tensor.trace import refuse
 from .._core.tensor.values import FLOATS, is_recorded, is_tensor, value_of, wrap
@@ -228,7 +227,7 @@ class Call:
 
 
 def _call_at(traversal, number) -> Call:
-    return object_at(traversal.reader.references(number)["what"][0])
+    return traversal.reader.function(number)
 
 
 ADJOINTS["function"] = lambda traversal, number, adjoint: _call_at(traversal, number).write(

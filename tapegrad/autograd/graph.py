@@ -16,7 +16,7 @@ from .._core.codegen import layout
 from .._core.operations import PUBLIC
 from .._core.ops.table import TABLE, Pointwise
 from .._core.tape import store
-from .._core.tape.tape import Reader, name_of_op, name_of_row, object_at
+from .._core.tape.row_reader import Reader, name_of_op, name_of_row
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
 from .._derivatives.declared_adjoints import site_of, summed_to
@@ -318,7 +318,7 @@ def function_at(traversal: Traversal, number: int):
     op = int(traversal.reader.row(number)["op"])
     if op <= layout.ARRAY or name_of_op(op) != "function":
         return None
-    return object_at(traversal.reader.references(number)["what"][0])
+    return traversal.reader.function(number)
 
 
 @functools.cache

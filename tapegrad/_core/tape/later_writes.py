@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen import layout
 from . import store
 from .dependence import dependence_of
-from .tape import Reader
+from .row_reader import Reader
 
 
 class WrittenError(RuntimeError):

@@ -16,7 +16,7 @@ from ..codegen.layout import ARRAY
 from ..ops import copy_add as _declarations
 from ..ops.table import TABLE
 from ..tape import store
-from ..tape.tape import Reader, array_at
+from ..tape.row_reader import Reader, array_at
 from . import runtime as rt
 from .values import Leaf, Storage, meta_of, storage_of
 

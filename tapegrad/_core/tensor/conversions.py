@@ -15,7 +15,7 @@ import numpy as np
 
 from ..tape import store
 from ..tape.dependence import dependence_of
-from ..tape.tape import Reader, needed
+from ..tape.row_reader import Reader, needed
 from . import callers, lost_derivatives
 from . import runtime as rt
 from .aliases import Origin, Told, is_relied_on, told_of

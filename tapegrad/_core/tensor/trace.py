@@ -16,7 +16,7 @@ import numpy as np
 
 from ..codegen.layout import ARRAY
 from ..ops import opaque_call
-from ..tape.tape import Reader
+from ..tape.row_reader import Reader
 from . import runtime as rt
 from .values import array_of, is_recorded, is_tensor, tensor_of, value_of, wrap
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..._core.codegen import layout
 from ..._core.ops.opaque_call import COMPUTED
 from ..._core.ops.table import Pointwise, Structural
-from ..._core.tape.tape import object_at
+from ..._core.tape.row_reader import object_at
 from ..._core.tensor.trace import Call
 from ..ir.computed_step import Computed
 from ..ir.custom_step import Custom

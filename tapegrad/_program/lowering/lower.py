@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._core.codegen import layout
 from ..._core.ops.table import BY_CODE
-from ..._core.tape.tape import needed
+from ..._core.tape.row_reader import needed
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.trace import Guard, Trace
 from ..._core.tensor.values import value_of

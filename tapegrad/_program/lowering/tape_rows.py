@@ -13,7 +13,7 @@ from ..._core.codegen.layout import ARRAY, ROWS, ROWS_BITS
 from ..._core.ops.table import TABLE
 from ..._core.tape import store
 from ..._core.tape.memory_order import memory_of
-from ..._core.tape.tape import Reader
+from ..._core.tape.row_reader import Reader
 from ..ir.steps import NOTHING
 from . import tape_scan
 
