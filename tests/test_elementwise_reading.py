@@ -2,6 +2,7 @@
 
 import linecache
 import math
+import runpy
 import sys
 
 import numba
@@ -264,14 +265,26 @@ def test_functions_that_cannot_be():
         tg.elementwise(lambda *a: a)
     code = lambda x: x  # noqa: E731
     code.__code__ = (lambda x: (lambda x: x)(x)).__code__.replace(co_firstlineno=1)
-    with pytest.raises(TypeError, match="0 functions <lambda> begin in line 1 of"):
+    with pytest.raises(TypeError, match="the source of <lambda> cannot be found in .*define it"):
         tg.elementwise(code)
     with pytest.raises(TypeError, match="has 1 inputs, partials= has 2 functions; give one for"):
         tg.elementwise(g, partials=[g, g])
     names = {}
     exec("def f(x): return x", names)
-    with pytest.raises(TypeError, match="the source of f cannot be found; define it in a file"):
+    with pytest.raises(TypeError, match="the source of f cannot be found in <string>; define it"):
         tg.elementwise(names["f"])
+
+
+def test_a_function_whose_file_has_changed_is_refused(tmp_path):
+    """Its text is that of another function by now."""
+    path = tmp_path / "formula.py"
+    path.write_text("def f(x):\n    return 2.0 * x * x\n")
+    f = runpy.run_path(str(path))["f"]
+    path.write_text("def f(x):\n    return 5.0 * x * x\n")
+    with pytest.raises(TypeError, match="the source of f .*reload a module whose file has changed"):
+        tg.elementwise(f)
+    f = tg.elementwise(runpy.run_path(str(path))["f"])
+    assert tg.grad(lambda x: f(x)[()])(3.0) == 30.0
 
 
 def test_too_many_operations(monkeypatch):

@@ -6,12 +6,15 @@ depends on constants alone is computed, and loops over constants are unrolled.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import builtins
+import contextlib
 import dis
 import functools
 import inspect
+import types
 
 import numpy as np
 
@@ -26,18 +29,35 @@ def _parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
 
+@functools.lru_cache(8)
+def _compiled(text: str, flags: int) -> list[types.CodeType]:
+    """The code of all functions of a text."""
+    waiting: list = [compile(text, "", "exec", flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)]
+    for code in waiting:
+        waiting += filter(inspect.iscode, code.co_consts)
+    return waiting
+
+
+def _text_of(function) -> str:
+    """The text of the file of a function, which must be what the function was compiled from."""
+    code = function.__code__
+    features = [getattr(__future__, name) for name in __future__.all_feature_names]
+    flags = sum({one.compiler_flag for one in features if code.co_flags & one.compiler_flag})
+    with contextlib.suppress(OSError, SyntaxError):
+        text = "".join(inspect.findsource(function)[0])
+        if code in _compiled(text, flags):
+            return text
+    raise TypeError(
+        f"tapegrad.elementwise: the source of {function.__name__} cannot be found in "
+        f"{code.co_filename}; define it in a file or a notebook, not by exec(), and reload a "
+        "module whose file has changed"
+    )
+
+
 def source_of(function) -> tuple[ast.AST, str]:
     """The syntax tree of a function and the name of its file."""
-    code = function.__code__
-    try:
-        lines, _ = inspect.findsource(function)
-    except OSError:
-        raise TypeError(
-            f"tapegrad.elementwise: the source of {function.__name__} cannot be found; define it "
-            "in a file or a notebook, not by exec()"
-        ) from None
-    found = []
-    for node in ast.walk(_parsed("".join(lines))):
+    code, found = function.__code__, []
+    for node in ast.walk(_parsed(_text_of(function))):
         if isinstance(node, ast.Lambda):
             matches = code.co_name == "<lambda>"
             first = node.lineno

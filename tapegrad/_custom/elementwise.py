@@ -95,7 +95,8 @@ def elementwise(function=None, *, partials=None):
     Raises
     ------
     TypeError
-        If the function cannot be read; the message names the line.
+        If the function cannot be read; the message names the line. Also if its file has changed
+        since the function was compiled.
 
     Examples
     --------
