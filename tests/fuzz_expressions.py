@@ -189,9 +189,11 @@ KEYS_OF_MATRIX = [
     "..., 0", "::-1, ::-1", "{0} > 0.2", "np.ix_([0, 1], [1, 0])", "np.array([1, 0]), :1",
     "None, 0, :", "0, None, 1:", "{0}[0] > 0.0", "-1, [0, 0]",
 ]  # fmt: skip
-#: Functions that write; `{0}` is an array of at least one axis, `{1}` a number.
+#: Functions that write; `{0}` is an array of at least one axis, `{1}` a number. Where `{0}` is one
+#: at another point, NumPy's put loses what it writes, and tapegrad's raises.
 WRITERS = [
-    "np.put({0}, [0, -1], {1})", "np.put({0}, [1, 0], [{1}, 0.3])", "np.copyto({0}, {1})",
+    "np.ndim({0}) and np.put({0}, [0, -1], {1})",
+    "np.ndim({0}) and np.put({0}, [1, 0], [{1}, 0.3])", "np.copyto({0}, {1})",
     "np.copyto({0}, {1}, where={0} > 0.1)", "np.putmask({0}, {0} > 0.2, {1})",
     "np.place({0}, {0} > 0.2, [{1}, 0.4])", "np.fill_diagonal({0}, {1})", "{0}.fill({1})",
     "np.put_along_axis({0}, np.argsort({0}, axis=-1)[..., :1], {1}, axis=-1)",

@@ -117,10 +117,12 @@ class LoopWriter(Writer):
         cost = f"0.1 * {self.round_expression([*self.elements('i', 1), *self.elements('j', 1)], 1)}"
         if self.random.random() < 0.5:
             x, y = (self.pick([v for v in self.names(1) if self.shape(v)[0]]) for _ in "xy")
-            cost = f"({x}[i % {self.shape(x)[0]}] - {y}[j % {self.shape(y)[0]}]) ** 2 * 0.1"
+            # without 0.04, vectors that share memory make elements equal, and choices not unique
+            away = f"{x}[i % {self.shape(x)[0]}] - {y}[j % {self.shape(y)[0]}] + 0.04"
+            cost = f"({away}) ** 2 * 0.1"
             if self.long and self.shape(x)[0] * self.shape(y)[0] <= 4000:
                 n, m = self.shape(x)[0], self.shape(y)[0]
-                cost = f"({x}[i] - {y}[j]) ** 2"
+                cost = f"({x}[i] - {y}[j] + 0.04) ** 2"
         if border == "0.0":
             cell = self.bounded(self.pick(near), [*near, cost])
         else:
