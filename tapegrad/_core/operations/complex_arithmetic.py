@@ -12,6 +12,7 @@ import operator
 import numpy as np
 
 from ..tensor.apply import ELEMENTWISE_OF_COMPLEX, apply
+from ..tensor.complex_functions import own_memory
 from ..tensor.complex_tensors import combined, imag_part, is_complex, is_single, real_part
 from ..tensor.copies import unlisted
 from ..tensor.trace import named, steered
@@ -229,7 +230,7 @@ def _whole_power(z, n: int):
         one = np.ones(np.shape(z), dtype_of(real_part(z)))
         return combined(add_zero(one), 0.0 * one)
     if made is z:
-        return +z
+        return own_memory(z)
     return reciprocal(made) if n < 0 else made
 
 

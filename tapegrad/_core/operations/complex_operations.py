@@ -13,6 +13,7 @@ from ..tensor.complex_functions import (
     complex_function,
     conjugate,
     conjugate_of,
+    own_memory,
     refused,
     writing_parts,
 )
@@ -181,14 +182,15 @@ def prod(ours, x, axis=None, dtype=None, out=None, keepdims=False, initial=None,
     z = PUBLIC["moveaxis"](x, axes, range(len(axes)))
     rest = z.shape[len(axes) :]
     z = PUBLIC["reshape"](z, (int(np.prod(z.shape[: len(axes)], dtype=np.int64)), *rest))
+    if len(z) == 1:
+        z = own_memory(z)
     while len(z) > 1:
         half = len(z) // 2
         product = multiply(z[:half], z[half : 2 * half])
         z = PUBLIC["concatenate"]([product, z[2 * half :]]) if len(z) % 2 else product
     made = z[0] if len(z) else np.ones(rest, np.complex128)
     shape = tuple(1 if k in axes else n for k, n in enumerate(np.shape(x)))
-    made = PUBLIC["reshape"](made, shape) if keepdims else made
-    return +made if made.ndim else made  # of one element each it would be a view
+    return PUBLIC["reshape"](made, shape) if keepdims else made
 
 
 @complex_function("var", "std")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from . import runtime as rt
 from .complex_tensors import (
     PARTS_OF,
     REAL,
@@ -196,7 +197,17 @@ def conjugate(value):
     ComplexTensor
     """
     made = conjugate_of(value)
-    return combined(+made._re, made._im) if type(made) is ComplexTensor else made
+    return combined(_own(made._re), made._im) if type(made) is ComplexTensor else made
+
+
+def own_memory(z):
+    """A complex value with memory of its own."""
+    return combined(_own(z._re), _own(z._im)) if type(z) is ComplexTensor else +z
+
+
+def _own(part):
+    """A part with memory of its own; a number has none that could be written."""
+    return part if type(part) is rt.Scalar else +part
 
 
 def conjugate_of(value):
