@@ -4,6 +4,7 @@ import linecache
 import math
 import runpy
 import sys
+import warnings
 
 import numba
 import numpy as np
@@ -285,6 +286,15 @@ def test_a_function_whose_file_has_changed_is_refused(tmp_path):
         tg.elementwise(f)
     f = tg.elementwise(runpy.run_path(str(path))["f"])
     assert tg.grad(lambda x: f(x)[()])(3.0) == 30.0
+
+
+def test_warnings_of_a_file_are_not_issued_again(tmp_path):
+    path = tmp_path / "warns.py"
+    path.write_text('PATTERN = "\\d"\ndef f(x):\n    return 2.0 * x * x\n')
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        f = runpy.run_path(str(path))["f"]
+    assert tg.grad(tg.elementwise(f))(3.0) == 12.0
 
 
 def test_too_many_operations(monkeypatch):

@@ -15,6 +15,8 @@ import dis
 import functools
 import inspect
 import types
+import warnings
+from typing import Any
 
 import numpy as np
 
@@ -25,28 +27,27 @@ _MOST_LINES = 20_000
 
 
 @functools.lru_cache(8)
-def _parsed(text: str) -> ast.Module:
-    return ast.parse(text)
+def _parsed(text: str, flags: int) -> tuple[ast.Module, list[types.CodeType]]:
+    """The syntax tree of a text, and the code of all its functions."""
+    flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as in notebooks
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they were issued at the import
+        tree: Any = compile(text, "", "exec", flags | ast.PyCF_ONLY_AST, True)
+        codes: list = [compile(tree, "", "exec", flags, True)]
+    for code in codes:
+        codes += filter(inspect.iscode, code.co_consts)
+    return tree, codes
 
 
-@functools.lru_cache(8)
-def _compiled(text: str, flags: int) -> list[types.CodeType]:
-    """The code of all functions of a text."""
-    waiting: list = [compile(text, "", "exec", flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)]
-    for code in waiting:
-        waiting += filter(inspect.iscode, code.co_consts)
-    return waiting
-
-
-def _text_of(function) -> str:
-    """The text of the file of a function, which must be what the function was compiled from."""
+def _module_of(function) -> ast.Module:
+    """The syntax tree of a function's file, which must be what the function was compiled from."""
     code = function.__code__
     features = [getattr(__future__, name) for name in __future__.all_feature_names]
     flags = sum({one.compiler_flag for one in features if code.co_flags & one.compiler_flag})
     with contextlib.suppress(OSError, SyntaxError):
-        text = "".join(inspect.findsource(function)[0])
-        if code in _compiled(text, flags):
-            return text
+        tree, codes = _parsed("".join(inspect.findsource(function)[0]), flags)
+        if code in codes:
+            return tree
     raise TypeError(
         f"tapegrad.elementwise: the source of {function.__name__} cannot be found in "
         f"{code.co_filename}; define it in a file or a notebook, not by exec(), and reload a "
@@ -57,7 +58,7 @@ def _text_of(function) -> str:
 def source_of(function) -> tuple[ast.AST, str]:
     """The syntax tree of a function and the name of its file."""
     code, found = function.__code__, []
-    for node in ast.walk(_parsed(_text_of(function))):
+    for node in ast.walk(_module_of(function)):
         if isinstance(node, ast.Lambda):
             matches = code.co_name == "<lambda>"
             first = node.lineno
