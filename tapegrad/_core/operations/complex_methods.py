@@ -10,7 +10,7 @@ import numpy as np
 from ..tensor import callers, lost_derivatives
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
-from ..tensor.complex_functions import conjugate, real_dtype
+from ..tensor.complex_functions import conjugate, own_memory, real_dtype
 from ..tensor.complex_tensors import (
     OF_PARTS,
     PARTS_OF,
@@ -376,7 +376,7 @@ METHODS = {
     "__iter__": _iterate,
     "__reversed__": lambda self: (self[k] for k in reversed(range(len(self)))),
     "__neg__": lambda self: apply("negative", self),
-    "__pos__": lambda self: combined(+self._re, +self._im),
+    "__pos__": own_memory,
     "__abs__": lambda self: apply("absolute", self),
     "__hash__": object.__hash__,
     "__bool__": _truth,
