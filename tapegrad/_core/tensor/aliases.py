@@ -16,7 +16,7 @@ from ..codegen.layout import ARRAY
 from ..ops import copy_add as _declarations
 from ..ops.table import TABLE
 from ..tape import store
-from ..tape.row_reader import Reader, array_at
+from ..tape.row_reader import Reader
 from . import runtime as rt
 from .values import Leaf, Storage, meta_of, storage_of
 
@@ -92,13 +92,10 @@ class Origin:
         reader = Reader()
         if position >= store.word(slot, layout.USED_ROWS):
             return False
-        op = int(reader.row(self.number)["op"])
-        if op <= ARRAY and op not in (layout.LEAF, layout.CONSTANT):
+        if int(reader.row(self.number)["op"]) < 0:  # used up
             return False
-        for last in reader.references(self.number)[-1:]:
-            if int(last["tag"]) == layout.TAG_ARRAY and int(last["what"]):
-                return np.may_share_memory(array_at(last["what"]), array)
-        return False
+        base = reader.base(self.number)
+        return base is not None and np.may_share_memory(base, array)
 
     def _change(self, array) -> bool:
         """Let sweeps find the old values, but refuse sweeps from reads after the write.
