@@ -69,7 +69,8 @@ class Compiled(OverRows):
         if fast is not None and not kwargs:
             found = fast.value(args)
             if found is not None:
-                self._when_hot(fast, args)
+                if fast.calls == fast.variant.patience:
+                    self._make_hot(fast, args)
                 return found[0]
         elif self._flows.found and not kwargs:
             found = self._flows.short(self, args, gradient=False)
@@ -117,7 +118,8 @@ class Compiled(OverRows):
         if fast is not None and not kwargs:
             found = fast.value_and_grad(args)
             if found is not None:
-                self._when_hot(fast, args)
+                if fast.calls == fast.variant.patience:
+                    self._make_hot(fast, args)
                 value, gradients = found
                 if fast.bare and self._single:
                     return value, gradients[0]

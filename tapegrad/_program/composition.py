@@ -10,6 +10,7 @@ import numpy as np
 
 from .dispatch.flow_choice import Flows
 from .dispatch.flow_derivatives import by_graph
+from .dispatch.names_read import names_read
 from .dispatch.signature import Arguments
 from .dispatch.variants import Compilation, Variants
 from .reports.reported import Reported
@@ -90,8 +91,10 @@ class Composed(Reported):
     def _install(self, found: Compilation, native: bool) -> None:
         """Have programs that were made elsewhere, and native code of them at once."""
         self._families.found = found.families
+        self._families.names = names = names_read(self._f)
         self._installed = {name: (one, native) for name, one in found.derived.items()}
         for variant in [one for family in found.families.values() for one in family.found]:
+            variant.names = names
             if native:
                 self._make_native(variant, None)
 
@@ -112,6 +115,7 @@ class Composed(Reported):
             self._convert(family)
             made._families.found[key] = copied = Variants(family.most)
             copied.found = list(family.found)
+        made._families.names = self._families.names
         made._flows = self._flows.copy()
         made._reason, made._installed = self._reason, dict(self._installed)
         return made
@@ -127,7 +131,7 @@ class Composed(Reported):
     def clear(self) -> None:
         """Forget all programs, and the reason why there were none: the next call records again."""
         self._fast = self._fast_value = self._reason = None
-        self._families.found, self._families.unused = {}, 0
+        self._families.found, self._families.unused, self._families.names = {}, 0, None
         self._flows = Flows()
         self._derived.clear()
         self._installed.clear()

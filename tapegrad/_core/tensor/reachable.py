@@ -20,18 +20,27 @@ def reachable(f: Callable, is_wanted: Callable[[Any], bool]) -> list:
 
     And in attributes of objects there, and functions that it names.
     """
-    found: list = []
-    seen: set[int] = set()
-    waiting: list = [f]
-    while waiting and len(seen) < _MOST:
-        one = waiting.pop()
-        if id(one) in seen:
+    return [one for one in _walk(f, is_wanted) if is_wanted(one)]
+
+
+def functions_of(f: Callable) -> list[types.FunctionType]:
+    """The functions that a function can reach in this way, and itself; not those of libraries."""
+    every = _walk(f, lambda one: False)
+    functions = [one for one in every if isinstance(one, types.FunctionType)]
+    return [one for one in functions if not _is_of_library(one.__module__ or "")]
+
+
+def _walk(f: Callable, is_end: Callable[[Any], bool]) -> list:
+    """The objects that a function can reach, nearest first, without those beyond an end."""
+    found: list = [f]
+    seen = {id(f)}
+    for one in found:  # which grows
+        if is_end(one):
             continue
-        seen.add(id(one))
-        if is_wanted(one):
-            found.append(one)
-        else:
-            waiting.extend(_reached(one))
+        for other in _reached(one):
+            if id(other) not in seen and len(found) < _MOST:
+                seen.add(id(other))
+                found.append(other)
     return found
 
 
@@ -47,8 +56,10 @@ def _reached(one) -> list:
         return list(one) if len(one) <= _MOST_ITEMS else []
     if isinstance(one, dict):
         return list(one.values()) if len(one) <= _MOST_ITEMS else []
-    if isinstance(one, (types.ModuleType, np.ndarray, str, int, float)) or _is_library(one):
+    if isinstance(one, (types.ModuleType, np.ndarray, str, int, float)):
         return []
+    if _is_library(one):
+        return _wrapped(one)  # as a compiled function's
     if isinstance(one, type):
         return [value for value in vars(one).values() if isinstance(value, types.FunctionType)]
     return [*getattr(one, "__dict__", {}).values(), type(one)]
@@ -64,20 +75,28 @@ def _is_of_library(module: str) -> bool:
     return outer in _LIBRARIES or (outer in sys.stdlib_module_names and outer != "__main__")
 
 
+def is_users_module(one) -> bool:
+    """Whether an object is a module, and not of a library whose names do not change."""
+    return isinstance(one, types.ModuleType) and not _is_of_library(one.__name__)
+
+
 def _of_function(f: types.FunctionType) -> list:
     """Cells and defaults of a function, and the globals it names, unless it is a library's."""
     found = [cell.cell_contents for cell in f.__closure__ or () if _is_filled(cell)]
     found += [*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
-    wrapped = getattr(f, "__wrapped__", None)
-    found += [] if wrapped is None else [wrapped]
+    found += _wrapped(f)
     if _is_of_library(f.__module__ or ""):
         return found
     names = _names(f.__code__)
     named = [f.__globals__[name] for name in names if name in f.__globals__]
-    for module in [one for one in named if isinstance(one, types.ModuleType)]:
-        if not _is_of_library(module.__name__):
-            named += [vars(module)[name] for name in names if name in vars(module)]
+    for module in filter(is_users_module, named[:]):
+        named += [vars(module)[name] for name in names if name in vars(module)]
     return found + named
+
+
+def _wrapped(one) -> list:
+    own = getattr(one, "__dict__", {})
+    return [own["__wrapped__"]] if "__wrapped__" in own else []
 
 
 def _names(code: types.CodeType) -> set[str]:

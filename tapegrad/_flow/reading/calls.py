@@ -9,6 +9,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from ..._core.tensor.dependencies import Dependency
 from . import prelude
 from .builtin_functions import BUILTINS
 from .errors import Raises, Refused
@@ -139,6 +140,6 @@ def _method(s, method: Method, args: list, kwargs: dict):
         raise Refused(f"the attribute {name} of a class is no plain method")
     for base in kind.__mro__:
         if name in vars(base):
-            s.reader.dependencies.append((vars(base), name, found))
+            s.reader.dependencies.append(Dependency(vars(base), name, found))
             break
     return called(s, Known(found), [owner, *args], kwargs)

@@ -6,6 +6,7 @@ import builtins
 import inspect
 from typing import Any
 
+from ..._core.tensor.dependencies import Dependency, own_dependencies
 from . import prelude
 from .code import code_of
 from .errors import Leaves, Raises
@@ -28,11 +29,12 @@ def global_(reader, frame: Frame, name: str) -> Form:
     if name in frame.globals:
         value = frame.globals[name]
         if frame.globals is not vars(prelude):
-            reader.dependencies.append((frame.globals, name, value))
+            reader.dependencies.append(Dependency(frame.globals, name, value))
         return reader.outside(value)
     if hasattr(builtins, name):
-        reader.dependencies.append((frame.globals, name, None))
-        return Known(getattr(builtins, name))
+        value = getattr(builtins, name)
+        reader.dependencies.append(Dependency(frame.globals, name, value))
+        return Known(value)
     raise Raises(f"NameError: {name}")
 
 
@@ -45,7 +47,7 @@ def outside(reader, frame: Frame, name: str) -> Form:
         value = cell.cell_contents
     except ValueError:
         raise Raises(f"NameError: {name}") from None
-    reader.dependencies.append((cell, None, value))
+    reader.dependencies.append(Dependency(cell, name, value))
     return reader.outside(value)
 
 
@@ -58,6 +60,7 @@ def framed(reader, function: Form, args: list, kwargs: dict, name) -> tuple[Fram
     else:
         found: Any = function.value  # type: ignore[attr-defined]
         code = found.__code__
+        reader.dependencies += own_dependencies(found)
         defaults = [reader.outside(one) for one in found.__defaults__ or ()]
         keywords = {k: reader.outside(v) for k, v in (found.__kwdefaults__ or {}).items()}
         cells = dict(zip(code.co_freevars, found.__closure__ or (), strict=True))

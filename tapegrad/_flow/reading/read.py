@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.tensor.dependencies import Dependency, own_dependencies
 from ..._core.tensor.pytree import fields_of, is_fixed
 from ..ir.flow_graph import Graph, Input
 from ..ir.validation import validate
@@ -50,13 +51,13 @@ class Instance:
 class Reading:
     """The result of reading: the graph, its result's form, and what it read outside.
 
-    `dependencies` are (globals, name, value), or (cell, None, value): a call is like this one where
-    they are the same objects. `hidden` are arrays from outside: further inputs.
+    A call is like this one if the dependencies are unchanged. `hidden` are arrays from outside:
+    further inputs.
     """
 
     graph: Graph
     result: Form
-    dependencies: list[tuple[Any, str | None, Any]]
+    dependencies: list[Dependency]
     hidden: list[np.ndarray]
 
 
@@ -153,7 +154,8 @@ class Opened(Reader):
         if isinstance(owner, (types.ModuleType, type)) and not owner.__name__.startswith(
             ("numpy", "math", "tapegrad", "scipy")
         ):
-            self.dependencies.append((vars(owner), name, value))
+            holds = owner if isinstance(owner, types.ModuleType) else vars(owner)
+            self.dependencies.append(Dependency(holds, name, value))
         return self.outside(value)
 
     def _array(self, value: np.ndarray) -> Form:
@@ -173,6 +175,7 @@ def _start(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Gi
     forms = [_form(reader, tree, ("argument", k), given) for k, tree in enumerate(trees)]
 
     code = f.__code__
+    reader.dependencies += own_dependencies(f)
     defaults = [reader.outside(one) for one in f.__defaults__ or ()]
     keywords = {k: reader.outside(v) for k, v in (f.__kwdefaults__ or {}).items()}
     count = len(forms) - len(names)

@@ -75,7 +75,7 @@ def _compile(variant: Variant, cut: bool, name: str, trial: Trial | None) -> Non
         if trial is not None:
             trial.begin(program)
         variant.trial = trial  # before calls can use the program
-        variant.program, variant.fast = program, None
+        variant.use(program)
     except Exception as error:
         raise failed(variant, name, error) from error
     finally:

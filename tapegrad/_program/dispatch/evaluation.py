@@ -8,6 +8,7 @@ from concurrent.futures import Future
 
 import numpy as np
 
+from ..._core.tensor.dependencies import Dependencies
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import users_level
 from ..._core.tensor.values import is_recorded, wrap
@@ -21,6 +22,7 @@ from .background import compile_later, failed, patience
 from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
+from .names_read import Renewals, names_read
 from .recorded_call import recorded_call, short_recorded_call
 from .rounding import first_difference
 from .rule_programs import rule_program
@@ -52,6 +54,7 @@ class Replayed:
         self._on_branch, self._verify = on_branch, verify
         self._native, self._memory = native, memory
         self._families = Families(SIGNATURES, VARIANTS)
+        self._renewals = Renewals()
         self._reason: str | None = None  # the reason for having no program
         # the program used last, if calls of it can be short: for values and gradients, for values
         self._fast: FastCall | None = None
@@ -152,10 +155,9 @@ class Replayed:
             flow.primal.note_compared(taken, gradient)
         return value, gradients
 
-    def _when_hot(self, fast: FastCall, args: tuple) -> None:
+    def _make_hot(self, fast: FastCall, args: tuple) -> None:
         """Let native code be made of a program that many short calls have used."""
-        if fast.calls == fast.variant.patience:
-            self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
+        self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
 
     def _as_row(self, args, kwargs, arguments: Arguments) -> tuple | None:
         """The result for recorded arguments, in a tuple, as one row; None where it is none."""
@@ -198,6 +200,9 @@ class Replayed:
         if arguments.reason is not None:
             self._give_up(arguments.reason)
             return None
+        names = self._families.names
+        if names is not None and not names.unchanged():
+            self._renew(names)
         family = self._families.of(arguments.key)
         if self._families.unused >= SIGNATURES:
             self._give_up(
@@ -207,6 +212,14 @@ class Replayed:
             return None
         self._convert(family)
         return family if self._reason is None else None
+
+    def _renew(self, names: Dependencies) -> None:
+        """Forget all programs, since a name that the function reads has another value."""
+        reason = self._renewals.reason(names, self._families.evaluations)
+        self._families = Families(SIGNATURES, VARIANTS)
+        self._fast = self._fast_value = None
+        if reason is not None:
+            self._give_up(reason)
 
     def _differentiated(self, variant: Variant, memory, arguments: Arguments, value):
         outputs = variant.program.code.outputs
@@ -236,7 +249,10 @@ class Replayed:
         return found
 
     def _recorded(self, family: Variants, arguments: Arguments, gradient: bool):
+        names = self._families.names or names_read(self._f)
+        self._families.names = names
         with traced_call(self._f, arguments, draws=True) as traced:
+            traced.names = names
             family.pending = traced
             later = traced.is_long and not self._native  # the first result does not wait for it
             if not later:
@@ -358,7 +374,7 @@ class Replayed:
                     over = trial.is_over(variant.program, values)
                 except RuntimeError as error:
                     over = True
-                    variant.program, variant.fast = trial.plain, None
+                    variant.use(trial.plain)
                     if variant.failure is None:  # no other thread was here
                         failed(variant, self._name, error, users_level() + 1)
                 if over:

@@ -21,19 +21,15 @@ _word = ctypes.c_int64
 
 
 class _Memory:
-    """A run with its table of objects (see `driver.fast`) and its results; `value` is the first.
+    """A run with its table of objects (see `driver.fast`) and its results; `value` is the first."""
 
-    `inputs` from structures are kept alive in a call; the caller's frame keeps others.
-    """
-
-    __slots__ = ("at", "inputs", "results", "run", "table", "value")
+    __slots__ = ("at", "results", "run", "table", "value")
 
     def __init__(self, run: Run, count: int):
         self.run = run
         self.table = (_word * (2 + 2 * count))(run.address, run.program.address)
         self.at = ctypes.addressof(self.table)
         self.results = run.program.results(run)
-        self.inputs: tuple = ()
         first = self.results[0].ctypes.data if self.results else run.values.ctypes.data
         number = ctypes.c_double if run.program.code.dtype == DOUBLE else ctypes.c_float
         self.value = number.from_address(first)
@@ -52,6 +48,7 @@ class FastCall:
 
     def __init__(self, variant: Variant):
         self.variant, self.program = variant, variant.program
+        self.unchanged = variant.names.unchanged
         self.order: list[int] = []
         self.calls = 0
         code = self.program.code
@@ -78,9 +75,13 @@ class FastCall:
         self.compiled_value = self.program.compiled["fast_value"]
         self.free: list[_Memory] = []
 
+    def end(self) -> None:
+        """Serve no further call: the variant has another program."""
+        self.unchanged = bool  # which is False
+
     def _held(self, args: tuple) -> _Memory | None:
         """Memory for a call, with its arguments in the table."""
-        if len(args) != self.count or self.variant.program is not self.program:
+        if len(args) != self.count or not self.unchanged():
             return None
         self.calls += 1
         try:
@@ -99,12 +100,11 @@ class FastCall:
         if held is None:
             return None
         status = self.compiled_value(held.at)
-        found = held.value.value if self.is_plain else None
-        if status == FINISHED and not self.is_plain:
-            found = self.variant.result(held.results)
-        held.inputs = ()
+        found = None
+        if status == FINISHED:
+            found = (held.value.value if self.is_plain else self.variant.result(held.results),)
         self.free.append(held)
-        return (found,) if status == FINISHED else None
+        return found
 
     def value_and_grad(self, args: tuple, arrays=()):
         """The value, and the derivatives of the differentiated inputs in their order.
@@ -122,7 +122,6 @@ class FastCall:
             found.append(made)
         status = self.compiled(held.at)
         value = held.value.value
-        held.inputs = ()
         self.free.append(held)
         if status != FINISHED:
             return None
@@ -138,14 +137,19 @@ class StructuredCall(FastCall):
         super().__init__(variant)
         self.structures = structures
 
-    def _held(self, args: tuple) -> _Memory | None:
+    def value(self, args: tuple) -> tuple | None:
+        inputs = self._inputs(args)
+        return None if inputs is None else super().value(inputs)
+
+    def value_and_grad(self, args: tuple, arrays=()):
+        inputs = self._inputs(args)
+        return None if inputs is None else super().value_and_grad(inputs, arrays)
+
+    def _inputs(self, args: tuple) -> tuple | None:
+        """The inputs in the arguments, if these have the structures."""
         if [structure(tree) for tree in args] != self.structures:
             return None
-        inputs = tuple([value for tree in args for _, value in tree_leaves(tree)])
-        held = super()._held(inputs)
-        if held is not None:
-            held.inputs = inputs
-        return held
+        return tuple([value for tree in args for _, value in tree_leaves(tree)])
 
 
 def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
@@ -161,6 +165,8 @@ def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
         structures = [structure(tree) for tree in arguments.trees]
         fast = StructuredCall(variant, structures) if any(structures) else FastCall(variant)
         variant.fast = fast
+        if fast.program is not variant.program:  # another thread has put one in its place
+            fast.end()
     return fast
 
 

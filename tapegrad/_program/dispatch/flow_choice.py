@@ -18,6 +18,7 @@ from .background import later
 from .flow_results import is_result
 from .flow_tiers import TieredGraph
 from .flows import Flow, flow_for, is_readable, key_of, regardless_of_argnums
+from .names_read import Renewals
 from .rounding import RoundingOfCalls, first_difference
 from .signature import Arguments
 
@@ -39,6 +40,7 @@ class Flows:
         #: What readings found, by arguments; derived functions of the same one share it.
         self.choices: dict[Any, dict] = {}
         self._recorded: dict[Any, int] = {}
+        self._renewals = Renewals()
         self.branches = False  # whether a call went another way, so that there may be a graph
         self._last: Flow | None = None  # the graph used last
         self._set_aside = 0
@@ -90,16 +92,23 @@ class Flows:
             if flow is None:
                 continue
             if not flow.is_like:
-                self.found.pop(key, None)
-                self.choices.clear()  # lists may hold other kinds now
-                self._last = None
-                return self._read(owner, arguments)
+                return self._read_again(owner, key, flow, arguments)
             if reason := flow.primal.uselessness:
                 self._give_up(key, reason)
                 return None
             self._last = flow
             return flow
         return None
+
+    def _read_again(self, owner, key, flow: Flow, arguments: Arguments) -> Flow | None:
+        """The graph in place of one that read what has changed since."""
+        self.found.pop(key, None)
+        self.choices.clear()  # lists may hold other kinds now
+        self._last = None
+        if (reason := self._renewals.reason(flow.names, flow.primal.calls)) is not None:
+            self._give_up(key, reason)
+            return None
+        return self._read(owner, arguments)
 
     def _read(self, owner, arguments: Arguments) -> Flow | None:
         f = owner._f

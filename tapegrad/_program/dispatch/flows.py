@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._core.tensor.dependencies import Dependencies
 from ..._core.tensor.pytree import tree_build
 from ..._derivatives.inputs import plain
 from ..._flow.foreign_calls import Callee, entry
@@ -158,6 +159,7 @@ class Flow:
         self.primal = TieredGraph(reading.graph, read, self.limits, self.dtype)
         self._tangents: TieredGraph | None = None
         self.hidden = reading.hidden
+        self.names = Dependencies(reading.dependencies)
         self._hidden_shapes = [array.shape for array in reading.hidden]
         self.shapes = _shapes(key, self.dtype)
         self.is_number = isinstance(form, Number) and form.kind in FLOATS
@@ -183,12 +185,7 @@ class Flow:
     @property
     def is_like(self) -> bool:
         """Whether values read outside of the arguments are unchanged."""
-        try:
-            for owner, name, value in self.reading.dependencies:
-                found = owner.cell_contents if name is None else owner.get(name)
-                if found is not value:
-                    return False
-        except ValueError:  # a variable of a function outside that has been deleted
+        if not self.names.unchanged():
             return False
         pairs = zip(self.hidden, self._hidden_shapes, strict=True)
         return all(array.shape == shape and self._is_plain(array) for array, shape in pairs)

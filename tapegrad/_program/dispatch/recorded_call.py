@@ -94,7 +94,8 @@ def _short_gradients(owner, fast: FastCall | None, args: tuple, wanted: list) ->
     found = fast.value_and_grad(args) if fast.bare and fast.is_plain else None
     if found is None:
         return None
-    owner._when_hot(fast, args)
+    if fast.calls == fast.variant.patience:
+        owner._make_hot(fast, args)
     return found[0], dict(zip(wanted, found[1], strict=True))
 
 

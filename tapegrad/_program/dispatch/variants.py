@@ -14,6 +14,7 @@ from ..._core.tape import store
 from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tape.reverse_sweep import Sweep
 from ..._core.tensor import runtime as rt
+from ..._core.tensor.dependencies import NOTHING, Dependencies
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import places
 from ..._core.tensor.trace import SHARED, Guard, Trace
@@ -54,6 +55,14 @@ class Variant:
     patience: int | None = None  # evaluations before it compiles; None if that is not known yet
     trial: Any = None  # of native code (see `takeover`), until it has ended
     failure: Exception | None = None  # the reason for having no native code
+    #: The names that the function reads, with the values that it was recorded with.
+    names: Dependencies = NOTHING
+
+    def use(self, program: Program) -> None:
+        """Evaluate by another program from now on, also in calls by the fast path of this one."""
+        fast, self.program, self.fast = self.fast, program, None
+        if fast is not None:
+            fast.end()
 
     def outcome(self, k: int) -> float:
         return self.guards[k].value
@@ -156,6 +165,7 @@ class Traced:
     def __init__(self, f: Callable, arguments: Arguments, without: tuple[str, ...], draws: bool):
         self.trace = Trace(lambda: places(1))
         self._call, self._without, self._draws = (f, arguments), without, draws
+        self.names = NOTHING  # see `Variant`
 
     def run(self) -> None:
         """Call the function; its rows are recorded."""
@@ -238,7 +248,8 @@ class Traced:
         code, account = optimised(made, *converter.counts(), self._without)
         tree = tree_build(self.out, iter([0.0] * len(leaves)))
         guards = [dataclasses.replace(guard, tensor=None) for guard in self.trace.guards]
-        return Variant(interpreted(code), guards, tree, leaves, account)  # which keep no rows alive
+        program = interpreted(code)  # neither it nor the guards keep rows alive
+        return Variant(program, guards, tree, leaves, account, names=self.names)
 
     def value(self):
         """The result with plain values."""
@@ -330,12 +341,21 @@ def _goes_on(variant: Variant, other: Variant, k: int, seen: float) -> bool:
 
 
 class Families:
-    """The variants of each signature, the one used last at the end; at most `most` of them."""
+    """The variants of each signature, the one used last at the end; at most `most` of them.
+
+    They were recorded with the same values of the names that the function reads.
+    """
 
     def __init__(self, most: int, variants: int):
         self.most, self.variants = most, variants
+        self.names: Dependencies | None = None  # if anything has been recorded
         self.found: dict[Any, Variants] = {}
         self.unused = 0  # signatures given up that have been called once only
+
+    @property
+    def evaluations(self) -> int:
+        """The number so far without a new recording."""
+        return sum([family.evaluations for family in self.found.values()])
 
     def of(self, key) -> Variants:
         """The variants of a signature."""

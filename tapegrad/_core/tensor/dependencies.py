@@ -1,0 +1,112 @@
+"""What a function reads besides its arguments, and whether any of it has become another object."""
+
+from __future__ import annotations
+
+import keyword
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+_TEXT = """
+def outer({cells}):
+    def unchanged():
+        try:
+            return {terms}
+        except (AttributeError, NameError):
+            return False
+    return unchanged
+"""
+
+
+class Dependency(NamedTuple):
+    """A name, what holds it, and its value when it was read.
+
+    It is held by a dict of globals, by the cell of a variable, by a module or function as an
+    attribute, or by the dict of a class.
+    """
+
+    owner: Any
+    name: str
+    value: Any
+
+
+class Dependencies:
+    """All of them of a function."""
+
+    def __init__(self, found: Sequence[Dependency]):
+        self._found = found
+        #: Whether all names still have their values.
+        self.unchanged = check(found)
+
+    def changed(self) -> str:
+        """A name that has another value now."""
+        for one in self._found:
+            if not check([one])():
+                is_own = isinstance(one.owner, types.FunctionType)
+                return f"{one.owner.__name__}.{one.name}" if is_own else one.name
+        return "a name"
+
+
+def own_dependencies(f: types.FunctionType) -> list[Dependency]:
+    """The parts of a function that can be replaced, as when its module is reloaded in place.
+
+    Functions without defaults do not get any: each of these checks takes 20 ns.
+    """
+    parts = [(name, getattr(f, name)) for name in ("__code__", "__defaults__", "__kwdefaults__")]
+    return [Dependency(f, name, value) for name, value in parts if value is not None]
+
+
+def check(dependencies: Sequence[Dependency]) -> Callable[[], bool]:
+    """A function that says whether all names still have their values.
+
+    It consists of Python's own expressions, `name is value and …`, with the user's globals and
+    cells. A call takes some 30 ns, and 2 to 20 ns for each name.
+    """
+    groups: dict[int, list[Dependency]] = {}  # a function has one dict of globals
+    for one in dependencies:
+        groups.setdefault(id(one.owner) if type(one.owner) is dict else 0, []).append(one)
+    found = None
+    for group in groups.values():
+        found = _check_of_group(group, found)
+    return found or _nothing_changes
+
+
+def _nothing_changes() -> bool:
+    return True
+
+
+def _check_of_group(group: list[Dependency], rest: Callable[[], bool] | None):
+    """The function for names with one dict of globals, which calls that for the rest."""
+    cells: dict[str, Any] = {}
+    terms = [_term(one, k, cells) for k, one in enumerate(group)]
+    if rest is not None:
+        cells["_rest"] = types.CellType(rest)
+        terms.append("_rest()")
+    made: dict[str, Any] = {}
+    exec(_TEXT.format(cells=", ".join(cells), terms=" and ".join(terms)), made)
+    code = made["outer"](*cells).__code__
+    owner = group[0].owner
+    return types.FunctionType(
+        code,
+        owner if type(owner) is dict else {},
+        closure=tuple([cells[name] for name in code.co_freevars]),
+    )
+
+
+def _term(one: Dependency, k: int, cells: dict[str, Any]) -> str:
+    """The expression for one name; the cells that it refers to are added."""
+    value, owner = f"_value_{k}", f"_owner_{k}"
+    cells[value] = types.CellType(one.value)
+    if isinstance(one.owner, types.CellType):
+        cells[owner] = one.owner
+        return f"{owner} is {value}"
+    if type(one.owner) is dict and one.name.isidentifier() and not keyword.iskeyword(one.name):
+        return f"{one.name} is {value}"
+    cells[owner] = types.CellType(one.owner)
+    if isinstance(one.owner, Mapping):
+        return f"{owner}.get({one.name!r}) is {value}"
+    return f"{owner}.{one.name} is {value}"
+
+
+#: Of a function that reads no names.
+NOTHING = Dependencies([])
