@@ -7,6 +7,10 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+#: Types of values that are compared by value, since they may have been computed anew.
+_PLAIN = (int, float, str, np.float64)
 _TEXT = """
 def outer({cells}):
     def unchanged():
@@ -95,17 +99,31 @@ def _check_of_group(group: list[Dependency], rest: Callable[[], bool] | None):
 
 def _term(one: Dependency, k: int, cells: dict[str, Any]) -> str:
     """The expression for one name; the cells that it refers to are added."""
-    value, owner = f"_value_{k}", f"_owner_{k}"
+    value = f"_value_{k}"
     cells[value] = types.CellType(one.value)
+    now = _expression(one, f"_owner_{k}", cells)
+    if type(one.value) not in _PLAIN:
+        return f"{now} is {value}"
+    cells["_is_equal"] = types.CellType(_is_equal)
+    return f"({now} is {value} or _is_equal({now}, {value}))"
+
+
+def _expression(one: Dependency, owner: str, cells: dict[str, Any]) -> str:
+    """The expression for the value of a name now, with a cell for its owner."""
     if isinstance(one.owner, types.CellType):
         cells[owner] = one.owner
-        return f"{owner} is {value}"
+        return owner
     if type(one.owner) is dict and one.name.isidentifier() and not keyword.iskeyword(one.name):
-        return f"{one.name} is {value}"
+        return one.name
     cells[owner] = types.CellType(one.owner)
     if isinstance(one.owner, Mapping):
-        return f"{owner}.get({one.name!r}) is {value}"
-    return f"{owner}.{one.name} is {value}"
+        return f"{owner}.get({one.name!r})"
+    return f"{owner}.{one.name}"
+
+
+def _is_equal(now, before) -> bool:
+    """Whether two plain values are alike in every use: 0.0 and -0.0 are not."""
+    return type(now) is type(before) and now == before and bool(now or not isinstance(now, float))
 
 
 #: Of a function that reads no names.

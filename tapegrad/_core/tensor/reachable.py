@@ -27,7 +27,7 @@ def functions_of(f: Callable) -> list[types.FunctionType]:
     """The functions that a function can reach in this way, and itself; not those of libraries."""
     every = _walk(f, lambda one: False)
     functions = [one for one in every if isinstance(one, types.FunctionType)]
-    return [one for one in functions if not _is_of_library(one.__module__ or "")]
+    return [one for one in functions if not _is_of_library(_module(one))]
 
 
 def _walk(f: Callable, is_end: Callable[[Any], bool]) -> list:
@@ -61,8 +61,14 @@ def _reached(one) -> list:
     if _is_library(one):
         return _wrapped(one)  # as a compiled function's
     if isinstance(one, type):
-        return [value for value in vars(one).values() if isinstance(value, types.FunctionType)]
+        return [*one.__bases__, *filter(None, map(_function, vars(one).values()))]
     return [*getattr(one, "__dict__", {}).values(), type(one)]
+
+
+def _function(value) -> types.FunctionType | None:
+    """The function behind what a class holds: a method, of any kind, or a property."""
+    found = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+    return found if isinstance(found, types.FunctionType) else None
 
 
 def _is_library(one) -> bool:
@@ -85,13 +91,18 @@ def _of_function(f: types.FunctionType) -> list:
     found = [cell.cell_contents for cell in f.__closure__ or () if _is_filled(cell)]
     found += [*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
     found += _wrapped(f)
-    if _is_of_library(f.__module__ or ""):
+    if _is_of_library(_module(f)):
         return found
     names = _names(f.__code__)
     named = [f.__globals__[name] for name in names if name in f.__globals__]
     for module in filter(is_users_module, named[:]):
         named += [vars(module)[name] for name in names if name in vars(module)]
     return found + named
+
+
+def _module(f: types.FunctionType) -> str:
+    """The name of the module in which a function looks up names; a wrapper has another's name."""
+    return f.__globals__.get("__name__") or ""
 
 
 def _wrapped(one) -> list:

@@ -61,6 +61,15 @@ class Flows:
         finally:
             self._set_aside -= 1
 
+    def renew(self) -> None:
+        """Forget what recordings showed, since a name that the function reads has another value.
+
+        Graphs are checked on their own.
+        """
+        self.refused.clear()
+        self._refusals.clear()
+        self._recorded.clear()
+
     def asked(self, owner, arguments: Arguments, stopped) -> bool:
         """Whether a graph is to be tried for a call that no program serves.
 
@@ -170,6 +179,8 @@ class Flows:
 
     def refuse(self, owner, wrong: Flow, reason: str) -> None:
         """Drop a graph that gave something else than the function."""
+        if not wrong.names.unchanged():  # by another thread, during the comparison
+            return
         for key, flow in list(self.found.items()):
             if flow is wrong:
                 self._give_up(key, reason)

@@ -1,0 +1,424 @@
+"""`tg.compile`: names that the function reads from outside and that become other objects."""
+
+import copy
+import pickle
+import threading
+import types
+import warnings
+
+import numpy as np
+import pytest
+from compiled import same
+
+import tapegrad as tg
+
+X = np.array([0.7, -1.2, 1.9])
+V = np.array([1.0, -2.0, 0.5])
+FACTOR = 2.0
+SECOND = 0.5
+
+
+def helper(x):
+    return FACTOR * x
+
+
+def of_global(x):
+    return np.sum(np.sin(FACTOR * x) ** 2)
+
+
+def of_helper(x):
+    return np.sum(np.sin(helper(x)) ** 2)
+
+
+def inner(x):
+    return np.sum(np.sin(FACTOR * x) ** 2)
+
+
+def of_cubes(x):
+    return np.sum(x**3)
+
+
+def other_helper(x):
+    return 5.0 * x - 1.0
+
+
+compiled_inner = tg.compile(inner)
+
+
+def of_compiled(x):
+    return 3.0 * compiled_inner(x)
+
+
+def of_transform(x):
+    return np.sum(tg.grad(inner)(x) ** 2)
+
+
+class Scale:
+    def __call__(self, x):
+        return helper(x)
+
+    @staticmethod
+    def fixed(x):
+        return FACTOR * x
+
+    @property
+    def factor(self):
+        return FACTOR
+
+
+class Inherits(Scale):
+    pass
+
+
+scale = Inherits()
+
+
+def of_object(x):
+    return np.sum(np.sin(scale(x)) ** 2)
+
+
+def of_static(x):
+    return np.sum(np.sin(scale.fixed(x)) ** 2)
+
+
+def of_property(x):
+    return np.sum(np.sin(scale.factor * x) ** 2)
+
+
+def of_comprehension(x):
+    return sum([np.sin(FACTOR * x[k]) ** 2 for k in range(3)])
+
+
+def of_inner_function(x):
+    def inside(y):
+        return np.sin(FACTOR * y) ** 2
+
+    return np.sum(inside(x))
+
+
+def of_default(x, factor=FACTOR):
+    return np.sum(np.sin(factor * x) ** 2)
+
+
+def of_keyword_default(x, *, factor=FACTOR):
+    return np.sum(np.sin(factor * x) ** 2)
+
+
+def of_branch(x):
+    return np.sum(np.sin(FACTOR * x) ** 2) if x[0] > 0 else np.sum(x**2) * SECOND
+
+
+module = types.ModuleType("of_a_user")
+exec("FACTOR = 2.0\ndef helper(x):\n    return FACTOR * x\n", vars(module))
+
+
+def of_module(x):
+    return np.sum(np.sin(module.FACTOR * x) ** 2)
+
+
+def of_function_of_module(x):
+    return np.sum(np.sin(module.helper(x)) ** 2)
+
+
+def of_variable():
+    factor = 2.0
+
+    def f(x):
+        return np.sum(np.sin(factor * x) ** 2)
+
+    def change():
+        nonlocal factor
+        factor = 3.0
+
+    return f, change
+
+
+def _set(owner, name, value):
+    return lambda patch: patch.setattr(owner, name, value)
+
+
+def _global(name, value):
+    return lambda patch: patch.setitem(globals(), name, value)
+
+
+#: What changes, for each function.
+CHANGES = {
+    "a global": (of_global, _global("FACTOR", 3.0)),
+    "a global, in a function": (of_helper, _global("FACTOR", 3.0)),
+    "another function": (of_helper, _global("helper", other_helper)),
+    "its code": (of_helper, _set(helper, "__code__", other_helper.__code__)),
+    "the code of the function": (of_global, _set(of_global, "__code__", of_cubes.__code__)),
+    "a compiled function": (of_compiled, _global("compiled_inner", np.sum)),
+    "a global, in a compiled function": (of_compiled, _global("FACTOR", 3.0)),
+    "a global, in a transform": (of_transform, _global("FACTOR", 3.0)),
+    "a global, in a method": (of_object, _global("FACTOR", 3.0)),
+    "another object": (of_object, _global("scale", other_helper)),
+    "a global, in a static method": (of_static, _global("FACTOR", 3.0)),
+    "a global, in a property": (of_property, _global("FACTOR", 3.0)),
+    "a global, in a comprehension": (of_comprehension, _global("FACTOR", 3.0)),
+    "a global, in an inner function": (of_inner_function, _global("FACTOR", 3.0)),
+    "a default": (of_default, _set(of_default, "__defaults__", (3.0,))),
+    "a keyword's default": (
+        of_keyword_default,
+        _set(of_keyword_default, "__kwdefaults__", {"factor": 3.0}),
+    ),
+    "a module's": (of_module, _set(module, "FACTOR", 3.0)),
+    "a global of a module's function": (of_function_of_module, _set(module, "FACTOR", 3.0)),
+    "a module's function": (of_function_of_module, _set(module, "helper", other_helper)),
+    "another module": (of_module, _global("module", types.SimpleNamespace(FACTOR=3.0))),
+    "beside a branch": (of_branch, _global("FACTOR", 3.0)),
+    "a builtin": (of_comprehension, _global("sum", lambda terms: terms[0] * 7.0)),
+}
+
+#: Results of a compiled function `c`, or of `f`, where it is none.
+USES = {
+    "value": (lambda c: c(X), lambda f: f(X)),
+    "grad": (lambda c: c.grad(X), lambda f: tg.grad(f)(X)),
+    "value_and_grad": (lambda c: c.value_and_grad(X), lambda f: tg.value_and_grad(f)(X)),
+    "out": (lambda c: c.grad(X, out=np.empty(3)), lambda f: tg.grad(f)(X)),
+    "hessian": (lambda c: c.hessian(X), lambda f: tg.hessian(f)(X)),
+    "jacobian": (lambda c: c.jacobian(X), lambda f: tg.jacobian(f)(X)),
+    "hvp": (lambda c: c.hvp(X, V), lambda f: tg.hvp(f)(X, V)),
+    "jvp": (lambda c: c.jvp((X,), (V,)), lambda f: tg.jvp(f, (X,), (V,))),
+    "vjp": (lambda c: c.vjp(X)[1](2.0), lambda f: tg.vjp(f, X)[1](2.0)),
+    "map": (lambda c: c.map(np.stack([X, V]))[1][0], lambda f: tg.grad(f)(X)),
+    "sum": (lambda c: c.sum(np.stack([X, X]))[0], lambda f: 2.0 * f(X)),
+    "tg.grad": (lambda c: tg.grad(c)(X), lambda f: tg.grad(f)(X)),
+    "by name": (
+        lambda c: tg.grad(c, argnames="x")(X),
+        lambda f: tg.grad(f)(X),
+    ),
+    "in a recording": (
+        lambda c: tg.grad(lambda x: c(x) * x[0])(X),
+        lambda f: tg.grad(lambda x: f(x) * x[0])(X),
+    ),
+}
+
+
+def assert_same(found, expected):
+    if isinstance(expected, tuple):
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other)
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+
+
+def first_of(found):
+    return found[0] if isinstance(found, tuple) else found
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_name_that_becomes_another_object_is_noticed(what, use, monkeypatch):
+    f, change = CHANGES[what]
+    of_compiled_function, eagerly = USES[use]
+    c = tg.compile(f)
+    before = eagerly(f)
+    for _ in range(3):
+        assert_same(of_compiled_function(c), before)
+    with monkeypatch.context() as patch:
+        change(patch)
+        after = eagerly(f)
+        assert not np.allclose(first_of(after), first_of(before))
+        for _ in range(3):
+            assert_same(of_compiled_function(c), after)
+    for _ in range(3):
+        assert_same(of_compiled_function(c), before)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_variable_of_an_enclosing_function_is_checked(native):
+    f, change = of_variable()
+    c = tg.compile(f, native=native)
+    for _ in range(3):
+        same(c.grad(X), tg.grad(f)(X))
+    c.wait()
+    same(c.grad(X), tg.grad(f)(X))
+    change()
+    for _ in range(3):
+        same(c.grad(X), tg.grad(f)(X))
+        same(c.hessian(X), tg.hessian(f)(X), 1e-12)
+
+
+def test_a_graph_is_read_again(monkeypatch):
+    c = tg.compile(of_branch)
+    for x in (X, -X, 2 * X, -2 * X):
+        same(c.grad(x), tg.grad(of_branch)(x))
+    assert "1 graph" in repr(c)
+    for name, value in (("FACTOR", 3.0), ("SECOND", 4.0)):
+        monkeypatch.setitem(globals(), name, value)
+        for x in (X, -X, 2 * X, -2 * X):
+            same(c.grad(x), tg.grad(of_branch)(x))
+            same(c.hessian(x), tg.hessian(of_branch)(x), 1e-12)
+    monkeypatch.setattr(of_branch, "__code__", of_cubes.__code__)
+    for x in (X, -X, 2 * X, -2 * X):
+        same(c.grad(x), 3.0 * x**2)
+
+
+def test_methods_are_followed(monkeypatch):
+    class Model:
+        def __init__(self):
+            self.weight = 1.5
+
+        @tg.compile
+        def loss(self, x):
+            return np.sum(helper(x) ** 2) * self.weight
+
+    model = Model()
+    for factor in (2.0, 3.0):
+        monkeypatch.setitem(globals(), "FACTOR", factor)
+        for _ in range(3):
+            same(model.loss.grad(X), 3.0 * factor**2 * X)
+
+
+def test_a_deleted_name_raises_as_in_the_function(monkeypatch):
+    c = tg.compile(of_global)
+    for _ in range(3):
+        c(X)
+    monkeypatch.delitem(globals(), "FACTOR")
+    with pytest.raises(NameError, match="FACTOR"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        c(X)
+
+
+calls = 0
+
+
+def test_a_name_that_the_function_assigns_is_not_checked():
+    def counting(x):
+        global calls
+        calls += 1
+        return x * x
+
+    c = tg.compile(counting)
+    before = calls
+    for _ in range(10):
+        assert c.grad(3.0) == 6.0
+    assert calls - before == 2  # recorded, and compared
+
+
+@pytest.mark.parametrize("value", [300, 0.1, "a name", np.float64(0.1)])
+def test_equal_plain_values_are_the_same(value, monkeypatch):
+    calls = []
+
+    def f(x):
+        calls.append(None)
+        return x * len(str(FACTOR))
+
+    c = tg.compile(f)
+    for _ in range(6):
+        monkeypatch.setitem(globals(), "FACTOR", pickle.loads(pickle.dumps(value)))
+        assert c.grad(3.0) == len(str(value))
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("pair", [(1, 1.0), (0.0, -0.0), (1, True), (2.0, np.float64(2.0))])
+def test_values_that_differ_in_kind_or_sign_are_not(pair, monkeypatch):
+    c = tg.compile(lambda x: x * len(str(FACTOR)) + len(type(FACTOR).__name__))
+    for value in pair * 3:
+        monkeypatch.setitem(globals(), "FACTOR", value)
+        assert c(3.0) == 3.0 * len(str(value)) + len(type(value).__name__)
+
+
+def test_names_of_attributes_and_of_own_variables_are_not_checked(monkeypatch):
+    calls = []
+
+    def f(x):
+        calls.append(None)
+        SECOND = x.T  # noqa: N806
+
+        def inside():
+            return SECOND
+
+        return np.sum(inside())
+
+    c = tg.compile(f)
+    for k in range(6):
+        monkeypatch.setitem(globals(), "T", k)
+        monkeypatch.setitem(globals(), "SECOND", k)
+        c(X)
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("with_branch", [False, True])
+def test_a_name_that_changes_at_each_call_ends_in_eager_calls(with_branch, monkeypatch):
+    f = of_branch if with_branch else of_global
+    c = tg.compile(f)
+    for x in (X, -X, X):
+        c(x)
+    with pytest.warns(RuntimeWarning, match="FACTOR, which it reads, is another object at nearly"):
+        for k in range(60):
+            monkeypatch.setitem(globals(), "FACTOR", 1.0 + k)
+            same(c.grad(X), tg.grad(f)(X))
+    assert "runs eagerly: FACTOR" in repr(c)
+
+
+def test_changes_now_and_then_do_not(monkeypatch):
+    c = tg.compile(of_global)
+    for k in range(30):
+        monkeypatch.setitem(globals(), "FACTOR", 1.0 + k)
+        for _ in range(5):
+            same(c(X), of_global(X))
+    assert "1 program" in repr(c)
+
+
+def test_copies_and_pickles_check_names(monkeypatch):
+    c = tg.compile(of_global)
+    for _ in range(3):
+        c.grad(X)
+    made = [copy.copy(c), copy.deepcopy(c), pickle.loads(pickle.dumps(c))]
+    for one in made:
+        same(one.grad(X), tg.grad(of_global)(X))
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)
+    for one in made:
+        same(one.grad(X), tg.grad(of_global)(X))
+
+
+def test_clear_forgets_names(monkeypatch):
+    c = tg.compile(of_global)
+    for _ in range(3):
+        c(X)
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)
+    c.clear()
+    for _ in range(3):
+        same(c(X), of_global(X))
+
+
+def test_threads_see_one_value_or_the_next(monkeypatch):
+    """Each result is that of a value the name had during the call."""
+    c = tg.compile(of_global)
+    expected = {}
+    for factor in (2.0, 3.0):
+        monkeypatch.setitem(globals(), "FACTOR", factor)
+        expected[factor] = of_global(X), tg.grad(of_global)(X)
+        for _ in range(3):
+            c.value_and_grad(X)
+    wrong, done = [], threading.Event()
+
+    def work():
+        while not done.is_set():
+            value, gradient = c.value_and_grad(X)
+            pairs = [(value, gradient), (c(X), c.grad(X))]
+            for value, gradient in pairs[:1]:
+                near = [np.allclose(value, v) and np.allclose(gradient, g) for v, g in known]
+                if not any(near):
+                    wrong.append((value, gradient))
+
+    known = list(expected.values())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # about changes at nearly every call
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for one in threads:
+            one.start()
+        for k in range(200):
+            globals()["FACTOR"] = (2.0, 3.0)[k % 2]
+            c.value_and_grad(X)
+        done.set()
+        for one in threads:
+            one.join()
+    assert not wrong
+    for factor, (value, gradient) in expected.items():
+        globals()["FACTOR"] = factor
+        for _ in range(2):
+            same(c(X), value)
+            same(c.grad(X), gradient)
