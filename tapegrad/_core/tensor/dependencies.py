@@ -68,7 +68,7 @@ def check(dependencies: Sequence[Dependency]) -> Callable[[], bool]:
     """
     groups: dict[int, list[Dependency]] = {}  # a function has one dict of globals
     for one in dependencies:
-        groups.setdefault(id(one.owner) if type(one.owner) is dict else 0, []).append(one)
+        groups.setdefault(id(one.owner) if isinstance(one.owner, dict) else 0, []).append(one)
     found = None
     for group in groups.values():
         found = _check_of_group(group, found)
@@ -92,7 +92,7 @@ def _check_of_group(group: list[Dependency], rest: Callable[[], bool] | None):
     owner = group[0].owner
     return types.FunctionType(
         code,
-        owner if type(owner) is dict else {},
+        owner if isinstance(owner, dict) else {},
         closure=tuple([cells[name] for name in code.co_freevars]),
     )
 
@@ -113,7 +113,7 @@ def _expression(one: Dependency, owner: str, cells: dict[str, Any]) -> str:
     if isinstance(one.owner, types.CellType):
         cells[owner] = one.owner
         return owner
-    if type(one.owner) is dict and one.name.isidentifier() and not keyword.iskeyword(one.name):
+    if isinstance(one.owner, dict) and one.name.isidentifier() and not keyword.iskeyword(one.name):
         return one.name
     cells[owner] = types.CellType(one.owner)
     if isinstance(one.owner, Mapping):

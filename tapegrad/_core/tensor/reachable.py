@@ -67,8 +67,11 @@ def _reached(one) -> list:
 
 def _function(value) -> types.FunctionType | None:
     """The function behind what a class holds: a method, of any kind, or a property."""
-    found = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
-    return found if isinstance(found, types.FunctionType) else None
+    if isinstance(value, property):
+        value = value.fget
+    elif isinstance(value, (staticmethod, classmethod)):
+        value = value.__func__
+    return value if isinstance(value, types.FunctionType) else None
 
 
 def _is_library(one) -> bool:

@@ -87,7 +87,7 @@ def _uses(code: types.CodeType) -> _Uses:
 def _read(f: types.FunctionType) -> Iterator[Dependency]:
     """What a function reads: its code, names with their values, attributes of modules."""
     yield from own_dependencies(f)
-    for path in _uses(f.__code__).read:
+    for path in sorted(_uses(f.__code__).read):
         owner, name = _owner(f, path)
         if (value := _value(f, owner, name)) is not _MISSING:
             yield Dependency(owner, name, value)
