@@ -122,4 +122,6 @@ def _value(f: types.FunctionType, owner, name: str) -> Any:
     if isinstance(owner, types.ModuleType):
         return vars(owner).get(name, _MISSING)
     found = owner.get(name, _MISSING)
-    return f.__builtins__.get(name, _MISSING) if found is _MISSING else found
+    if found is not _MISSING:
+        return found
+    return f.__builtins__.get(name, _MISSING)  # type: ignore[attr-defined]
