@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 import threading
 import types
 import warnings
@@ -109,6 +110,7 @@ def of_branch(x):
 
 
 module = types.ModuleType("of_a_user")
+sys.modules[module.__name__] = module
 exec("FACTOR = 2.0\ndef helper(x):\n    return FACTOR * x\n", vars(module))
 
 
@@ -118,6 +120,96 @@ def of_module(x):
 
 def of_function_of_module(x):
     return np.sum(np.sin(module.helper(x)) ** 2)
+
+
+class Settings:
+    bias = 0.25
+
+    def __init__(self):
+        self.factor = 2.0
+        self.inner = types.SimpleNamespace(factor=2.0)
+
+    def scaled(self, x):
+        return self.factor * x
+
+
+class Slotted:
+    __slots__ = ("factor",)
+
+    def __init__(self):
+        self.factor = 2.0
+
+
+settings, slotted = Settings(), Slotted()
+table = {"factor": 2.0, "others": [1.0, 2.0]}
+weights = [2.0, 0.5, 1.0]
+chosen = {2.0}
+small = np.array([2.0, 0.5, 1.0])
+powers = ([2.0, 1.0], "powers")
+
+
+def of_attribute(x):
+    return np.sum(np.sin(settings.factor * x) ** 2)
+
+
+def of_attribute_of_attribute(x):
+    return np.sum(np.sin(settings.inner.factor * x) ** 2)
+
+
+def of_attribute_of_class(x):
+    return np.sum(np.sin(settings.bias * x) ** 2)
+
+
+def of_attribute_in_method(x):
+    return np.sum(np.sin(settings.scaled(x)) ** 2)
+
+
+def of_slot(x):
+    return np.sum(np.sin(slotted.factor * x) ** 2)
+
+
+def of_item(x):
+    return np.sum(np.sin(table["factor"] * x) ** 2)
+
+
+def of_item_of_item(x):
+    return np.sum(np.sin(table["others"][1] * x) ** 2)
+
+
+def of_list(x):
+    return sum([np.sin(w * x[k]) ** 2 for k, w in enumerate(weights)])
+
+
+def of_list_in_tuple(x):
+    return np.sum(np.sin(powers[0][0] * x) ** 2)
+
+
+def of_set(x):
+    return np.sum(np.sin(sum(chosen) * x) ** 2)
+
+
+def of_array(x):
+    return np.sum(np.sin(small * x) ** 2)
+
+
+def of_number_in_array(x):
+    return np.sum(np.sin(float(small[0]) * x) ** 2)
+
+
+def of_list_as_default(x, w=weights):
+    return np.sum(np.sin(w[0] * x) ** 2)
+
+
+def of_import(x):
+    from of_a_user import FACTOR  # noqa: PLC0415
+
+    return np.sum(np.sin(FACTOR * x) ** 2)
+
+
+def of_import_of_module(x):
+    import of_a_user  # noqa: PLC0415
+
+    return np.sum(np.sin(of_a_user.FACTOR * x) ** 2)
 
 
 def of_variable():
@@ -139,6 +231,23 @@ def _set(owner, name, value):
 
 def _global(name, value):
     return lambda patch: patch.setitem(globals(), name, value)
+
+
+def _item(owner, key, value):
+    return lambda patch: patch.setitem(owner, key, value)
+
+
+class Elements:
+    """A list or an array as something whose items pytest can set and restore."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def get(self, k, default):
+        return float(self.array[k])
+
+    def __setitem__(self, k, value):
+        self.array[k] = value
 
 
 #: What changes, for each function.
@@ -167,6 +276,30 @@ CHANGES = {
     "a module's function": (of_function_of_module, _set(module, "helper", other_helper)),
     "another module": (of_module, _global("module", types.SimpleNamespace(FACTOR=3.0))),
     "beside a branch": (of_branch, _global("FACTOR", 3.0)),
+    "an attribute": (of_attribute, _set(settings, "factor", 3.0)),
+    "an attribute's attribute": (of_attribute_of_attribute, _set(settings.inner, "factor", 3.0)),
+    "another attribute": (
+        of_attribute_of_attribute,
+        _set(settings, "inner", types.SimpleNamespace(factor=3.0)),
+    ),
+    "a class attribute": (of_attribute_of_class, _set(Settings, "bias", 3.0)),
+    "an attribute in a method": (of_attribute_in_method, _set(settings, "factor", 3.0)),
+    "another method": (
+        of_attribute_in_method,
+        _set(Settings, "scaled", lambda self, x: other_helper(x)),
+    ),
+    "an inherited method": (of_static, _set(Scale, "fixed", staticmethod(other_helper))),
+    "a slot": (of_slot, _set(slotted, "factor", 3.0)),
+    "an item": (of_item, _item(table, "factor", 3.0)),
+    "an item's item": (of_item_of_item, _item(Elements(table["others"]), 1, 3.0)),
+    "an item of a list": (of_list, _item(Elements(weights), 0, 3.0)),
+    "an item of a list in a tuple": (of_list_in_tuple, _item(Elements(powers[0]), 0, 3.0)),
+    "an item of a default": (of_list_as_default, _item(Elements(weights), 0, 3.0)),
+    "another set": (of_set, _global("chosen", {3.0})),
+    "an element of an array": (of_array, _item(Elements(small), 0, 3.0)),
+    "a number in an array": (of_number_in_array, _item(Elements(small), 0, 3.0)),
+    "an imported name": (of_import, _set(module, "FACTOR", 3.0)),
+    "an imported module's": (of_import_of_module, _set(module, "FACTOR", 3.0)),
     "a builtin": (of_comprehension, _global("sum", lambda terms: terms[0] * 7.0)),
 }
 
@@ -281,6 +414,67 @@ def test_a_deleted_name_raises_as_in_the_function(monkeypatch):
         c(X)
 
 
+def test_items_of_a_set_are_checked():
+    held = {2.0}
+    c = tg.compile(lambda x: x * sum(held))
+    for _ in range(3):
+        assert c.grad(3.0) == 2.0
+    held.add(5.0)
+    for _ in range(3):
+        assert c.grad(3.0) == 7.0
+
+
+def test_what_the_function_changes_itself_is_not_checked():
+    log, counts, buffer, settings = [], {}, np.zeros(3), Settings()
+
+    def f(x):
+        log.append(1)
+        counts["calls"] = counts.get("calls", 0) + 1
+        buffer[0] += 1.0
+        settings.factor += 1.0
+        return x * x
+
+    c = tg.compile(f)
+    for _ in range(10):
+        assert c.grad(3.0) == 6.0
+    assert log == [1, 1]  # recorded, and compared
+    assert counts["calls"] == buffer[0] == 2
+    c(np.ones(3))
+    for _ in range(4):
+        assert c.grad(3.0) == 6.0
+    assert len(log) == 3
+
+
+def test_items_of_long_lists_and_large_arrays_are_not_checked():
+    """As docs/limits.md says: comparing them would take longer than many functions."""
+    long, large = [2.0] * 101, np.full(101, 2.0)
+    for f in (lambda x: x * long[0], lambda x: x * float(large[0])):
+        c = tg.compile(f)
+        for _ in range(3):
+            assert c(3.0) == 6.0
+        long[0] = large[0] = 5.0
+        assert c(3.0) == 6.0
+        long[0] = large[0] = 2.0
+
+
+def test_lists_of_tensors_are_compared_by_identity():
+    """An == of tensors would be recorded."""
+    held = [tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])]
+    c = tg.compile(lambda x: np.sum(x * held[0]))
+    x = np.array([1.0, 10.0])
+    for _ in range(3):
+        assert c(x) == 21.0
+    held[0] = tg.tensor([1.0, 2.0]) * 2.0
+    for _ in range(3):
+        assert c(x) == 42.0
+    outer = tg.compile(lambda x: c(x) * 2.0)
+    for _ in range(3):
+        assert outer(x) == 84.0
+    held[0] = held[1]
+    for _ in range(3):
+        assert outer(x) == 86.0
+
+
 calls = 0
 
 
@@ -346,7 +540,7 @@ def test_a_name_that_changes_at_each_call_ends_in_eager_calls(with_branch, monke
     c = tg.compile(f)
     for x in (X, -X, X):
         c(x)
-    with pytest.warns(RuntimeWarning, match="FACTOR, which it reads, is another object at nearly"):
+    with pytest.warns(RuntimeWarning, match="FACTOR, which it reads, changes at nearly every"):
         for k in range(60):
             monkeypatch.setitem(globals(), "FACTOR", 1.0 + k)
             same(c.grad(X), tg.grad(f)(X))

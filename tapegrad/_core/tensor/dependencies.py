@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import operator
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ def outer({cells}):
     def unchanged():
         try:
             return {terms}
-        except (AttributeError, NameError):
+        except Exception:
             return False
     return unchanged
 """
@@ -34,12 +35,32 @@ class Dependency(NamedTuple):
     value: Any
 
 
+class Contents(NamedTuple):
+    """A list, dict, set or small array, the name by which it was found, and what it contained."""
+
+    owner: Any
+    name: str
+    value: Any
+
+    @classmethod
+    def of(cls, owner: Any, name: str) -> Contents:
+        """With what it contains now."""
+        return cls(owner, name, contained(owner))
+
+
+def contained(one: Any) -> Any:
+    """The contents of an object, to be compared by `is_alike`."""
+    if isinstance(one, np.ndarray):
+        return one.tobytes()
+    return [*one, *one.values()] if isinstance(one, dict) else [*one]
+
+
 class Dependencies:
     """All of them of a function."""
 
-    def __init__(self, found: Sequence[Dependency]):
+    def __init__(self, found: Sequence[Dependency | Contents]):
         self._found = found
-        #: Whether all names still have their values.
+        #: Whether all names still have their values, and objects their contents.
         self.unchanged = check(found)
 
     def changed(self) -> str:
@@ -49,6 +70,15 @@ class Dependencies:
                 is_own = isinstance(one.owner, types.FunctionType)
                 return f"{one.owner.__name__}.{one.name}" if is_own else one.name
         return "a name"
+
+    def after_call(self) -> Dependencies:
+        """Those without attributes and contents that a call has changed, which may be its effect.
+
+        A name that it has changed remains, since all assignments to names can be seen in the code.
+        """
+        if self.unchanged():
+            return self
+        return Dependencies([one for one in self._found if _is_of_name(one) or check([one])()])
 
 
 def own_dependencies(f: types.FunctionType) -> list[Dependency]:
@@ -60,26 +90,34 @@ def own_dependencies(f: types.FunctionType) -> list[Dependency]:
     return [Dependency(f, name, value) for name, value in parts if value is not None]
 
 
-def check(dependencies: Sequence[Dependency]) -> Callable[[], bool]:
+def check(dependencies: Sequence[Dependency | Contents]) -> Callable[[], bool]:
     """A function that says whether all names still have their values.
 
     It consists of Python's own expressions, `name is value and …`, with the user's globals and
     cells. A call takes some 30 ns, and 2 to 20 ns for each name.
     """
-    groups: dict[int, list[Dependency]] = {}  # a function has one dict of globals
+    groups: dict[int, list] = {}  # a function has one dict of globals
     for one in dependencies:
-        groups.setdefault(id(one.owner) if isinstance(one.owner, dict) else 0, []).append(one)
+        groups.setdefault(id(one.owner) if _is_namespace(one) else 0, []).append(one)
     found = None
     for group in groups.values():
         found = _check_of_group(group, found)
     return found or _nothing_changes
 
 
+def _is_of_name(one: Dependency | Contents) -> bool:
+    return isinstance(one, Dependency) and isinstance(one.owner, (dict, types.CellType))
+
+
+def _is_namespace(one: Dependency | Contents) -> bool:
+    return isinstance(one, Dependency) and isinstance(one.owner, dict)
+
+
 def _nothing_changes() -> bool:
     return True
 
 
-def _check_of_group(group: list[Dependency], rest: Callable[[], bool] | None):
+def _check_of_group(group: list, rest: Callable[[], bool] | None):
     """The function for names with one dict of globals, which calls that for the rest."""
     cells: dict[str, Any] = {}
     terms = [_term(one, k, cells) for k, one in enumerate(group)]
@@ -92,20 +130,42 @@ def _check_of_group(group: list[Dependency], rest: Callable[[], bool] | None):
     owner = group[0].owner
     return types.FunctionType(
         code,
-        owner if isinstance(owner, dict) else {},
+        owner if _is_namespace(group[0]) else {},
         closure=tuple([cells[name] for name in code.co_freevars]),
     )
 
 
-def _term(one: Dependency, k: int, cells: dict[str, Any]) -> str:
+def _term(one: Dependency | Contents, k: int, cells: dict[str, Any]) -> str:
     """The expression for one name; the cells that it refers to are added."""
     value = f"_value_{k}"
     cells[value] = types.CellType(one.value)
+    if isinstance(one, Contents):
+        return _term_of_contents(one, value, f"_owner_{k}", cells)
     now = _expression(one, f"_owner_{k}", cells)
     if type(one.value) not in _PLAIN:
         return f"{now} is {value}"
     cells["_is_equal"] = types.CellType(_is_equal)
     return f"({now} is {value} or _is_equal({now}, {value}))"
+
+
+def _term_of_contents(one: Contents, value: str, owner: str, cells: dict[str, Any]) -> str:
+    cells[owner] = types.CellType(one.owner)
+    if isinstance(one.owner, np.ndarray):
+        return f"{owner}.tobytes() == {value}"
+    cells["_is_alike"] = types.CellType(_is_alike)
+    return f"_is_alike({owner}, {value})"
+
+
+def _is_alike(one, before: list) -> bool:
+    """Whether a list, dict or set contains the same objects, or equal plain values."""
+    now = [*one, *one.values()] if isinstance(one, dict) else one
+    if len(now) != len(before):
+        return False
+    return all(map(operator.is_, now, before)) or all(map(_is_same, now, before))
+
+
+def _is_same(now, before) -> bool:
+    return now is before or (type(before) in _PLAIN and _is_equal(now, before))
 
 
 def _expression(one: Dependency, owner: str, cells: dict[str, Any]) -> str:

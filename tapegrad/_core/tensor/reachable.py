@@ -58,7 +58,7 @@ def _reached(one) -> list:
         return list(one.values()) if len(one) <= _MOST_ITEMS else []
     if isinstance(one, (types.ModuleType, np.ndarray, str, int, float)):
         return []
-    if _is_library(one):
+    if is_library(one):
         return _wrapped(one)  # as a compiled function's
     if isinstance(one, type):
         return [*one.__bases__, *filter(None, map(_function, vars(one).values()))]
@@ -74,9 +74,18 @@ def _function(value) -> types.FunctionType | None:
     return value if isinstance(value, types.FunctionType) else None
 
 
-def _is_library(one) -> bool:
-    kind = one if isinstance(one, type) else type(one)
-    return _is_of_library(kind.__module__ or "")
+def is_library(one) -> bool:
+    """Whether an object is a class, or an instance of a class, of a library."""
+    return is_numerical(one) or _is_of_library(_module_of_class(one))
+
+
+def is_numerical(one) -> bool:
+    """The same for a library of arrays, whose objects have state of their own."""
+    return _module_of_class(one).partition(".")[0] in _LIBRARIES
+
+
+def _module_of_class(one) -> str:
+    return (one if isinstance(one, type) else type(one)).__module__ or ""
 
 
 def _is_of_library(module: str) -> bool:
@@ -84,9 +93,9 @@ def _is_of_library(module: str) -> bool:
     return outer in _LIBRARIES or (outer in sys.stdlib_module_names and outer != "__main__")
 
 
-def is_users_module(one) -> bool:
-    """Whether an object is a module, and not of a library whose names do not change."""
-    return isinstance(one, types.ModuleType) and not _is_of_library(one.__name__)
+def is_library_module(one: types.ModuleType) -> bool:
+    """Whether a module is one of a library whose names do not change."""
+    return _is_of_library(one.__name__)
 
 
 def _of_function(f: types.FunctionType) -> list:
@@ -98,8 +107,9 @@ def _of_function(f: types.FunctionType) -> list:
         return found
     names = _names(f.__code__)
     named = [f.__globals__[name] for name in names if name in f.__globals__]
-    for module in filter(is_users_module, named[:]):
-        named += [vars(module)[name] for name in names if name in vars(module)]
+    for module in [one for one in named if isinstance(one, types.ModuleType)]:
+        if not is_library_module(module):
+            named += [vars(module)[name] for name in names if name in vars(module)]
     return found + named
 
 

@@ -252,7 +252,7 @@ class Replayed:
         names = self._families.names or names_read(self._f)
         self._families.names = names
         with traced_call(self._f, arguments, draws=True) as traced:
-            traced.names = names
+            traced.names = names = self._families.after_call(names)
             if names.unchanged():  # else the program may be of either value
                 family.pending = traced
             later = traced.is_long and not self._native  # the first result does not wait for it

@@ -1,32 +1,44 @@
-"""The names that a function reads from outside: its globals, variables of enclosing functions.
+"""What a function reads from outside: globals, variables of enclosing functions, attributes, items.
 
-They are found in the bytecode of the function and of the functions that it can reach, so those of
-branches that have not been taken are among them. A name that one of these functions assigns is not:
+It is found in the bytecode of the function and of the functions that it can reach, so that of
+branches that have not been taken is there, too. A name that one of these functions assigns is not:
 its changes may be the function's own.
 """
 
 from __future__ import annotations
 
+import collections
 import dis
 import functools
+import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ..._core.tensor.dependencies import Dependencies, Dependency, own_dependencies
-from ..._core.tensor.reachable import functions_of, is_users_module
+import numpy as np
 
-_MISSING = object()
+from ..._core.tensor.dependencies import Contents, Dependencies, Dependency, own_dependencies
+from ..._core.tensor.reachable import functions_of, is_library, is_library_module, is_numerical
+
+#: The number of objects that are checked, and of items of containers.
+MOST, MOST_ITEMS = 2000, 100
 #: So many times in a row, each after so few calls, is too often.
 _MANY, _FEW = 16, 4
+_MISSING = object()
 
 
 def names_read(f: Callable) -> Dependencies:
     """The names that a function reads, with their values now."""
     functions = functions_of(f)
-    assigned = {(id(owner), name) for one in functions for owner, name in _assigned(one)}
-    found = {(id(one.owner), one.name): one for function in functions for one in _read(function)}
-    return Dependencies([one for key, one in found.items() if key not in assigned])
+    uses = [_uses(one.__code__) for one in functions]
+    attributes = frozenset().union(*[one.attributes for one in uses])
+    search = _Search(attributes, {key for one in functions for key in _assigned(one)})
+    for function in functions:
+        search.add(own_dependencies(function))
+        search.add(_names(function))
+        search.follow(_imported(function))
+    search.run()
+    return Dependencies([*search.found.values()])
 
 
 class Renewals:
@@ -41,87 +53,166 @@ class Renewals:
         if self._in_a_row < _MANY:
             return None
         return (
-            f"{names.changed()}, which it reads, is another object at nearly every call; pass it "
-            "as an argument"
+            f"{names.changed()}, which it reads, changes at nearly every call; pass it as an "
+            "argument"
         )
 
 
-class _Path(NamedTuple):
-    """A variable of an enclosing function or a global name, and attributes of it, as in `m.n.x`."""
-
-    is_free: bool
-    names: tuple[str, ...]
+# --- in the code ----------------------------------------------------------------------------------
 
 
 class _Uses(NamedTuple):
-    """What code does with names of its surroundings."""
+    """The names that code reads, and those that it assigns."""
 
-    read: frozenset[_Path]
-    assigned: frozenset[_Path]
+    names: frozenset[str]  # of globals
+    variables: frozenset[str]  # of enclosing functions
+    attributes: frozenset[str]
+    modules: frozenset[str]  # that it imports
+    assigned_names: frozenset[str]
+    assigned_variables: frozenset[str]
 
 
 @functools.lru_cache(maxsize=4096)
 def _uses(code: types.CodeType) -> _Uses:
-    read: set[_Path] = set()
-    assigned: set[_Path] = set()
-    path: _Path | None = None  # of the object that has just been read
+    found: list[set[str]] = [set() for _ in _Uses._fields]
+    names, variables, attributes, modules, *assigned = found
     for one in dis.get_instructions(code):
         kind, _, what = one.opname.partition("_")
-        is_assigned, is_free = kind in ("STORE", "DELETE"), one.opcode in dis.hasfree
-        if what in ("ATTR", "METHOD"):
-            path = path and _Path(path.is_free, (*path.names, one.argval))
-        elif is_free or (one.opcode in dis.hasname and kind == "LOAD") or what == "GLOBAL":
-            path = _Path(is_free, (one.argval,))
-        else:
-            path = None
-        if path is not None:
-            (assigned if is_assigned else read).add(path)
+        is_assigned = kind in ("STORE", "DELETE")
+        if one.opname == "IMPORT_NAME":
+            modules.add(one.argval)
+        elif what.endswith(("ATTR", "METHOD")) or one.opname == "IMPORT_FROM":
+            attributes.add(one.argval)
+        elif one.opcode in dis.hasfree:
+            (assigned[1] if is_assigned else variables).add(one.argval)
+        elif one.opcode in dis.hasname and not (is_assigned and what == "NAME"):  # of a class body
+            (assigned[0] if is_assigned else names).add(one.argval)
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
-            uses = _uses(inner)
-            read |= uses.read
-            assigned |= uses.assigned
-    return _Uses(frozenset(read), frozenset(assigned))
+            for own, others in zip(found, _uses(inner), strict=True):
+                own |= others
+    return _Uses(*map(frozenset, found))
 
 
-def _read(f: types.FunctionType) -> Iterator[Dependency]:
-    """What a function reads: its code, names with their values, attributes of modules."""
-    yield from own_dependencies(f)
-    for path in sorted(_uses(f.__code__).read):
-        owner, name = _owner(f, path)
-        if (value := _value(f, owner, name)) is not _MISSING:
-            yield Dependency(owner, name, value)
-
-
-def _assigned(f: types.FunctionType) -> Iterator[tuple[Any, str]]:
-    """The names that a function assigns, each after what holds it."""
-    return (_owner(f, path) for path in _uses(f.__code__).assigned)
-
-
-def _owner(f: types.FunctionType, path: _Path) -> tuple[Any, str]:
-    """What holds the last name of a path, and this name; None holds what is not followed."""
-    first, *attributes = path.names
-    cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
-    owner, name = cells.get(first) if path.is_free else f.__globals__, first
-    for attribute in attributes:
-        owner, name = _value(f, owner, name), attribute
-        if not is_users_module(owner) or attribute not in vars(owner):
-            return None, attribute
-    return owner, name
-
-
-def _value(f: types.FunctionType, owner, name: str) -> Any:
-    """The value of a name, as the function would read it now."""
-    if isinstance(owner, types.CellType):
+def _names(f: types.FunctionType) -> Iterator[Dependency]:
+    """The globals and variables that a function reads, with their values."""
+    uses = _uses(f.__code__)
+    for name in sorted(uses.names):
+        value = f.__globals__.get(name, _MISSING)
+        if value is _MISSING:
+            value = f.__builtins__.get(name, _MISSING)  # type: ignore[attr-defined]
+        if value is not _MISSING:
+            yield Dependency(f.__globals__, name, value)
+    for name, cell in _cells(f, uses.variables):
         try:
-            return owner.cell_contents
+            yield Dependency(cell, name, cell.cell_contents)
         except ValueError:  # it has none yet
-            return _MISSING
-    if owner is None:
-        return _MISSING
-    if isinstance(owner, types.ModuleType):
-        return vars(owner).get(name, _MISSING)
-    found = owner.get(name, _MISSING)
-    if found is not _MISSING:
-        return found
-    return f.__builtins__.get(name, _MISSING)  # type: ignore[attr-defined]
+            continue
+
+
+def _cells(f: types.FunctionType, names: Iterable[str]) -> list[tuple[str, types.CellType]]:
+    """The variables of enclosing functions among some names."""
+    cells = zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
+    return [(name, cell) for name, cell in cells if name in names]
+
+
+def _assigned(f: types.FunctionType) -> Iterator[tuple[int, str]]:
+    """What holds the names that a function assigns, and these names."""
+    uses = _uses(f.__code__)
+    yield from [(id(f.__globals__), name) for name in uses.assigned_names]
+    yield from [(id(cell), name) for name, cell in _cells(f, uses.assigned_variables)]
+
+
+def _imported(f: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """The modules that a function imports in its body, if they have been imported."""
+    package = f.__globals__.get("__package__") or ""
+    for name in sorted(_uses(f.__code__).modules):
+        for full in (name, f"{package}.{name}"):
+            if full in sys.modules:
+                yield full, sys.modules[full]
+
+
+# --- in objects -----------------------------------------------------------------------------------
+
+
+class _Search:
+    """The search for what is read of objects, from the values of names on.
+
+    `attributes` are the names of those that are read of any object. Names that are `assigned` are
+    left out, each given with what holds it.
+    """
+
+    def __init__(self, attributes: frozenset[str], assigned: set[tuple[int, str]]):
+        self._attributes, self._assigned = sorted(attributes), assigned
+        self.found: dict[tuple[int, str], Dependency | Contents] = {}
+        self._waiting: list[tuple[str, Any]] = []
+
+    def add(self, dependencies: Iterable[Dependency]) -> None:
+        """Keep dependencies, and follow their values."""
+        for one in dependencies:
+            key = id(one.owner), one.name
+            if key not in self._assigned:
+                self.found.setdefault(key, one)
+                self._waiting.append((one.name, one.value))
+
+    def follow(self, objects: Iterable[tuple[str, Any]]) -> None:
+        """Search objects, each after a name of it."""
+        self._waiting.extend(objects)
+
+    def run(self) -> None:
+        """Search all objects that are waiting, and those that they lead to."""
+        seen: dict[int, Any] = {}  # which keeps them alive
+        for name, one in self._waiting:  # which grows
+            if id(one) not in seen and len(seen) < MOST:
+                seen[id(one)] = one
+                self._search(name, one)
+
+    def _search(self, name: str, one) -> None:
+        if isinstance(one, types.ModuleType):
+            if not is_library_module(one):
+                self.add(self._of_dict(one, vars(one)))
+        elif isinstance(one, np.ndarray):
+            if one.size <= MOST_ITEMS and not one.dtype.hasobject:
+                self.found[id(one), ""] = Contents.of(one, name)
+        elif isinstance(one, (list, dict, set, collections.deque)):
+            if len(one) <= MOST_ITEMS:
+                self.found[id(one), ""] = Contents.of(one, name)
+                items = one.values() if isinstance(one, dict) else one
+                self.follow([(name, item) for item in items])
+        elif isinstance(one, (tuple, frozenset)):
+            self.follow([(name, item) for item in one] if len(one) <= MOST_ITEMS else [])
+        elif isinstance(one, functools.partial):
+            self.follow([(name, item) for item in (one.func, one.args, one.keywords)])
+        elif isinstance(one, types.MethodType):
+            self.follow([(name, one.__self__)])
+        elif isinstance(one, type):
+            if not is_library(one):
+                self.add(self._of_class(one))
+                self.follow([(base.__name__, base) for base in one.__bases__])
+        elif not is_numerical(one):
+            self.add(self._of_instance(one))
+            self.follow([(type(one).__name__, type(one))])
+
+    def _of_dict(self, owner, held: dict[str, Any]) -> Iterator[Dependency]:
+        """The attributes that are read of a module or an instance."""
+        for name in self._attributes:
+            if name in held:
+                yield Dependency(owner, name, held[name])
+
+    def _of_class(self, kind: type) -> Iterator[Dependency]:
+        held = vars(kind)
+        for name in self._attributes:
+            if name in held and not isinstance(held[name], types.MemberDescriptorType):
+                yield Dependency(held, name, held[name])
+
+    def _of_instance(self, one) -> Iterator[Dependency]:
+        """The attributes that are read of an instance and lie in its dict or slots."""
+        kind, held = type(one), getattr(one, "__dict__", {})
+        if isinstance(kind.__getattribute__, types.FunctionType):  # the user's: anything may happen
+            return
+        for name in self._attributes:
+            slot = getattr(kind, name, None)
+            if isinstance(slot, types.MemberDescriptorType) and hasattr(one, name):
+                yield Dependency(one, name, getattr(one, name))
+            elif name in held and not isinstance(slot, property):
+                yield Dependency(one, name, held[name])

@@ -357,6 +357,16 @@ class Families:
         """The number so far without a new recording."""
         return sum([family.evaluations for family in self.found.values()])
 
+    def after_call(self, names: Dependencies) -> Dependencies:
+        """The names, without what the call of the function has changed itself."""
+        left = names.after_call()
+        if left is not names:
+            self.names = left
+            for variant in [one for family in self.found.values() for one in family.found]:
+                variant.names = left
+                variant.use(variant.program)  # with another fast path
+        return left
+
     def of(self, key) -> Variants:
         """The variants of a signature."""
         family = self.found.pop(key, None) or Variants(self.variants)
