@@ -36,23 +36,21 @@ class Dependency(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """A list, dict, set or small array, the name by which it was found, and what it contained."""
+    """A list, dict, set or small array, a name by which it was found, and what it contained."""
 
     owner: Any
     name: str
-    value: Any
+    value: Any  # its items, or the bytes of an array
+    keys: list | None  # of a dict
 
     @classmethod
     def of(cls, owner: Any, name: str) -> Contents:
         """With what it contains now."""
-        return cls(owner, name, contained(owner))
-
-
-def contained(one: Any) -> Any:
-    """The contents of an object, to be compared by `is_alike`."""
-    if isinstance(one, np.ndarray):
-        return one.tobytes()
-    return [*one, *one.values()] if isinstance(one, dict) else [*one]
+        if isinstance(owner, np.ndarray):
+            return cls(owner, name, owner.tobytes(), None)
+        if isinstance(owner, dict):
+            return cls(owner, name, [*owner.values()], [*owner])
+        return cls(owner, name, [*owner], None)
 
 
 class Dependencies:
@@ -149,23 +147,27 @@ def _term(one: Dependency | Contents, k: int, cells: dict[str, Any]) -> str:
 
 
 def _term_of_contents(one: Contents, value: str, owner: str, cells: dict[str, Any]) -> str:
+    """The expression for contents; it takes 150 ns for a short list, 40 ns for an array."""
     cells[owner] = types.CellType(one.owner)
     if isinstance(one.owner, np.ndarray):
         return f"{owner}.tobytes() == {value}"
-    cells["_is_alike"] = types.CellType(_is_alike)
-    return f"_is_alike({owner}, {value})"
-
-
-def _is_alike(one, before: list) -> bool:
-    """Whether a list, dict or set contains the same objects, or equal plain values."""
-    now = [*one, *one.values()] if isinstance(one, dict) else one
-    if len(now) != len(before):
-        return False
-    return all(map(operator.is_, now, before)) or all(map(_is_same, now, before))
+    cells.update({f"_{name}": types.CellType(function) for name, function in _FUNCTIONS.items()})
+    now, terms = owner, [f"_len({owner}) == {len(one.value)}"]
+    if one.keys is not None:
+        keys = f"_keys{value}"
+        cells[keys] = types.CellType(one.keys)
+        terms.append(f"_list({owner}) == {keys}")
+        now = f"{owner}.values()"
+    terms.append(f"(_all(_map(_is, {now}, {value})) or _all(_map(_is_same, {now}, {value})))")
+    return " and ".join(terms)
 
 
 def _is_same(now, before) -> bool:
     return now is before or (type(before) in _PLAIN and _is_equal(now, before))
+
+
+#: Functions of checks, in which a user's names are looked up.
+_FUNCTIONS = dict(len=len, list=list, all=all, map=map, is_same=_is_same, **{"is": operator.is_})
 
 
 def _expression(one: Dependency, owner: str, cells: dict[str, Any]) -> str:
