@@ -1,17 +1,20 @@
 """`tg.compile`: names that the function reads from outside and that become other objects."""
 
 import copy
+import importlib
 import pickle
 import sys
 import threading
 import types
 import warnings
 
+import hypothesis
 import numpy as np
 import pytest
 from compiled import same
 
 import tapegrad as tg
+from tapegrad._program.dispatch.names_read import names_read
 
 X = np.array([0.7, -1.2, 1.9])
 V = np.array([1.0, -2.0, 0.5])
@@ -473,6 +476,24 @@ def test_lists_of_tensors_are_compared_by_identity():
     held[0] = held[1]
     for _ in range(3):
         assert outer(x) == 86.0
+
+
+def test_installed_packages_are_searched_for_their_own_functions_only(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages" / "installed_package"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("FACTOR = 2.0\n\n\ndef f(x):\n    return FACTOR * x\n")
+    monkeypatch.syspath_prepend(folder.parent)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    package = importlib.import_module("installed_package")
+    monkeypatch.delitem(sys.modules, "installed_package")
+    monkeypatch.setitem(sys.modules, "installed_package", package)
+    own, of_user = tg.compile(package.f), tg.compile(lambda x: package.f(x))
+    for _ in range(3):
+        assert own(3.0) == of_user(3.0) == 6.0
+    package.FACTOR = 5.0
+    assert own(3.0) == 15.0
+    assert of_user(3.0) == 6.0  # see docs/limits.md
+    assert len(names_read(lambda x: pytest.approx(hypothesis.given(x)))._found) == 3
 
 
 calls = 0

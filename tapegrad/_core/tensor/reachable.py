@@ -1,8 +1,9 @@
-"""Objects that a user's function can reach, whose changes a program would not detect."""
+"""Objects that a user's function can reach: functions that it calls, state that it reads."""
 
 from __future__ import annotations
 
 import functools
+import pathlib
 import sys
 import types
 from collections.abc import Callable
@@ -11,58 +12,111 @@ from typing import Any
 import numpy as np
 
 _LIBRARIES = frozenset(("tapegrad", "numpy", "scipy", "numba", "math", "builtins", "torch"))
-#: The number of objects that are checked, and of items of containers.
-_MOST, _MOST_ITEMS = 2000, 100
+#: The number of objects that are searched, and of items of containers.
+MOST, MOST_ITEMS = 2000, 100
 
 
 def reachable(f: Callable, is_wanted: Callable[[Any], bool]) -> list:
-    """The objects of a kind in the closure of a function, its defaults, the globals that it names.
+    """The objects of a kind that a function can reach."""
+    return [one for one in Reach(f).objects(is_wanted) if is_wanted(one)]
 
-    And in attributes of objects there, and functions that it names.
+
+class Reach:
+    """What a function can reach.
+
+    It is in the closure of the function, in its defaults and the globals that it names, in
+    attributes of objects there, and behind functions that it names. Installed packages and the
+    standard library are not searched, except for packages to which the function belongs.
     """
-    return [one for one in _walk(f, is_wanted) if is_wanted(one)]
+
+    def __init__(self, f: Callable):
+        self._f = f
+        self._own = {_outer(_module(one)) for one in _behind(f)}
+
+    def objects(self, is_end: Callable[[Any], bool]) -> list:
+        """The objects, nearest first, without those beyond an end."""
+        found: list = [self._f]
+        seen = {id(self._f)}
+        for one in found:  # which grows
+            if is_end(one):
+                continue
+            for other in self._reached(one):
+                if id(other) not in seen and len(found) < MOST:
+                    seen.add(id(other))
+                    found.append(other)
+        return found
+
+    def functions(self) -> list[types.FunctionType]:
+        """The functions among them, and the function itself; not those of libraries."""
+        every = self.objects(lambda one: False)
+        functions = [one for one in every if isinstance(one, types.FunctionType)]
+        return [one for one in functions if not self.is_of_library(_module(one))]
+
+    def is_library(self, one) -> bool:
+        """Whether an object is a class, or an instance of a class, of a library."""
+        return self.is_of_library(_module_of_class(one))
+
+    def is_of_library(self, module: str) -> bool:
+        """Whether a module is one of a library."""
+        outer = _outer(module)
+        if outer in _LIBRARIES or outer == "__main__":
+            return outer != "__main__"
+        if outer in sys.stdlib_module_names:
+            return True
+        return outer not in self._own and _is_installed(outer)
+
+    def _reached(self, one) -> list:
+        """The objects that an object refers to."""
+        if isinstance(one, types.FunctionType):
+            return self._of_function(one)
+        if isinstance(one, types.MethodType):
+            return [one.__func__, one.__self__]
+        if isinstance(one, functools.partial):
+            return [one.func, *one.args, *one.keywords.values()]
+        if isinstance(one, (list, tuple, set, frozenset)):
+            return list(one) if len(one) <= MOST_ITEMS else []
+        if isinstance(one, dict):
+            return list(one.values()) if len(one) <= MOST_ITEMS else []
+        if isinstance(one, (types.ModuleType, np.ndarray, str, int, float)):
+            return []
+        if self.is_library(one):
+            return _wrapped(one)  # as a compiled function's
+        if isinstance(one, type):
+            return [*one.__bases__, *filter(None, map(_function, vars(one).values()))]
+        return [*getattr(one, "__dict__", {}).values(), type(one)]
+
+    def _of_function(self, f: types.FunctionType) -> list:
+        """Cells and defaults of a function, and the globals it names, unless it is a library's."""
+        found = [*_cells(f), *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
+        found += _wrapped(f)
+        if self.is_of_library(_module(f)):
+            return found
+        names = _names(f.__code__)
+        named = [f.__globals__[name] for name in names if name in f.__globals__]
+        for module in [one for one in named if isinstance(one, types.ModuleType)]:
+            if not self.is_of_library(module.__name__):
+                named += [vars(module)[name] for name in names if name in vars(module)]
+        return found + named
 
 
-def functions_of(f: Callable) -> list[types.FunctionType]:
-    """The functions that a function can reach in this way, and itself; not those of libraries."""
-    every = _walk(f, lambda one: False)
-    functions = [one for one in every if isinstance(one, types.FunctionType)]
-    return [one for one in functions if not _is_of_library(_module(one))]
+def is_numerical(one) -> bool:
+    """Whether an object is of a library of arrays, whose objects have state of their own."""
+    return _outer(_module_of_class(one)) in _LIBRARIES
 
 
-def _walk(f: Callable, is_end: Callable[[Any], bool]) -> list:
-    """The objects that a function can reach, nearest first, without those beyond an end."""
+def _behind(f: Callable) -> list[types.FunctionType]:
+    """The functions that a callable consists of: those that it wraps, binds or encloses."""
     found: list = [f]
-    seen = {id(f)}
     for one in found:  # which grows
-        if is_end(one):
-            continue
-        for other in _reached(one):
-            if id(other) not in seen and len(found) < _MOST:
-                seen.add(id(other))
-                found.append(other)
-    return found
-
-
-def _reached(one) -> list:
-    """The objects that an object refers to."""
-    if isinstance(one, types.FunctionType):
-        return _of_function(one)
-    if isinstance(one, types.MethodType):
-        return [one.__func__, one.__self__]
-    if isinstance(one, functools.partial):
-        return [one.func, *one.args, *one.keywords.values()]
-    if isinstance(one, (list, tuple, set, frozenset)):
-        return list(one) if len(one) <= _MOST_ITEMS else []
-    if isinstance(one, dict):
-        return list(one.values()) if len(one) <= _MOST_ITEMS else []
-    if isinstance(one, (types.ModuleType, np.ndarray, str, int, float)):
-        return []
-    if is_library(one):
-        return _wrapped(one)  # as a compiled function's
-    if isinstance(one, type):
-        return [*one.__bases__, *filter(None, map(_function, vars(one).values()))]
-    return [*getattr(one, "__dict__", {}).values(), type(one)]
+        others: list = _wrapped(one)
+        if isinstance(one, types.FunctionType):
+            others += [held for held in _cells(one) if callable(held)]
+        elif isinstance(one, types.MethodType):
+            others.append(one.__func__)
+        elif isinstance(one, functools.partial):
+            others.append(one.func)
+        found += [other for other in others if not any(other is known for known in found)]
+    return [one for one in found if isinstance(one, types.FunctionType)]
 
 
 def _function(value) -> types.FunctionType | None:
@@ -74,48 +128,27 @@ def _function(value) -> types.FunctionType | None:
     return value if isinstance(value, types.FunctionType) else None
 
 
-def is_library(one) -> bool:
-    """Whether an object is a class, or an instance of a class, of a library."""
-    return is_numerical(one) or _is_of_library(_module_of_class(one))
-
-
-def is_numerical(one) -> bool:
-    """The same for a library of arrays, whose objects have state of their own."""
-    return _module_of_class(one).partition(".")[0] in _LIBRARIES
+def _module(f: types.FunctionType) -> str:
+    """The name of the module in which a function looks up names; a wrapper has another's name."""
+    return f.__globals__.get("__name__") or ""
 
 
 def _module_of_class(one) -> str:
     return (one if isinstance(one, type) else type(one)).__module__ or ""
 
 
-def _is_of_library(module: str) -> bool:
-    outer = module.partition(".")[0]
-    return outer in _LIBRARIES or (outer in sys.stdlib_module_names and outer != "__main__")
+def _outer(module: str) -> str:
+    """The package to which a module belongs."""
+    return module.partition(".")[0]
 
 
-def is_library_module(one: types.ModuleType) -> bool:
-    """Whether a module is one of a library whose names do not change."""
-    return _is_of_library(one.__name__)
-
-
-def _of_function(f: types.FunctionType) -> list:
-    """Cells and defaults of a function, and the globals it names, unless it is a library's."""
-    found = [cell.cell_contents for cell in f.__closure__ or () if _is_filled(cell)]
-    found += [*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
-    found += _wrapped(f)
-    if _is_of_library(_module(f)):
-        return found
-    names = _names(f.__code__)
-    named = [f.__globals__[name] for name in names if name in f.__globals__]
-    for module in [one for one in named if isinstance(one, types.ModuleType)]:
-        if not is_library_module(module):
-            named += [vars(module)[name] for name in names if name in vars(module)]
-    return found + named
-
-
-def _module(f: types.FunctionType) -> str:
-    """The name of the module in which a function looks up names; a wrapper has another's name."""
-    return f.__globals__.get("__name__") or ""
+@functools.lru_cache(maxsize=1024)
+def _is_installed(package: str) -> bool:
+    """Whether a package lies where installers put packages: it is not being worked on."""
+    module = sys.modules.get(package)
+    places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+    parts = {part for place in places if place for part in pathlib.PurePath(place).parts}
+    return not parts.isdisjoint(("site-packages", "dist-packages"))
 
 
 def _wrapped(one) -> list:
@@ -126,6 +159,11 @@ def _wrapped(one) -> list:
 def _names(code: types.CodeType) -> set[str]:
     inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
     return {*code.co_names}.union(*map(_names, inner))
+
+
+def _cells(f: types.FunctionType) -> list:
+    """The values of the variables of enclosing functions."""
+    return [cell.cell_contents for cell in f.__closure__ or () if _is_filled(cell)]
 
 
 def _is_filled(cell) -> bool:

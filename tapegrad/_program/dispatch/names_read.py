@@ -18,10 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core.tensor.dependencies import Contents, Dependencies, Dependency, own_dependencies
-from ..._core.tensor.reachable import functions_of, is_library, is_library_module, is_numerical
+from ..._core.tensor.reachable import MOST, MOST_ITEMS, Reach, is_numerical
 
-#: The number of objects that are checked, and of items of containers.
-MOST, MOST_ITEMS = 2000, 100
 #: So many times in a row, each after so few calls, is too often.
 _MANY, _FEW = 16, 4
 _MISSING = object()
@@ -29,10 +27,11 @@ _MISSING = object()
 
 def names_read(f: Callable) -> Dependencies:
     """The names that a function reads, with their values now."""
-    functions = functions_of(f)
+    reach = Reach(f)
+    functions = reach.functions()
     uses = [_uses(one.__code__) for one in functions]
     attributes = frozenset().union(*[one.attributes for one in uses])
-    search = _Search(attributes, {key for one in functions for key in _assigned(one)})
+    search = _Search(reach, attributes, {key for one in functions for key in _assigned(one)})
     for function in functions:
         search.add(own_dependencies(function))
         search.add(_names(function))
@@ -79,13 +78,15 @@ def _uses(code: types.CodeType) -> _Uses:
     for one in dis.get_instructions(code):
         kind, _, what = one.opname.partition("_")
         is_assigned = kind in ("STORE", "DELETE")
-        if one.opname == "IMPORT_NAME":
+        if one.opcode in dis.hasfree:
+            (assigned[1] if is_assigned else variables).add(one.argval)
+        elif one.opcode not in dis.hasname:
+            continue
+        elif one.opname == "IMPORT_NAME":
             modules.add(one.argval)
         elif what.endswith(("ATTR", "METHOD")) or one.opname == "IMPORT_FROM":
             attributes.add(one.argval)
-        elif one.opcode in dis.hasfree:
-            (assigned[1] if is_assigned else variables).add(one.argval)
-        elif one.opcode in dis.hasname and not (is_assigned and what == "NAME"):  # of a class body
+        elif not (is_assigned and what == "NAME"):  # which is in the body of a class
             (assigned[0] if is_assigned else names).add(one.argval)
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
@@ -142,7 +143,8 @@ class _Search:
     left out, each given with what holds it.
     """
 
-    def __init__(self, attributes: frozenset[str], assigned: set[tuple[int, str]]):
+    def __init__(self, reach: Reach, attributes: frozenset[str], assigned: set[tuple[int, str]]):
+        self._reach = reach
         self._attributes, self._assigned = sorted(attributes), assigned
         self.found: dict[tuple[int, str], Dependency | Contents] = {}
         self._waiting: list[tuple[str, Any]] = []
@@ -169,7 +171,7 @@ class _Search:
 
     def _search(self, name: str, one) -> None:
         if isinstance(one, types.ModuleType):
-            if not is_library_module(one):
+            if not self._reach.is_of_library(one.__name__):
                 self.add(self._of_dict(one, vars(one)))
         elif isinstance(one, np.ndarray):
             if one.size <= MOST_ITEMS and not one.dtype.hasobject:
@@ -186,7 +188,7 @@ class _Search:
         elif isinstance(one, types.MethodType):
             self.follow([(name, one.__self__)])
         elif isinstance(one, type):
-            if not is_library(one):
+            if not self._reach.is_library(one):
                 self.add(self._of_class(one))
                 self.follow([(base.__name__, base) for base in one.__bases__])
         elif not is_numerical(one):
