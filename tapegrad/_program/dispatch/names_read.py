@@ -22,6 +22,8 @@ from ..._core.tensor.reachable import MOST, MOST_ITEMS, Reach, is_numerical
 
 #: So many times in a row, each after so few calls, is too often.
 _MANY, _FEW = 16, 4
+#: A container takes as long to compare as that number of items.
+_LEAST = 4
 _MISSING = object()
 
 
@@ -148,6 +150,7 @@ class _Search:
         self._attributes, self._assigned = sorted(attributes), assigned
         self.found: dict[tuple[int, str], Dependency | Contents] = {}
         self._waiting: list[tuple[str, Any]] = []
+        self._items = 0  # that are compared in each call
 
     def add(self, dependencies: Iterable[Dependency]) -> None:
         """Keep dependencies, and follow their values."""
@@ -174,10 +177,10 @@ class _Search:
             if not self._reach.is_of_library(one.__name__):
                 self.add(self._of_dict(one, vars(one)))
         elif isinstance(one, np.ndarray):
-            if one.size <= MOST_ITEMS and not one.dtype.hasobject:
+            if one.size <= MOST_ITEMS and not one.dtype.hasobject and self._takes(1):
                 self.found[id(one), ""] = Contents.of(one, name)
         elif isinstance(one, (list, dict, set, collections.deque)):
-            if len(one) <= MOST_ITEMS:
+            if self._takes(max(len(one), _LEAST)):
                 self.found[id(one), ""] = Contents.of(one, name)
                 items = one.values() if isinstance(one, dict) else one
                 self.follow([(name, item) for item in items])
@@ -194,6 +197,11 @@ class _Search:
         elif not is_numerical(one):
             self.add(self._of_instance(one))
             self.follow([(type(one).__name__, type(one))])
+
+    def _takes(self, count: int) -> bool:
+        """Whether so many further items can be compared in each call."""
+        self._items += count
+        return self._items <= MOST_ITEMS
 
     def _of_dict(self, owner, held: dict[str, Any]) -> Iterator[Dependency]:
         """The attributes that are read of a module or an instance."""
@@ -216,5 +224,5 @@ class _Search:
             slot = getattr(kind, name, None)
             if isinstance(slot, types.MemberDescriptorType) and hasattr(one, name):
                 yield Dependency(one, name, getattr(one, name))
-            elif name in held and not isinstance(slot, property):
+            elif name in held and not hasattr(slot, "__set__"):  # as a property has
                 yield Dependency(one, name, held[name])
