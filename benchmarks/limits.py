@@ -14,8 +14,13 @@ from numba import njit
 from benchmarks import workload_definitions as definitions
 from tapegrad._core.codegen import vector_math
 
-#: Sums may be taken in any order, as several lanes of one register.
-_LANES = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}, "cache": True}
+#: Sums may be taken in any order, as several lanes of one register. Numba's files call vector
+#: functions by name: a process without these must not load them.
+_LANES = {
+    "error_model": "numpy",
+    "fastmath": {"reassoc", "contract", "nsz"},
+    "cache": bool(vector_math.VARIANTS),
+}
 
 #: Workload → builder of a call that returns (value, gradients).
 LIMITS = {}

@@ -59,7 +59,7 @@ ASSUMPTIONS = {
     "numba-locks": Assumption(
         "the locks of Numba's compiler and of LLVM lie under `_lock`",
         "the child of a fork finds the compiler free while other threads compile",
-        "such a child may wait for ever when it compiles",
+        "a fork waits for our compilations, one at a time, and not for Numba code of users",
         _NUMBA,
     ),
     "object-layout": Assumption(

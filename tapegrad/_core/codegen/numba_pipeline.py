@@ -25,7 +25,7 @@ from numba.core.compiler_machinery import FunctionPass, PassManager, register_pa
 from numba.core.ir_utils import build_definitions, replace_vars_inner, replace_vars_stmt
 from numba.core.ssa import reconstruct_ssa
 
-from . import collection, compat, forks
+from . import collection, compat
 from .layout import CACHE_LINE
 from .machine_code import read_text
 
@@ -117,19 +117,6 @@ class Pipeline(CompilerBase):
             passes.add_pass(step, step.__name__)
         passes.finalize()
         return [passes]
-
-
-def _locks() -> list:
-    return [one._lock for one in (global_compiler_lock, llvm.ffi.lib._lock)]
-
-
-def _can_wait() -> bool:
-    return all(one.acquire(blocking=False) and one.release() is None for one in _locks())
-
-
-if compat.holds("numba-locks", _can_wait):
-    for _lock_of_others in _locks():
-        forks.whole(_lock_of_others)  # a child finds nothing half compiled
 
 
 def target():

@@ -7,6 +7,7 @@ the work goes on to its end, whose result is kept.
 """
 
 import _thread
+import contextlib
 import ctypes
 import sys
 import threading
@@ -17,7 +18,7 @@ import llvmlite.binding as llvm
 from numba.core.compiler_lock import global_compiler_lock
 
 from .. import PACKAGE
-from . import forks
+from . import compat, forks
 
 Result = TypeVar("Result")
 #: Threads at work, and locks that are held while they are.
@@ -25,10 +26,29 @@ _at_work: dict[int, Any] = {}
 _registered: list[bool] = []
 
 
+def _locks() -> list:
+    return [one._lock for one in (global_compiler_lock, llvm.ffi.lib._lock)]
+
+
+def _can_wait() -> bool:
+    return all(one.acquire(blocking=False) and one.release() is None for one in _locks())
+
+
+#: What a fork waits for, so that the child finds nothing half compiled: the locks of the compilers,
+#: or a lock of ours around the work.
+_whole: contextlib.AbstractContextManager
+if compat.holds("numba-locks", _can_wait):
+    _whole = contextlib.nullcontext()
+    for _lock in _locks():
+        forks.whole(_lock)
+else:
+    _whole = forks.lock()
+
+
 def uninterrupted(work: Callable[[], Result]) -> Result:
     """The result of a function without arguments, which runs to its end."""
     if not _may_be_interrupted():
-        return work()
+        return _done(work)
     outcome: list[tuple[Any, BaseException | None]] = []
     done = _thread.allocate_lock()
     done.acquire()
@@ -71,6 +91,11 @@ def _is_importing() -> bool:
     return any(getattr(getattr(one, "__spec__", None), "_initializing", False) for one in modules)
 
 
+def _done(work: Callable[[], Result]) -> Result:
+    with _whole:
+        return work()
+
+
 def _run(work: Callable[[], Any], outcome: list, done: Any) -> None:
     number = threading.get_ident()
     try:
@@ -78,7 +103,7 @@ def _run(work: Callable[[], Any], outcome: list, done: Any) -> None:
         if not _registered:
             _registered.append(True)
             threading._register_atexit(_stop)  # type: ignore[attr-defined]
-        outcome.append((work(), None))
+        outcome.append((_done(work), None))
     except BaseException as error:
         outcome.append((None, error))
     finally:
