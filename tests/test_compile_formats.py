@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from assumed import needs
 
 import tapegrad as tg
 
@@ -32,7 +33,10 @@ def rounded(x):
     return x.sum() * round(x.sum() * 2.0)
 
 
-@pytest.mark.parametrize("f", [formatted, shown, percent, truncated, rounded])
+@pytest.mark.parametrize(
+    "f",
+    [formatted, shown, pytest.param(percent, marks=needs("cpython-bytecode")), truncated, rounded],
+)
 def test_programs_serve_all_values_of_one_text(f, tmp_path):
     calls = []
     c = tg.compile(lambda x: (calls.append(1), f(x))[1], native=False, verify="never")

@@ -107,7 +107,8 @@ def test_branches_of_which_both_arms_are_computed():
 def test_states(native):
     c = called(misfit, *[(np.array([0.5, 1.0]), X, k * Y) for k in (0.1, 1.0, 2.0)], native=native)
     c.wait()
-    assert ("native, 2" if native else "interpreted") in explained(c)[0]
+    # native code that is ready before the last call is compared there, by one evaluation more
+    assert re.search("native, [23] " if native else "interpreted", explained(c)[0])
     assert ("native code after" in explained(c)[0]) is (native is None)
     before = [line.split(" edges")[0] for line in explained(c)[1:]]
     c.value_and_grad(np.array([0.5, 1.0]), X, Y)

@@ -4,6 +4,7 @@ import threading
 
 import numpy
 import pytest
+from assumed import needs
 from declared import close
 from stand_in import X, both
 
@@ -310,6 +311,7 @@ def test_an_error_inside_leaves_the_transform():
     assert not is_tensor(np.zeros(2))
 
 
+@needs("cpython-bytecode")
 def test_memory_of_others_stays_plain():
     """A write with a derivative to a second name of it would not be seen by the first."""
     data = numpy.arange(3.0)
