@@ -7,6 +7,7 @@ its changes may be the function's own.
 
 from __future__ import annotations
 
+import builtins
 import collections
 import dis
 import functools
@@ -101,9 +102,7 @@ def _names(f: types.FunctionType) -> Iterator[Dependency]:
     """The globals and variables that a function reads, with their values."""
     uses = _uses(f.__code__)
     for name in sorted(uses.names):
-        value = f.__globals__.get(name, _MISSING)
-        if value is _MISSING:
-            value = f.__builtins__.get(name, _MISSING)  # type: ignore[attr-defined]
+        value = f.__globals__.get(name, vars(builtins).get(name, _MISSING))
         if value is not _MISSING:
             yield Dependency(f.__globals__, name, value)
     for name, cell in _cells(f, uses.variables):
