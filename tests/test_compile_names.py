@@ -461,6 +461,78 @@ def test_items_of_long_lists_and_large_arrays_are_not_checked():
         long[0] = large[0] = 2.0
 
 
+def test_objects_that_give_nothing_are_let_alone():
+    class Proxy:
+        @property
+        def __dict__(self):
+            raise RuntimeError("outside of a context")
+
+        def __getattr__(self, name):
+            raise RuntimeError("outside of a context")
+
+    class Meta(type):
+        def __getattr__(cls, name):
+            raise RuntimeError("no such attribute")
+
+    class Kind(metaclass=Meta):
+        factor = 2.0
+
+    held, proxy = Kind(), Proxy()
+    f = lambda x: x * held.factor if proxy else x.missing  # noqa: E731
+    c = tg.compile(f)
+    for _ in range(3):
+        assert c.grad(3.0) == 2.0
+    Kind.factor = 7.0
+    assert c.grad(3.0) == 7.0
+
+
+def test_attributes_that_hide_those_of_classes():
+    class Base:
+        rate, table = 2.0, {"rate": 2.0}
+
+        def scaled(self, x):
+            return self.rate * x
+
+        @classmethod
+        def of_class(cls, x):
+            return cls.rate * x
+
+    class Kind(Base):
+        pass
+
+    one = Kind()
+    uses = {
+        "data": lambda x: one.rate * x,
+        "items": lambda x: one.table["rate"] * x,
+        "method": lambda x: one.scaled(x),
+        "class": lambda x: Kind.rate * x,
+        "class method": lambda x: one.of_class(x),
+        "class method of a class": lambda x: Kind.of_class(x),
+    }
+    compiled = {name: tg.compile(f) for name, f in uses.items()}
+
+    def check():
+        for _ in range(3):
+            for name, c in compiled.items():
+                assert c.grad(3.0) == uses[name](1.0), name
+
+    check()
+    Base.rate = 3.0
+    check()
+    Kind.rate = 4.0
+    check()
+    one.rate = 5.0
+    check()
+    one.table = {"rate": 6.0}
+    check()
+    one.scaled = lambda x: 7.0 * x
+    check()
+    Kind.of_class = classmethod(lambda cls, x: 8.0 * x)
+    check()
+    del one.rate, one.table, one.scaled, Kind.rate, Kind.of_class
+    check()
+
+
 def test_no_more_than_100_items_are_compared():
     """The nearest come first."""
     records, rate = [{"weight": 2.0} for _ in range(60)], [3.0]

@@ -6,7 +6,7 @@ import functools
 import pathlib
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,7 @@ class Reach:
             return _wrapped(one)  # as a compiled function's
         if isinstance(one, type):
             return [*one.__bases__, *filter(None, map(_function, vars(one).values()))]
-        return [*getattr(one, "__dict__", {}).values(), type(one)]
+        return [*held_by(one).values(), type(one)]
 
     def _of_function(self, f: types.FunctionType) -> list:
         """Cells and defaults of a function, and the globals it names, unless it is a library's."""
@@ -151,8 +151,16 @@ def _is_installed(package: str) -> bool:
     return not parts.isdisjoint(("site-packages", "dist-packages"))
 
 
+def held_by(one) -> Mapping[str, Any]:
+    """The attributes in the dict of an object; none if it has no dict, or a proxy gives none."""
+    try:
+        return vars(one)
+    except Exception:  # a user's own __dict__ may raise anything
+        return {}
+
+
 def _wrapped(one) -> list:
-    own = getattr(one, "__dict__", {})
+    own = held_by(one)
     return [own["__wrapped__"]] if "__wrapped__" in own else []
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core.tensor.dependencies import Contents, Dependencies, Dependency, own_dependencies
-from ..._core.tensor.reachable import MOST, MOST_ITEMS, Reach, is_numerical
+from ..._core.tensor.reachable import MOST, MOST_ITEMS, Reach, held_by, is_numerical
 
 #: So many times in a row, each after so few calls, is too often.
 _MANY, _FEW = 16, 4
@@ -192,7 +192,6 @@ class _Search:
         elif isinstance(one, type):
             if not self._reach.is_library(one):
                 self.add(self._of_class(one))
-                self.follow([(base.__name__, base) for base in one.__bases__])
         elif not is_numerical(one):
             self.add(self._of_instance(one))
             self.follow([(type(one).__name__, type(one))])
@@ -209,19 +208,44 @@ class _Search:
                 yield Dependency(owner, name, held[name])
 
     def _of_class(self, kind: type) -> Iterator[Dependency]:
-        held = vars(kind)
-        for name in self._attributes:
-            if name in held and not isinstance(held[name], types.MemberDescriptorType):
-                yield Dependency(held, name, held[name])
+        """The attributes that are read of a class or of instances, wherever they are inherited."""
+        for name, raw in self._inherited(kind):
+            if isinstance(raw, types.MemberDescriptorType):
+                continue
+            if getattr(kind, name, None) is getattr(kind, name, _MISSING):
+                yield Dependency(kind, name, getattr(kind, name))
+            else:  # bound anew each time, as a class method is
+                searched = kind.__mro__[: kind.__mro__.index(next(_holding(kind, name))) + 1]
+                yield from [Dependency(vars(k), name, vars(k).get(name)) for k in searched]
 
     def _of_instance(self, one) -> Iterator[Dependency]:
-        """The attributes that are read of an instance and lie in its dict or slots."""
-        kind, held = type(one), getattr(one, "__dict__", {})
+        """The attributes that are read of an instance: in its dict or slots, or of its class."""
+        kind, held = type(one), held_by(one)
         if isinstance(kind.__getattribute__, types.FunctionType):  # the user's: anything may happen
             return
+        inherited = dict(self._inherited(kind))
         for name in self._attributes:
-            slot = getattr(kind, name, None)
-            if isinstance(slot, types.MemberDescriptorType) and hasattr(one, name):
-                yield Dependency(one, name, getattr(one, name))
-            elif name in held and not hasattr(slot, "__set__"):  # as a property has
+            raw = inherited.get(name, _MISSING)
+            if isinstance(raw, types.MemberDescriptorType):
+                if hasattr(one, name):
+                    yield Dependency(one, name, getattr(one, name))
+            elif hasattr(raw, "__set__"):  # as a property has
+                continue
+            elif name in held:
                 yield Dependency(one, name, held[name])
+            elif raw is not _MISSING and not hasattr(raw, "__get__"):
+                yield Dependency(one, name, raw)
+            elif raw is not _MISSING and hasattr(one, "__dict__"):  # a method: not yet hidden
+                yield Dependency(types.MappingProxyType(vars(one)), name, None)
+
+    def _inherited(self, kind: type) -> Iterator[tuple[str, Any]]:
+        """The attributes that are read and that a class has from classes that are no library's."""
+        for name in self._attributes:
+            base = next(_holding(kind, name), None)
+            if base is not None and not self._reach.is_library(base):
+                yield name, vars(base)[name]
+
+
+def _holding(kind: type, name: str) -> Iterator[type]:
+    """The classes that have an attribute themselves, in the order in which they are searched."""
+    return (base for base in kind.__mro__ if name in vars(base))
