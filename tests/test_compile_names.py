@@ -486,6 +486,45 @@ def test_objects_that_give_nothing_are_let_alone():
     assert c.grad(3.0) == 7.0
 
 
+def test_names_like_those_of_checks(monkeypatch):
+    for name in ("tapegrad_value_0", "tapegrad_rest", "tapegrad_is", "_map"):
+        space = {"__name__": "of_a_user", name: 2.0, "others": [1.0]}
+        exec(f"def f(x):\n    return x * {name} * others[0]\n", space)
+        c = tg.compile(space["f"])
+        for value in (2.0, 3.0):
+            space[name] = value
+            for _ in range(3):
+                assert c.grad(1.0) == value
+
+
+def test_classes_as_attributes():
+    """They are no descriptors, even if their instances are."""
+
+    class Descriptor:
+        factor = 2.0
+
+        def __get__(self, instance, owner):
+            return self
+
+        def __set__(self, instance, value):
+            raise AttributeError
+
+    class Other:
+        factor = 3.0
+
+    class Kind:
+        held = Descriptor
+
+    one = Kind()
+    for f in (lambda x: x * one.held.factor, lambda x: x * Kind.held.factor):
+        Kind.held = Descriptor
+        c = tg.compile(f)
+        for held in (Descriptor, Other):
+            Kind.held = held
+            for _ in range(3):
+                assert c.grad(1.0) == held.factor
+
+
 def test_attributes_that_hide_those_of_classes():
     class Base:
         rate, table = 2.0, {"rate": 2.0}

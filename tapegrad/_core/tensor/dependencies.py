@@ -12,6 +12,8 @@ import numpy as np
 
 #: Types of values that are compared by value, since they may have been computed anew.
 _PLAIN = (int, float, str, np.float64)
+#: What names of the cells of a check begin with.
+_OURS = "tapegrad_"
 _TEXT = """
 def outer({cells}):
     def unchanged():
@@ -26,8 +28,8 @@ def outer({cells}):
 class Dependency(NamedTuple):
     """A name, what holds it, and its value when it was read.
 
-    It is held by a dict of globals, by the cell of a variable, by a module or function as an
-    attribute, or by the dict of a class.
+    It is held by a dict of globals, by the cell of a variable, by any object as an attribute, or
+    by the dict of a class or an instance.
     """
 
     owner: Any
@@ -104,7 +106,8 @@ def check(dependencies: Sequence[Dependency | Contents]) -> Callable[[], bool]:
 
 
 def _is_of_name(one: Dependency | Contents) -> bool:
-    return isinstance(one, Dependency) and isinstance(one.owner, (dict, types.CellType))
+    kinds = (dict, types.CellType, types.FunctionType)
+    return isinstance(one, Dependency) and isinstance(one.owner, kinds)
 
 
 def _is_namespace(one: Dependency | Contents) -> bool:
@@ -120,8 +123,8 @@ def _check_of_group(group: list, rest: Callable[[], bool] | None):
     cells: dict[str, Any] = {}
     terms = [_term(one, k, cells) for k, one in enumerate(group)]
     if rest is not None:
-        cells["_rest"] = types.CellType(rest)
-        terms.append("_rest()")
+        cells[f"{_OURS}rest"] = types.CellType(rest)
+        terms.append(f"{_OURS}rest()")
     made: dict[str, Any] = {}
     exec(_TEXT.format(cells=", ".join(cells), terms=" and ".join(terms)), made)
     code = made["outer"](*cells).__code__
@@ -135,15 +138,15 @@ def _check_of_group(group: list, rest: Callable[[], bool] | None):
 
 def _term(one: Dependency | Contents, k: int, cells: dict[str, Any]) -> str:
     """The expression for one name; the cells that it refers to are added."""
-    value = f"_value_{k}"
+    value = f"{_OURS}value_{k}"
     cells[value] = types.CellType(one.value)
     if isinstance(one, Contents):
-        return _term_of_contents(one, value, f"_owner_{k}", cells)
-    now = _expression(one, f"_owner_{k}", cells)
+        return _term_of_contents(one, value, f"{_OURS}owner_{k}", cells)
+    now = _expression(one, f"{_OURS}owner_{k}", cells)
     if type(one.value) not in _PLAIN:
         return f"{now} is {value}"
-    cells["_is_equal"] = types.CellType(_is_equal)
-    return f"({now} is {value} or _is_equal({now}, {value}))"
+    cells[f"{_OURS}is_equal"] = types.CellType(_is_equal)
+    return f"({now} is {value} or {_OURS}is_equal({now}, {value}))"
 
 
 def _term_of_contents(one: Contents, value: str, owner: str, cells: dict[str, Any]) -> str:
@@ -151,14 +154,15 @@ def _term_of_contents(one: Contents, value: str, owner: str, cells: dict[str, An
     cells[owner] = types.CellType(one.owner)
     if isinstance(one.owner, np.ndarray):
         return f"{owner}.tobytes() == {value}"
-    cells.update({f"_{name}": types.CellType(function) for name, function in _FUNCTIONS.items()})
-    now, terms = owner, [f"_len({owner}) == {len(one.value)}"]
+    cells.update({name: types.CellType(function) for name, function in _FUNCTIONS.items()})
+    now, terms = owner, [f"{_OURS}len({owner}) == {len(one.value)}"]
     if one.keys is not None:
-        keys = f"_keys{value}"
+        keys = f"{value}_keys"
         cells[keys] = types.CellType(one.keys)
-        terms.append(f"_list({owner}) == {keys}")
+        terms.append(f"{_OURS}list({owner}) == {keys}")
         now = f"{owner}.values()"
-    terms.append(f"(_all(_map(_is, {now}, {value})) or _all(_map(_is_same, {now}, {value})))")
+    same, alike = [f"{_OURS}all({_OURS}map({_OURS}{how}, {now}, {value}))" for how in _HOW]
+    terms.append(f"({same} or {alike})")
     return " and ".join(terms)
 
 
@@ -166,8 +170,13 @@ def _is_same(now, before) -> bool:
     return now is before or (type(before) in _PLAIN and _is_equal(now, before))
 
 
-#: Functions of checks, in which a user's names are looked up.
-_FUNCTIONS = dict(len=len, list=list, all=all, map=map, is_same=_is_same, **{"is": operator.is_})
+#: How items are compared: by identity, then by value.
+_HOW = {"is": operator.is_, "is_same": _is_same}
+#: Functions that checks call. They are cells, since the globals of a check are the user's.
+_FUNCTIONS = {
+    f"{_OURS}{name}": function
+    for name, function in dict(len=len, list=list, all=all, map=map, **_HOW).items()
+}
 
 
 def _expression(one: Dependency, owner: str, cells: dict[str, Any]) -> str:
@@ -175,12 +184,17 @@ def _expression(one: Dependency, owner: str, cells: dict[str, Any]) -> str:
     if isinstance(one.owner, types.CellType):
         cells[owner] = one.owner
         return owner
-    if isinstance(one.owner, dict) and one.name.isidentifier() and not keyword.iskeyword(one.name):
+    if _is_namespace(one) and _can_be_written(one.name):
         return one.name
     cells[owner] = types.CellType(one.owner)
     if isinstance(one.owner, Mapping):
         return f"{owner}.get({one.name!r})"
     return f"{owner}.{one.name}"
+
+
+def _can_be_written(name: str) -> bool:
+    """Whether a global name can stand in a check, where it hides none of its cells."""
+    return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith(_OURS)
 
 
 def _is_equal(now, before) -> bool:

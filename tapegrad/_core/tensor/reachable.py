@@ -59,9 +59,9 @@ class Reach:
     def is_of_library(self, module: str) -> bool:
         """Whether a module is one of a library."""
         outer = _outer(module)
-        if outer in _LIBRARIES or outer == "__main__":
-            return outer != "__main__"
-        if outer in sys.stdlib_module_names:
+        if outer == "__main__":  # which is among the names of the standard library
+            return False
+        if outer in _LIBRARIES or outer in sys.stdlib_module_names:
             return True
         return outer not in self._own and _is_installed(outer)
 

@@ -174,7 +174,7 @@ class _Search:
     def _search(self, name: str, one) -> None:
         if isinstance(one, types.ModuleType):
             if not self._reach.is_of_library(one.__name__):
-                self.add(self._of_dict(one, vars(one)))
+                self.add(self._of_module(one))
         elif isinstance(one, np.ndarray):
             if one.size <= MOST_ITEMS and not one.dtype.hasobject and self._takes(1):
                 self.found[id(one), ""] = Contents.of(one, name)
@@ -201,18 +201,18 @@ class _Search:
         self._items += count
         return self._items <= MOST_ITEMS
 
-    def _of_dict(self, owner, held: dict[str, Any]) -> Iterator[Dependency]:
-        """The attributes that are read of a module or an instance."""
+    def _of_module(self, module: types.ModuleType) -> Iterator[Dependency]:
+        """The attributes that are read of a module."""
         for name in self._attributes:
-            if name in held:
-                yield Dependency(owner, name, held[name])
+            if name in vars(module):
+                yield Dependency(module, name, vars(module)[name])
 
     def _of_class(self, kind: type) -> Iterator[Dependency]:
         """The attributes that are read of a class or of instances, wherever they are inherited."""
         for name, raw in self._inherited(kind):
             if isinstance(raw, types.MemberDescriptorType):
                 continue
-            if getattr(kind, name, None) is getattr(kind, name, _MISSING):
+            if isinstance(raw, (types.FunctionType, staticmethod)) or not _has(raw, "__get__"):
                 yield Dependency(kind, name, getattr(kind, name))
             else:  # bound anew each time, as a class method is
                 searched = kind.__mro__[: kind.__mro__.index(next(_holding(kind, name))) + 1]
@@ -229,11 +229,11 @@ class _Search:
             if isinstance(raw, types.MemberDescriptorType):
                 if hasattr(one, name):
                     yield Dependency(one, name, getattr(one, name))
-            elif hasattr(raw, "__set__"):  # as a property has
+            elif _has(raw, "__set__"):  # as a property has
                 continue
             elif name in held:
                 yield Dependency(one, name, held[name])
-            elif raw is not _MISSING and not hasattr(raw, "__get__"):
+            elif raw is not _MISSING and not _has(raw, "__get__"):
                 yield Dependency(one, name, raw)
             elif raw is not _MISSING and hasattr(one, "__dict__"):  # a method: not yet hidden
                 yield Dependency(types.MappingProxyType(vars(one)), name, None)
@@ -244,6 +244,11 @@ class _Search:
             base = next(_holding(kind, name), None)
             if base is not None and not self._reach.is_library(base):
                 yield name, vars(base)[name]
+
+
+def _has(raw, method: str) -> bool:
+    """Whether what a class holds is a descriptor with this method."""
+    return hasattr(type(raw), method)
 
 
 def _holding(kind: type, name: str) -> Iterator[type]:
