@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+from assumed import needs
 from compiled import HOT
 from hypothesis import HealthCheck, settings
 
@@ -26,6 +27,15 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("tapegrad")
+
+#: Pages whose examples show graphs.
+GRAPHS = {"docs/programs.md", "docs/program_files.md"}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.nodeid.split("::")[0] in GRAPHS:
+            item.add_marker(needs("numba-reader"))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from assumed import needs
 from compiled import check, normal, programs, refused, same
 
 import tapegrad as tg
@@ -48,6 +49,7 @@ def adaptive(rate):
     return y
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("f", [bisection, adaptive])
 def test_algorithms_that_look_at_values(f):
     c = check(f, [(a,) for a in (0.5, 2.0, 0.51, 3.0, 0.5, 2.01, 3.0)])
@@ -65,6 +67,7 @@ def metropolis(x, steps, levels):
     return total / len(steps)
 
 
+@needs("numba-reader")
 def test_random_numbers_are_passed_as_arguments():
     rng = np.random.default_rng(3)
     calls = [(1.0 + k, rng.normal(size=4), rng.uniform(size=4)) for k in range(40)]

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from assumed import needs
 
 import tapegrad as tg
 
@@ -110,6 +111,7 @@ def leaves(tree):
     return [leaf for one in tree for leaf in leaves(one)] if isinstance(tree, tuple) else [tree]
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("name", TABLE)
 def test_which_arguments_reach_the_graph(name):
     f, options, arguments, has_graph = TABLE[name]
@@ -126,6 +128,7 @@ def test_which_arguments_reach_the_graph(name):
     assert ("a graph of" in c.explain()) == has_graph, c.explain()
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("compiled", [Model.loss, None])
 def test_attributes_may_change(compiled):
     """Floats, arrays, strings, and those of other instances."""
@@ -192,6 +195,7 @@ def test_methods_that_write_on_one_path_run_eagerly(change):
     assert model.k == other.k and len(model.seen) == len(other.seen)
 
 
+@needs("numba-reader")
 def test_an_int_that_is_elsewhere_makes_another_graph():
     """Calls with the same numbers, of which another one is fixed."""
 

@@ -4,10 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+from assumed import needs
 
 import tapegrad as tg
 import tapegrad.numpy
 from tapegrad._core.tensor.pytree import tree_leaves
+
+pytestmark = needs("numba-reader")
 
 RNG = np.random.default_rng(1)
 

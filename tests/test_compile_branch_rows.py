@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from assumed import needs
 
 import tapegrad as tg
 
@@ -73,6 +74,7 @@ def close(found, wanted):
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12 * scale)
 
 
+@needs("numba-reader")
 @every_case
 @pytest.mark.parametrize("native", [False, True])
 def test_each_row_takes_its_own_way(name, native):
@@ -108,6 +110,7 @@ def test_what_is_the_same_for_all_rows(verify):
     close(made, gradients)
 
 
+@needs("numba-reader")
 def test_a_graph_that_is_wrong_is_found_in_rows(monkeypatch):
     """What compiled code gives is compared along each edge, and dropped where it differs."""
     c = tg.compile(lambda a, x: a * x if x > 0 else (a * a if x > -1 else a * a * x))

@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 import compiled_functions
 import numpy as np
 import pytest
+from assumed import needs
 from compiled import same
 
 import tapegrad as tg
@@ -248,6 +249,7 @@ def test_maps_of_functions_whose_arguments_are_named():
 # --- copies ---------------------------------------------------------------------------------------
 
 
+@needs("numba-reader")
 def test_repr_and_clear():
     c = tg.compile(f)
     assert repr(c) == "<compiled function f: not called yet>"
@@ -269,6 +271,7 @@ def test_repr_and_clear():
     assert "runs eagerly: an argument has dtype float16" in repr(eager)
 
 
+@needs("numba-reader")
 def test_copies_have_the_programs():
     c = warm(tg.compile(f), (X, 2.0), (-X, 2.0))
     for made in (copy.copy(c), copy.deepcopy(c)):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from assumed import needs
 from compiled import programs
 from test_compile_methods import METHODS, alike, cubes, points
 
@@ -81,6 +82,7 @@ def test_decorators():
         alike(both.value_and_grad(x, y), (plain(x, y), (2 * x * y, y * y)))
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("argnums", [0, 1, (1, 0)])
 def test_around_transforms(argnums):
     """What `tg.value_and_grad` and `tg.grad` give is known: its `argnums` hold."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from assumed import needs
 from compiled import programs, same
 
 import tapegrad as tg
@@ -242,6 +243,7 @@ CALLS = [
 ]
 
 
+@needs("numba-reader")
 @every_method
 def test_branches(name):
     """A way is recorded until there is a graph."""
@@ -259,6 +261,7 @@ def test_branches_that_are_errors(name):
             METHODS[name](c, *CALLS[1])
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize(("name", "recorded"), [("jacobian", 2), ("jvp", 2), ("vjp", 1)])
 def test_branches_of_functions_with_arrays_as_results(name, recorded):
     """Each of the five arguments has signs of its own; after two programs a graph serves all."""

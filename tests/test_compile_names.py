@@ -11,6 +11,7 @@ import warnings
 import hypothesis
 import numpy as np
 import pytest
+from assumed import needs
 from compiled import same
 
 import tapegrad as tg
@@ -377,6 +378,7 @@ def test_a_variable_of_an_enclosing_function_is_checked(native):
         same(c.hessian(X), tg.hessian(f)(X), 1e-12)
 
 
+@needs("numba-reader")
 def test_a_graph_is_read_again(monkeypatch):
     c = tg.compile(of_branch)
     for x in (X, -X, 2 * X, -2 * X):

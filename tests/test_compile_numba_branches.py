@@ -8,6 +8,7 @@ import weakref
 import numba
 import numpy as np
 import pytest
+from assumed import needs
 from compiled import same
 from test_compile_branches import with_graph
 from test_compile_numba import by_threads
@@ -91,6 +92,7 @@ CASES = {
 }
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("name", CASES)
 def test_all_ways(name):
     """Interpreted, and by native code that takes over: the functions are the same."""
@@ -107,6 +109,7 @@ def test_all_ways(name):
     check(f, functions, calls, argnums)
 
 
+@needs("numba-reader")
 def test_a_graph_is_read_for_other_arguments():
     """Calls took several ways with another length of what is differentiated."""
     f = lambda x: x[0] * x[1] if x[0] > 0.0 else np.sum(x * x)  # noqa: E731
@@ -114,6 +117,7 @@ def test_a_graph_is_read_for_other_arguments():
     check(f, c.numba(np.ones(2)), [(np.array([3.0, 2.0]),), (np.array([-3.0, 2.0]),)])
 
 
+@needs("numba-reader")
 def test_in_a_loop_of_numba():
     """A descent across branches, held against the same in Python."""
     c = with_graph(robust, *both_ways(20))
@@ -148,6 +152,7 @@ def refusing(x, n):
     return total
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("native", [False, True])
 def test_calls_that_leave(native):
     c = with_graph(refusing, *[(np.ones(3), np.array([n])) for n in (2.0, 3.0)], native=native)
@@ -166,6 +171,7 @@ def test_calls_that_leave(native):
     check(refusing, (value, both), [(np.ones(3), np.array([n])) for n in (3.0, 0.0, 1.0)])
 
 
+@needs("numba-reader")
 def test_memory_has_an_end():
     """A call that would need more memory than there is says so; smaller ones go on."""
 
@@ -184,6 +190,7 @@ def test_memory_has_an_end():
     check(many, (value, both), calls)
 
 
+@needs("numba-reader")
 def test_arguments_that_do_not_fit():
     c = with_graph(table, *[(k * np.ones(2), np.ones((2, 3))) for k in (0.1, 9.0)])
     value, both = c.numba(np.ones(2), np.ones((2, 3)))
@@ -211,6 +218,7 @@ def test_arguments_that_do_not_fit():
     check(table, (value, both), [(w, m)])
 
 
+@needs("numba-reader")
 def test_arguments_and_gradients_in_one_memory():
     """The gradient may replace the argument that it is of."""
     c = with_graph(robust, *both_ways(5))
@@ -223,6 +231,7 @@ def test_arguments_and_gradients_in_one_memory():
 # --- threads and lives ----------------------------------------------------------------------------
 
 
+@needs("numba-reader")
 def test_rows_of_prange():
     """Each thread has memory of its own, which grows in some rows."""
     c = with_graph(robust, *both_ways(5))
@@ -252,6 +261,7 @@ def repeated(both, p, x, y, out, gradients):
         out[k] = both(p[k], x[k], y[k], gradients[k])
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("native", [False, True])
 def test_threads_beside_calls_from_python(native):
     """While native code takes over."""
@@ -275,6 +285,7 @@ def test_threads_beside_calls_from_python(native):
     c.wait()
 
 
+@needs("numba-reader")
 def test_the_functions_keep_the_graph():
     """Of a function that is gone, by functions that call them alone."""
 
@@ -316,6 +327,7 @@ def weighted(x, n):
     return total
 
 
+@needs("numba-reader")
 def test_arrays_from_outside_are_read_in_each_call():
     x, n = np.array([1.0, 2.0, 3.0]), np.array([1.0, -1.0, 1.0])
     c = with_graph(weighted, (x, n), (x, -n))
@@ -328,6 +340,7 @@ def test_arrays_from_outside_are_read_in_each_call():
         weights[0] = 1.0
 
 
+@needs("numba-reader")
 def test_a_graph_that_is_wrong_is_not_used():
     """It is compared with the function first, as in each call."""
     state = [1.0]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from assumed import needs
 from compiled import HOT, by_ways, programs
 
 import tapegrad as tg
@@ -123,6 +124,7 @@ def test_structures_are_returned_anew_each_time():
     np.testing.assert_array_equal(c(X)["double"][1], X)
 
 
+@needs("numba-reader")
 def test_branches():
     def f(x):
         return (x * 2.0).sum() if x[0] > 0 else (x * 3.0).sum()

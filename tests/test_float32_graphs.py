@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from assumed import needs
 
 import tapegrad as tg
 import tapegrad.numpy as tnp
@@ -107,6 +108,7 @@ CALLS = {
 }
 
 
+@needs("numba-reader")
 @NATIVE
 @pytest.mark.parametrize("f", CALLS, ids=lambda f: f.__name__)
 def test_values_bit_for_bit_and_derivatives(f, native, rng):
@@ -126,6 +128,7 @@ def test_values_bit_for_bit_and_derivatives(f, native, rng):
     assert flow.primal.state == ("native" if native else "interpreted")
 
 
+@needs("numba-reader")
 @NATIVE
 def test_second_derivatives_and_products(native, rng):
     def f(x):
@@ -149,6 +152,7 @@ def test_second_derivatives_and_products(native, rng):
     assert flow._tangents is not None and flow._tangents.calls and not c._reason
 
 
+@needs("numba-reader")
 def test_arrays_and_tuples_as_results(rng):
     def f(x):
         s, n = x[0], 0
@@ -187,6 +191,7 @@ def test_sums_are_added_up_in_float64_and_rounded_once(rng):
         np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-5 * np.sqrt(n))
 
 
+@needs("numba-reader")
 @NATIVE
 def test_branches_are_decided_by_rounded_numbers(native):
     """0.1 of float32 is above the float64 0.1, and equal to 0.1 where Python's float is rounded."""
@@ -208,6 +213,7 @@ def test_branches_are_decided_by_rounded_numbers(native):
     assert c._flows.found
 
 
+@needs("numba-reader")
 def test_a_number_of_pythons_where_no_float32_was_met():
     """Calls that give one leave the graph, which has a result of float32."""
 
@@ -228,6 +234,7 @@ def test_a_number_of_pythons_where_no_float32_was_met():
     }
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize(
     "text, reason",
     [
@@ -286,6 +293,7 @@ def test_float64_runs_eagerly_with_a_warning(rng):
             same(c(x), f(x))
 
 
+@needs("numba-reader")
 def test_numbers_of_two_dtypes_in_one_place_are_refused():
     from tapegrad._flow.reading.errors import Refused
     from tapegrad._flow.reading.read import Given, read
@@ -307,6 +315,7 @@ def test_numbers_of_two_dtypes_in_one_place_are_refused():
         read(in_a_tuple, given, [], given)
 
 
+@needs("numba-reader")
 @NATIVE
 def test_sizes_0_and_1_and_lengths_of_data(native, rng):
     c = tg.compile(robust, native=native)
@@ -333,6 +342,7 @@ def test_overflow_and_small_numbers():
             same(c(SINGLE(x), SINGLE(y)), f(SINGLE(x), SINGLE(y)))
 
 
+@needs("numba-reader")
 def test_float32_and_float64_have_graphs_of_their_own(rng):
     c = tg.compile(robust)
     for _ in range(4):
@@ -345,6 +355,7 @@ def test_float32_and_float64_have_graphs_of_their_own(rng):
     assert {flow.dtype.itemsize for flow in c._flows.found.values()} == {4, 8}
 
 
+@needs("numba-reader")
 def test_calls_in_recordings_and_in_other_compiled_functions(rng):
     c = tg.compile(weak_numbers)
     outer = tg.compile(lambda x: c(x) * 0.5 if x[1] > 0 else c(-x))
@@ -367,6 +378,7 @@ def test_calls_in_recordings_and_in_other_compiled_functions(rng):
     assert c._flows.found and outer._flows.found
 
 
+@needs("numba-reader")
 def test_files(tmp_path, rng):
     c = tg.compile(lists_and_outside)
     for _ in range(8):
@@ -380,6 +392,7 @@ def test_files(tmp_path, rng):
     assert loaded._flows.found
 
 
+@needs("numba-reader")
 def test_threads(rng):
     c = tg.compile(robust)
     calls = [numbers(rng, 2, 5, 5) for _ in range(200)]
@@ -389,6 +402,7 @@ def test_threads(rng):
     assert found == wanted and c._flows.found
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("op", ["+", "-", "*", "/", "//", "%"])
 def test_operators_round_as_numpy_does(op, rng):
     """Of numbers of all sizes, also those whose result is subnormal or infinite."""

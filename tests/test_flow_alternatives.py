@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from assumed import needs
 from read_graphs import Graphs
 
 import tapegrad as tg
@@ -143,6 +144,7 @@ def nested(a, x):
     return total
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize(
     "f",
     [
@@ -171,6 +173,7 @@ def test_what_one_of_them_cannot_do():
             Graphs(g, [0.7, np.ones(2)])
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("native", [False, True])
 def test_compiled(native):
     c = tg.compile(by_object, native=native)

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from assumed import needs
 
 import tapegrad as tg
 import tapegrad.numpy as tnp
+
+pytestmark = needs("numba-reader")
 
 RNG = np.random.default_rng(9)
 

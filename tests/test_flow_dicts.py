@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from assumed import needs
 from read_graphs import Graphs
 
 import tapegrad.math as math
 from tapegrad._flow.reading.errors import Refused
+
+pytestmark = needs("numba-reader")
 
 RNG = np.random.default_rng(8)
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import saved_functions
+from assumed import needs
 from compiled import same
 from random_flow import RandomGraph
 from saved_functions import GRAPHS, X, described, looked_up, newton, robust, stepped, with_graph
@@ -31,6 +32,7 @@ def in_file(f, tmp_path):
 # --- the same as before ---------------------------------------------------------------------------
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("f", GRAPHS, ids=lambda f: f.__name__)
 def test_a_loaded_function_takes_every_way(f, tmp_path):
     argnums, _ = GRAPHS[f]
@@ -47,6 +49,7 @@ def test_a_loaded_function_takes_every_way(f, tmp_path):
     assert all(flow.primal.calls for flow in loaded._flows.found.values())
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("f", [robust, saved_functions.cut], ids=lambda f: f.__name__)
 def test_derivatives_that_the_graph_gives(f, tmp_path):
     made, loaded, calls = in_file(f, tmp_path)
@@ -60,6 +63,7 @@ def test_derivatives_that_the_graph_gives(f, tmp_path):
         loaded.vjp(*args)[1](made(*args))
 
 
+@needs("numba-reader")
 def test_derivatives_by_all_arguments_are_there_if_they_were_called(tmp_path):
     _, loaded, calls = in_file(newton, tmp_path)
     same(loaded.jvp((3.0,), (0.5,)), tg.jvp(newton, (3.0,), (0.5,)), rtol=1e-10)
@@ -74,6 +78,7 @@ def test_derivatives_by_all_arguments_are_there_if_they_were_called(tmp_path):
             same(loaded.jvp(args, tangents), tg.jvp(robust, args, tangents), rtol=1e-10)
 
 
+@needs("numba-reader")
 def test_rows_threads_recorded_arguments_and_copies(tmp_path):
     made, loaded, calls = in_file(newton, tmp_path)
     rows = np.geomspace(0.01, 90.0, 70)
@@ -89,6 +94,7 @@ def test_rows_threads_recorded_arguments_and_copies(tmp_path):
     assert loaded.profile(5.0).forward > 0.0 and "<svg" in loaded.draw()
 
 
+@needs("numba-reader")
 def test_a_loaded_function_is_saved_as_it_was(tmp_path):
     for f in GRAPHS:
         _, loaded, _ = in_file(f, tmp_path)
@@ -96,6 +102,7 @@ def test_a_loaded_function_is_saved_as_it_was(tmp_path):
         assert (tmp_path / "f.npz").read_bytes() == (tmp_path / "g.npz").read_bytes()
 
 
+@needs("numba-reader")
 def test_pickles(tmp_path):
     _, loaded, calls = in_file(robust, tmp_path)
     again = pickle.loads(pickle.dumps(loaded))
@@ -107,6 +114,7 @@ def test_pickles(tmp_path):
     assert all(not flow.limits.are_checked for flow in made._flows.found.values())
 
 
+@needs("numba-reader")
 def test_what_is_read_outside_is_as_it_was(tmp_path, monkeypatch):
     made, calls = with_graph(looked_up)
     other = X * 2.0
@@ -122,6 +130,7 @@ def test_what_is_read_outside_is_as_it_was(tmp_path, monkeypatch):
 # --- calls that leave -----------------------------------------------------------------------------
 
 
+@needs("numba-reader")
 def test_a_call_that_leaves_says_why(tmp_path):
     _, loaded, _ = in_file(stepped, tmp_path)
     reason = (
@@ -141,6 +150,7 @@ def test_a_call_that_leaves_says_why(tmp_path):
     assert len(loaded._families.found) == 1
 
 
+@needs("numba-reader")
 def test_gradients_are_of_numbers(tmp_path):
     _, loaded, calls = in_file(described, tmp_path)
     with pytest.raises(ValueError, match="returned more than one number"):
@@ -229,6 +239,7 @@ CHANGES = {
 }
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("message", CHANGES)
 def test_a_damaged_graph_is_refused(message, tmp_path):
     in_file(robust, tmp_path)
@@ -398,6 +409,7 @@ def test_graphs_that_never_return_and_blocks_that_are_not_reached(tmp_path):
         tg.load(tmp_path / "h.npz").value_and_grad(1.0)
 
 
+@needs("numba-reader")
 def test_graphs_of_files_have_checks_and_no_native_code(tmp_path):
     made, _, calls = in_file(robust, tmp_path)
     loaded = tg.load(tmp_path / "f.npz", native=True)
@@ -423,6 +435,7 @@ def shifted(model, x, *, scale=1.0, kind="a"):
     return total if kind == "a" else total * 2.0
 
 
+@needs("numba-reader")
 def test_structures_keywords_and_texts(tmp_path):
     made = tg.compile(shifted)
     rng = np.random.default_rng(3)
@@ -444,6 +457,7 @@ def test_structures_keywords_and_texts(tmp_path):
         loaded(*args, scale=1.0, kind="c")
 
 
+@needs("numba-reader")
 def test_functions_that_give_gradients_and_arrays_for_them(tmp_path):
     calls = [(np.array([0.3, -0.8]), rng) for rng in np.random.default_rng(5).normal(size=(5, 4))]
 
@@ -471,6 +485,7 @@ def test_functions_that_give_gradients_and_arrays_for_them(tmp_path):
     same(gradient, tg.grad(split)(p, x))
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_float32_and_integers_are_other_arguments(n, tmp_path):
     _, loaded, (args, *_) = in_file(robust, tmp_path)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import saved_functions
+from assumed import needs
 from compiled import same
 from naive_flow import PLAIN, Left
 
@@ -216,6 +217,7 @@ def test_a_graph_in_a_file(tmp_path):
         np.testing.assert_allclose([*run.results, run.gradients[0]], expected(x, 3)[:2])
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("native", [False, True])
 def test_a_compiled_function(native, tmp_path, monkeypatch):
     monkeypatch.setitem(numbers._FLOATS, operator.mul, "product")

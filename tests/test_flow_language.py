@@ -1,10 +1,13 @@
 """Functions of many kinds read from their bytecode: right as called, or refused, never wrong."""
 
 import pytest
+from assumed import needs
 from language import FUNCTIONS
 from read_graphs import check, read_for_vectors
 
 from tapegrad._flow.reading.errors import Refused
+
+pytestmark = needs("numba-reader")
 
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "any"])

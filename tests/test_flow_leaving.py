@@ -4,11 +4,14 @@ import inspect
 
 import numpy as np
 import pytest
+from assumed import needs
 from read_graphs import Graphs, given
 
 import tapegrad as tg
 from tapegrad._flow.reading.errors import Refused
 from tapegrad._flow.reading.read import read
+
+pytestmark = needs("numba-reader")
 
 X = np.array([0.5, -1.5, 2.0])
 LINE = "test_flow_leaving.py:{} in {}"

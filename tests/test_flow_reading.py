@@ -1,6 +1,7 @@
 """Functions read from their bytecode: right as called, or refused."""
 
 import pytest
+from assumed import needs
 from language import FUNCTIONS
 from read_graphs import check
 
@@ -26,6 +27,7 @@ RIGHT_OR_REFUSED = """
 FIXED = frozenset(("slices", "matrix", "generator"))
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "any"])
 @pytest.mark.parametrize("name", RIGHT)
 def test_read_and_right(name, exact):
@@ -41,6 +43,7 @@ def test_right_or_refused(name):
         return
 
 
+@needs("numba-reader")
 def test_reading_has_an_end(monkeypatch):
     monkeypatch.setattr(reader, "FOLLOWED", 10)
     with pytest.raises(Refused, match="too many paths"):

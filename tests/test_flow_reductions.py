@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from assumed import needs
 from read_graphs import Graphs
 
 import tapegrad as tg
@@ -24,6 +25,7 @@ def function(expression):
     return scope["f"]
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("keepdims", ["", ", keepdims=True"])
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min"])
@@ -33,6 +35,7 @@ def test_along_axes(name, axis, keepdims):
         graphs.check(x)
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("axis", AXES[:4])
 @pytest.mark.parametrize(
     "expression",
@@ -55,6 +58,7 @@ def test_without_derivative_and_as_methods(expression, axis):
         graphs.check(x)
 
 
+@needs("numba-reader")
 def test_any_lengths():
     """One graph for data of all lengths."""
 
@@ -71,6 +75,7 @@ def test_any_lengths():
     graphs.check(1.5, np.full((2, 2), np.inf), left="infinite")
 
 
+@needs("numba-reader")
 def test_no_elements():
     """Sums of nothing are 0, products 1, means NaN."""
 
@@ -84,6 +89,7 @@ def test_no_elements():
     assert np.isnan(mean.programs[0].run([1.5, np.zeros((0, 3))]).results[0])
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "argmax", "argmin", "mean", "any"])
 def test_integers(name):
     reduce = getattr(tnp, name)
@@ -96,6 +102,7 @@ def test_integers(name):
     graphs.check(0.5, np.zeros_like(SIGN))
 
 
+@needs("numba-reader")
 def test_numbers():
     Graphs(lambda x: tnp.sum(x[0, 0]) * tnp.max(x[0, 1]), [X]).check(X)
 
@@ -108,6 +115,7 @@ def test_what_is_not_known_is_refused(expression):
         Graphs(function(expression), [X])
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("expression", ["np.sum(x, 2)", "np.max(x, axis=(0, 0))", "x.argmax((0,))"])
 def test_what_numpy_refuses_leaves_the_graph(expression):
     f = function(f"{expression} if x[0, 0] > 5 else x[0, 0]")
@@ -116,6 +124,7 @@ def test_what_numpy_refuses_leaves_the_graph(expression):
     graphs.check(X + 9, left="raises")
 
 
+@needs("numba-reader")
 def test_value_iteration_has_a_graph():
     def f(rewards, p):
         values, change = tnp.zeros(3), 1.0

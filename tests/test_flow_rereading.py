@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from assumed import needs
 
 import tapegrad as tg
 from tapegrad._flow.ir.flow_graph import Value
@@ -25,6 +26,7 @@ def readings(monkeypatch):
     return counted
 
 
+@needs("numba-reader")
 def test_lists_that_one_reading_puts_into_the_arena_are_there_in_the_next(readings):
     def f(p, x):
         found = []
@@ -68,6 +70,7 @@ def test_no_more_lengths_are_read_after_refusals(monkeypatch):
     assert sorted(tried) == [False, True, True]
 
 
+@needs("numba-reader")
 def test_a_lost_derivative_is_refused_for_all_lengths_at_once(monkeypatch):
     tried, original = [], flow_choice.flow_for
 

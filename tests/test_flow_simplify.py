@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from assumed import needs
 from naive_flow import Run, evaluate
 from random_flow import RandomGraph
 from test_flow_native import Native
@@ -99,6 +100,7 @@ def robust(p, x, y):
     return total
 
 
+@needs("numba-reader")
 def test_a_loop_of_pythons():
     """Only what changes is a parameter; the branch is a select; one check is left of two."""
     arrays = [Given("f", (2,), True), Given("f", (None,), False), Given("f", (None,), False)]

@@ -7,6 +7,7 @@ import xml.etree.ElementTree
 
 import numpy as np
 import pytest
+from assumed import needs
 from branching import CASES
 from random_flow import RandomGraph
 
@@ -72,6 +73,7 @@ def is_signature(line):
 ONE_TEST = pytest.mark.skipif(sys.version_info >= (3, 12), reason="edges are of other bytecode")
 
 
+@needs("numba-reader")
 @ONE_TEST
 def test_loops_and_branches_by_line():
     p = np.array([0.5, 1.0])
@@ -88,6 +90,7 @@ def test_loops_and_branches_by_line():
     ]
 
 
+@needs("numba-reader")
 def test_branches_of_which_both_arms_are_computed():
     def short(x):
         a, b = x[0], x[1]
@@ -103,6 +106,7 @@ def test_branches_of_which_both_arms_are_computed():
     assert "total = a if b &gt; 0.0" in c.draw()
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("native", [True, False, None])
 def test_states(native):
     c = called(misfit, *[(np.array([0.5, 1.0]), X, k * Y) for k in (0.1, 1.0, 2.0)], native=native)
@@ -145,6 +149,7 @@ def inverse(x, y):
     return total
 
 
+@needs("numba-reader")
 def test_calls_that_leave():
     x = np.array([1.0, 800.0])
     c = called(inverse, *[(x[::s] / 1e3, np.array([1.0, -s])) for s in (1, -1, 1)])
@@ -176,6 +181,7 @@ def caught(x):
         return x[0]
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize(
     ("f", "reason", "line", "instead"),
     [
@@ -194,6 +200,7 @@ def test_refusals(f, reason, line, instead):
         assert place in text
 
 
+@needs("numba-reader")
 def test_functions_without_source():
     made = {}
     exec("def f(x):\n    return x[0] * x[0] / x[1] if x[0] > 0 else x[1]", made)
@@ -225,6 +232,7 @@ def within(a, b):
     return b[0] <= a[0] and b[1] <= a[1] and a[2] <= b[2] and a[3] <= b[3]
 
 
+@needs("numba-reader")
 @ONE_TEST
 def test_pictures_nest_loops_and_branches(tmp_path):
     c = called(misfit, *[(np.array([0.5, 1.0]), X, k * Y) for k in (0.1, 1.0, 1.0)])
@@ -246,6 +254,7 @@ def test_pictures_nest_loops_and_branches(tmp_path):
     assert [title for title, _, _ in found][:3] == ["input 0", "input 1", "input 2"]
 
 
+@needs("numba-reader")
 def test_pictures_of_large_graphs_are_cut():
     lines = [f"    s = s + (x[{k}] / x[1] if x[{k}] > 0 else x[0])\n" for k in range(60)]
     made = {}
@@ -267,6 +276,7 @@ def operations_at(found, text):
     return line.operations
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize("n", [3, 30])
 def test_profiles_count_by_line(native, n):

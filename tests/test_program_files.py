@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from assumed import needs
 from saved_functions import FUNCTIONS, MODEL, X, bisection, compiled, near, rosenbrock, structured
 
 import tapegrad as tg
@@ -273,6 +274,7 @@ def fuzzed(*arguments):
 linux = pytest.mark.skipif(sys.platform != "linux", reason="fences are made of Linux's pages")
 
 
+@needs("numba-reader")
 @linux
 def test_damaged_files_are_refused_or_keep_to_their_memory():
     done = fuzzed(MUTATIONS, 3)
@@ -281,6 +283,7 @@ def test_damaged_files_are_refused_or_keep_to_their_memory():
     assert sum(found.values()) == MUTATIONS and found["refused"] > 0 and found["evaluated"] > 0
 
 
+@needs("numba-reader")
 @linux
 def test_the_fences_stop_what_is_not_checked():
     assert fuzzed(300, 1, "unchecked").returncode < 0

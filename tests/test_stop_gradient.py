@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from assumed import needs
 
 import tapegrad as tg
 
@@ -78,6 +79,7 @@ def test_compiled_functions_follow_the_values():
         np.testing.assert_array_equal(c.hessian(x), np.zeros((3, 3)))
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("function", [branching, detaching])
 @pytest.mark.parametrize("native", [False, True])
 def test_graphs(native, function):
@@ -94,6 +96,7 @@ def test_graphs(native, function):
     assert "without a graph" not in c.explain() and "graph" in c.explain()
 
 
+@needs("numba-reader")
 @pytest.mark.parametrize("function", [branching, detaching])
 @pytest.mark.parametrize("native", [False, True])
 def test_graphs_of_float32(native, function):
@@ -191,6 +194,7 @@ def test_what_is_detached_may_be_read_before_the_write():
     assert "runs eagerly" not in repr(c)
 
 
+@needs("numba-reader")
 def test_arrays_in_graphs_are_refused():
     def f(x):
         y = tg.stop_gradient(x)
