@@ -1,16 +1,19 @@
 """Texts of matrices and complex numbers that random programs are put together from.
 
 `{0}` and `{1}` are operands. SPD is a positive definite matrix made of `{0}`, NON one without
-symmetry; both are well conditioned. APART is `{0}` with other lengths of its columns. Also of an
-orthogonal `{0}` their eigenvalues and singular values differ. What depends on a choice of
-eigenvectors or of signs appears only in forms that do not: projectors, functions of matrices,
-factors with a positive diagonal.
+symmetry; both are well conditioned. APART is `{0}` with other lengths of its columns, and a
+diagonal. Also of an orthogonal `{0}`, or one with equal columns, their eigenvalues and singular
+values differ. What depends on a choice of eigenvectors or of signs appears only in forms that do
+not: projectors, functions of matrices, factors with a positive diagonal.
 """
 
 _DIAGONAL = "np.diag(2.0 + 0.3 * np.arange(len({0})))"
 GRAM = f"({{0}} @ {{0}}.T + {_DIAGONAL})"
 COMPLEX_GRAM = f"({{0}} @ np.conj({{0}}).T + {_DIAGONAL})"
-APART = "({0} * (1.0 + 0.4 * np.arange({0}.shape[1])))"
+APART = (
+    "({0} * (1.0 + 0.4 * np.arange({0}.shape[1]))"
+    " + np.eye(*{0}.shape) * (2.0 + np.arange({0}.shape[1])))"
+)
 UNSYMMETRIC = "({0} + 0.3 * np.triu({0}, 1) - 0.3 * np.tril({0}, -1))"
 
 

@@ -103,6 +103,32 @@ def warn_of_others(name, vectors, derivatives) -> None:
             _warn(name, "the derivative depends on the arbitrary columns that complete a basis")
 
 
+def warn_of_null_vectors(name, zero, outside, derivatives, values) -> None:
+    """Warn where a loss reads vectors of singular values of 0, of a matrix that is not square.
+
+    Such a vector is any one of a space that is larger. `outside` are the parts of its adjoint that
+    are divided by the singular value, `derivatives` the adjoints of all vectors. A function of the
+    matrix, u f(s) vᴴ, reads the value along with the vectors: its derivative is f′(0), which the
+    adjoints of u and v do not contain. `values` are the adjoints of the values, None if
+    `warn_of_zeros` has been called.
+    """
+    if rt.trace() is not None or values is None:
+        return
+    zero, outside, values, *derivatives = (
+        value_of_complex(x) for x in (zero, outside, values, *derivatives)
+    )
+    if not np.any(zero) or not any(map(np.any, derivatives)):
+        return
+    read = zero & (np.abs(values) > _slack(values) * np.max(np.abs(values), initial=0.0))
+    if _differ(zero[..., None, :], outside, derivatives[0]):
+        _warn(name, "singular values are 0, and the derivative depends on their arbitrary vectors")
+    elif np.any(read):
+        _warn(
+            name,
+            "singular values are 0, and the derivative may be that of a function of the matrix",
+        )
+
+
 def warn_of_zeros(name, s, shape, is_complex) -> None:
     """Warn where second derivatives of singular values are asked for, and some are 0.
 
@@ -145,12 +171,18 @@ def learn_whether_equal(name: str, w) -> None:
     learn_equality(name, np.any(close))
 
 
-def learn_equality(name: str, equal) -> None:
+def learn_whether_zero(name: str, s, m: int, n: int) -> None:
+    """Note in a trace whether singular values are 0, of matrices that are not square."""
+    if rt.trace() is not None and m != n and min(m, n):
+        zero = s[..., -1:] <= tolerance(np, s, max(m, n))
+        learn_equality(name, np.any(zero), "singular values of 0")
+
+
+def learn_equality(name: str, equal, what: str = "equal values") -> None:
     """Note the answer in a trace; equal values make no program."""
     if learned(equal, f"np.linalg.{name}()") and value_of(equal):
         refuse(
-            f"np.linalg.{name} has equal values, and only eager calls can warn about their "
-            "derivatives"
+            f"np.linalg.{name} has {what}, and only eager calls can warn about their derivatives"
         )
 
 

@@ -18,8 +18,10 @@ from .equal_values import (
     inverse_gaps,
     inverse_or_zero,
     learn_whether_equal,
+    learn_whether_zero,
     tolerance,
     warn_of_basis,
+    warn_of_null_vectors,
     warn_of_others,
     warn_of_zeros,
 )
@@ -89,9 +91,11 @@ def _adjoint(np, parts, inner, gu, gvh, gs):
         return np.matmul(np.matmul(u1, inner), vt)
     if m > n:
         outside = _outside(np, u1, gu1, left, u[..., :, k:], gu[..., :, k:])
+        warn_of_null_vectors("svd", s <= least, outside, (gu1, gvt), gs)
         return np.matmul(np.matmul(u1, inner) + outside * inverse[..., None, :], vt)
     v, gv = adjoint(np, vh), adjoint(np, gvh)
     outside = _outside(np, v[..., :, :k], gv[..., :, :k], right, v[..., :, k:], gv[..., :, k:])
+    warn_of_null_vectors("svd", s <= least, outside, (gv[..., :, :k], gu1), gs)
     return np.matmul(u1, np.matmul(inner, vt) + inverse[..., :, None] * adjoint(np, outside))
 
 
@@ -282,6 +286,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     made = _svd(a, full=full)
     u, s, vh = parts_of(made, *_shapes(shape_of(a), full))
     learn_whether_equal("svd", s.real)
+    learn_whether_zero("svd", s.real, *shape_of(a)[-2:])
     return _result()(u, s.real, vh)
 
 
