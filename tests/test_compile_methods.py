@@ -278,7 +278,7 @@ def test_branches_of_functions_with_arrays_as_results(name, recorded):
 @every_method
 def test_settings_hold_for_every_method(name):
     check_method(name, cubes, points(3), verify="always")
-    factor = np.ones(1000)  # whose elements are not compared at each call
+    factor = [1.0] * 1000  # whose items are not compared at each call
     c = tg.compile(lambda x: np.sum(x**3) * float(factor[0]))
     METHODS[name](c, np.ones(3))
     factor[0] = 2.0

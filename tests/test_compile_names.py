@@ -451,16 +451,14 @@ def test_what_the_function_changes_itself_is_not_checked():
     assert len(log) == 3
 
 
-def test_items_of_long_lists_and_large_arrays_are_not_checked():
+def test_items_of_long_lists_are_not_checked():
     """As docs/limits.md says: comparing them would take longer than many functions."""
-    long, large = [2.0] * 101, np.full(101, 2.0)
-    for f in (lambda x: x * long[0], lambda x: x * float(large[0])):
-        c = tg.compile(f)
-        for _ in range(3):
-            assert c(3.0) == 6.0
-        long[0] = large[0] = 5.0
+    long = [2.0] * 101
+    c = tg.compile(lambda x: x * long[0])
+    for _ in range(3):
         assert c(3.0) == 6.0
-        long[0] = large[0] = 2.0
+    long[0] = 5.0
+    assert c(3.0) == 6.0
 
 
 def test_objects_that_give_nothing_are_let_alone():

@@ -140,7 +140,7 @@ def test_branches():
 
 
 def test_a_value_that_was_compared_says_nothing_of_gradients():
-    state = np.ones(1000)  # whose elements are not compared at each call
+    state = [1.0] * 1000  # whose items are not compared at each call
 
     def f(x):
         y = x * 1.0

@@ -201,7 +201,7 @@ class Replayed:
             return None
         names = self._families.names
         if names is not None and not names.unchanged():
-            self._renew(names)
+            self._renew(names, arguments)
         family = self._families.of(arguments.key)
         if self._families.unused >= SIGNATURES:
             self._give_up(
@@ -212,14 +212,18 @@ class Replayed:
         self._convert(family)
         return family if self._reason is None else None
 
-    def _renew(self, names: Dependencies) -> None:
-        """Forget all programs, since a name that the function reads has another value."""
+    def _renew(self, names: Dependencies, arguments: Arguments) -> None:
+        """Forget all programs, since a name that the function reads has another value.
+
+        If data changes at nearly every call, a graph may serve: it reads arrays in each call.
+        """
         reason = self._renewals.reason(names, self._families.evaluations)
         self._families = Families(SIGNATURES, VARIANTS)
         self._flows.renew()
         self._fast = self._fast_value = None
         if reason is not None:
-            self._give_up(reason)
+            if not names.is_data() or self._flows.graph(self, arguments) is None:
+                self._give_up(reason)
 
     def _differentiated(self, variant: Variant, memory, arguments: Arguments, value):
         outputs = variant.program.code.outputs

@@ -18,13 +18,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._core.tensor import runtime as rt
+from ..._core.tensor.array_contents import least, read_only
 from ..._core.tensor.dependencies import Contents, Dependencies, Dependency, own_dependencies
 from ..._core.tensor.reachable import MOST, MOST_ITEMS, Reach, held_by, is_numerical
+from ..._core.tensor.values import is_recorded, is_tensor
 
 #: So many times in a row, each after so few calls, is too often.
 _MANY, _FEW = 16, 4
 #: A container takes as long to compare as that number of items.
 _LEAST = 4
+#: The attribute of an array that says whether it can be written.
+_WRITABLE = "flags.writeable"
 _MISSING = object()
 
 
@@ -176,7 +181,11 @@ class _Search:
             if not self._reach.is_of_library(one.__name__):
                 self.add(self._of_module(one))
         elif isinstance(one, np.ndarray):
-            if one.size <= MOST_ITEMS and not one.dtype.hasobject and self._takes(1):
+            self._add_array(name, one)
+        elif type(one) is rt.ComplexTensor:
+            self.follow([(name, one._re), (name, one._im)])
+        elif is_tensor(one):
+            if not is_recorded(one) and self._takes(1):
                 self.found[id(one), ""] = Contents.of(one, name)
         elif isinstance(one, (list, dict, set, collections.deque)):
             if self._takes(max(len(one), _LEAST)):
@@ -195,6 +204,22 @@ class _Search:
         elif not is_numerical(one):
             self.add(self._of_instance(one))
             self.follow([(type(one).__name__, type(one))])
+        else:  # a sparse matrix, an interpolator: their methods are not searched
+            held = held_by(one).values()
+            self.follow([(name, array) for array in held if isinstance(array, np.ndarray)])
+
+    def _add_array(self, name: str, one: np.ndarray) -> None:
+        """Compare the elements, unless nothing can write to them."""
+        if isinstance(one, np.ma.MaskedArray):
+            self.follow([(name, one.mask)])
+        kept = least(np.asarray(one))
+        if kept.dtype.hasobject or not self._takes(1):
+            return
+        constants = read_only(kept)
+        for constant in constants:
+            self.found[id(constant), _WRITABLE] = Dependency(constant, _WRITABLE, False)
+        if not constants:
+            self.found[id(kept), ""] = Contents.of(kept, name)
 
     def _takes(self, count: int) -> bool:
         """Whether so many further items can be compared in each call."""
