@@ -78,6 +78,26 @@ def test_derivatives(name, rng):
 
 
 @every_function
+@pytest.mark.parametrize("compiled", [False, True])
+def test_derivatives_on_the_axes(name, compiled):
+    """Up to the third: as beside the axes, on the side that the signs of zeros tell."""
+    sizes = [0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 3.0, -3.0]
+    z = np.array([complex(x, y) for x in sizes for y in sizes])
+    beside = 1e-6 * np.where(z.real == 0, np.copysign(1.0, z.real), 0)
+    beside = z + beside + 1e-6j * np.where(z.imag == 0, np.copysign(1.0, z.imag), 0)
+    f = getattr(np, name)
+    for _ in range(3):
+        f = tg.grad(lambda z, f=f: np.sum(f(z)), holomorphic=True)
+        g = tg.compile(f) if compiled else f
+        with np.errstate(all="ignore"):
+            g(beside), g(beside)
+            found, wanted = g(z), f(beside)
+        fine = np.abs(wanted) < 100.0  # not next to a pole, or the end of a branch cut
+        assert np.count_nonzero(fine) > 50
+        np.testing.assert_allclose(found[fine], wanted[fine], rtol=1e-3, atol=1e-4)
+
+
+@every_function
 def test_programs(name, rng):
     """At inputs other than those recorded; numbers too."""
     z, f = points(rng), getattr(np, name)

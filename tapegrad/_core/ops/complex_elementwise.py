@@ -54,11 +54,13 @@ _parts(
     f"-2.0 * ({_TANH[0]}) * ({_TANH[1]})",
 )
 
-_ROOT = "np.sqrt(0.5 * np.absolute(x) + 0.5 * np.hypot(x, y))"
+# Sizes are selected: np.absolute has the derivative 0 at 0, which is wrong on the axes.
+_ABOVE = "(np.copysign(1.0, y) > 0.0)"
+_ROOT = "np.sqrt(0.5 * select(x >= 0.0, x, -x) + 0.5 * np.hypot(x, y))"
 _OTHER = f"(0.5 * y / select({_ROOT} == 0.0, 1.0, {_ROOT}))"
 _SQRT = (
-    f"select(x >= 0.0, {_ROOT}, np.absolute({_OTHER}))",
-    f"select(x >= 0.0, {_OTHER}, np.copysign({_ROOT}, y))",
+    f"select(x >= 0.0, {_ROOT}, select({_ABOVE}, {_OTHER}, -{_OTHER}))",
+    f"select(x >= 0.0, {_OTHER}, select({_ABOVE}, {_ROOT}, -{_ROOT}))",
 )
 _parts(
     "sqrt",
