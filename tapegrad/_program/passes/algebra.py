@@ -80,7 +80,16 @@ _KINDS = {
 
 
 def kinds_of(values: np.ndarray) -> np.ndarray:
-    """The kinds of constants."""
+    """The kinds of constants, of which most are numbers without a kind of their own."""
+    found = np.full(len(values), TRUE, np.uint8)
+    bits = values.view(f"i{values.itemsize}")
+    fraction = (1 << np.finfo(values.dtype).nmant) - 1
+    at = np.flatnonzero(bits & fraction == 0)  # zeros and powers of two, and infinities
+    found[at] = _kinds_of_round(values[at])
+    return found
+
+
+def _kinds_of_round(values: np.ndarray) -> np.ndarray:
     fraction, exponent = np.frexp(values)
     minus = np.signbit(values)
     least, most = np.finfo(values.dtype).minexp + 1, np.finfo(values.dtype).maxexp - 1
