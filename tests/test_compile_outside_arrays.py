@@ -11,7 +11,7 @@ from compiled import programs, same
 
 import tapegrad as tg
 import tapegrad.numpy as tnp
-from tapegrad._core.tensor.array_contents import SMALL
+from tapegrad._core.tensor.array_contents import SMALL, contents
 from tapegrad._core.tensor.dependencies import Contents
 from tapegrad._program.dispatch.names_read import names_read
 
@@ -120,12 +120,16 @@ def test_read_only_arrays_are_not_compared():
     data = rows(LARGE)
     f = misfit(data)
     assert len(owners(f)) == 1
+    c = tg.compile(f)
+    check(f, c)
+    assert "data from outside, compared in each call: data, 0.0655 MB" in c.explain()
     data.flags.writeable = False
     assert not owners(f)
     assert len(owners(misfit(np.frombuffer(bytearray(800)).reshape(-1, 4)[:, :3]))) == 1
     assert not owners(misfit(np.frombuffer(bytes(800)).reshape(-1, 4)[:, :3]))
     c = tg.compile(f)
     check(f, c)
+    assert "data from outside" not in c.explain()
     data.flags.writeable = True
     data *= 2.0
     check(f, c)
@@ -197,6 +201,30 @@ def test_an_array_that_the_function_writes_to():
     for _ in range(4):
         assert c(W) == f(W)
     assert programs(c) == 1 and c._reason is None
+
+
+@pytest.mark.parametrize("rest", [0, 1, 7, 8, 9, 63, 64, 65])
+def test_hashes_tell_arrays_apart(rest):
+    """Bytes that differ in one place, words that change places, signs that change by twos."""
+    a = RNG.integers(0, 255, size=SMALL + 64 + rest, dtype=np.uint8)
+    before, same_elements = contents(a), contents(a.copy())
+    assert before == same_elements and not isinstance(before, bytes)
+    for place in (0, 1, 8, SMALL // 2, -9, -8, -1, *RNG.integers(0, a.size, size=50)):
+        a[place] ^= 1 << (place % 8)
+        assert contents(a) != before
+        a[place] ^= 1 << (place % 8)
+    words = a[: SMALL // 8 * 8].view(np.uint64)
+    for i, j in [(0, 1), (0, 8), (1, 8001), (5, -3), *RNG.integers(0, len(words), size=(50, 2))]:
+        words[[i, j]] = words[[j, i]]
+        assert contents(a) != before or words[i] == words[j]
+        words[[i, j]] = words[[j, i]]
+        words[[i, j]] ^= np.uint64(1 << 63)
+        assert contents(a) != before or i == j
+        words[[i, j]] ^= np.uint64(1 << 63)
+    assert contents(a) == before
+    for changed in (-a, a[::-1].copy(), np.zeros_like(a), np.full_like(a, 255)):
+        assert contents(changed) != before
+    assert contents(np.zeros(SMALL + 8)) != contents(np.zeros(SMALL + 16))
 
 
 # --- tensors --------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .array_contents import SMALL, contains, contents
+from .array_contents import SMALL, contents
 from .values import array_of, is_recorded, is_tensor
 
 #: Types of values that are compared by value, since they may have been computed anew.
@@ -45,7 +45,7 @@ class Contents(NamedTuple):
 
     owner: Any
     name: str
-    value: Any  # its items, or the bytes of an array or a tensor
+    value: Any  # its items, or the contents of an array or a tensor
     keys: list | None  # of a dict
 
     @classmethod
@@ -73,6 +73,12 @@ class Dependencies:
                 is_own = isinstance(one.owner, types.FunctionType)
                 return f"{one.owner.__name__}.{one.name}" if is_own else one.name
         return "a name"
+
+    def large_arrays(self) -> dict[str, int]:
+        """The bytes of arrays that take a noticeable time to compare, by their names."""
+        found = [one for one in self._found if isinstance(one, Contents)]
+        arrays = [one for one in found if isinstance(one.owner, np.ndarray)]
+        return {one.name: one.owner.nbytes for one in arrays if one.owner.nbytes > SMALL}
 
     def is_data(self) -> bool:
         """Whether nothing has changed but elements of arrays."""
@@ -163,12 +169,11 @@ def _term_of_contents(one: Contents, value: str, owner: str, cells: dict[str, An
     It takes 150 ns for a short list, 40 ns for a small array, 2 µs for one of 64 kB.
     """
     cells[owner] = types.CellType(one.owner)
-    if isinstance(one.owner, np.ndarray) and len(one.value) <= SMALL:
+    if isinstance(one.owner, np.ndarray) and one.owner.nbytes <= SMALL:
         return f"{owner}.tobytes('A') == {value}"
-    if isinstance(one.value, bytes):
-        compare = _contains if is_tensor(one.owner) else contains
-        cells[f"{_OURS}{compare.__name__}"] = types.CellType(compare)
-        return f"{_OURS}{compare.__name__}({owner}, {value})"
+    if isinstance(one.owner, np.ndarray) or is_tensor(one.owner):
+        cells[f"{_OURS}contains"] = types.CellType(_contains)
+        return f"{_OURS}contains({owner}, {value})"
     cells.update({name: types.CellType(function) for name, function in _FUNCTIONS.items()})
     now, terms = owner, [f"{_OURS}len({owner}) == {len(one.value)}"]
     if one.keys is not None:
@@ -181,9 +186,9 @@ def _term_of_contents(one: Contents, value: str, owner: str, cells: dict[str, An
     return " and ".join(terms)
 
 
-def _contains(tensor, before: bytes) -> bool:
-    """Whether a tensor is a constant as before."""
-    return not is_recorded(tensor) and contains(array_of(tensor), before)
+def _contains(array, before) -> bool:
+    """Whether an array, or a tensor that is not recorded, has contents as before."""
+    return not is_recorded(array) and contents(array_of(array)) == before
 
 
 def _is_same(now, before) -> bool:

@@ -38,6 +38,7 @@ def _compilation(found: Compilation, name: str) -> Iterator[str]:
     for key, family in found.families.items():
         if family.found:
             yield f"  signature ({_key(key)}): {_programs(family)}"
+            yield from (f"    {line}" for line in _data(family.found[0]))
             yield from (f"    {line}" for line in _branches(family.found))
             for number, variant in enumerate(family.found, 1):
                 yield f"    program {number}"
@@ -63,6 +64,14 @@ def _key(key: tuple) -> str:
         for name, (_, *leaves) in zip([""] * count + names, trees, strict=True)
     ]
     return "; ".join(shown)
+
+
+def _data(variant: Variant) -> Iterator[str]:
+    """The arrays from outside that each call reads to see whether they have changed."""
+    if arrays := variant.names.large_arrays():
+        size = sum(arrays.values()) / 1e6
+        yield f"data from outside, compared in each call: {', '.join(arrays)}, {size:.3g} MB"
+        yield "  as arguments, or read-only (x.flags.writeable = False), they are not compared"
 
 
 def _branches(found: list[Variant]) -> Iterator[str]:
