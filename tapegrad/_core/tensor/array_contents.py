@@ -13,7 +13,7 @@ from ..codegen.factory import functions, once
 #: Bytes up to which the elements themselves are kept.
 SMALL = 1 << 16
 
-#: Words that are hashed at once, each kind of them on its own.
+#: Words that are hashed side by side, each with a hash of its own.
 _LANES = 8
 #: 2⁶⁴ divided by the golden ratio. Each step can be undone, so one word that differs shows always;
 #: several escape notice once in 2⁶⁴ times.
