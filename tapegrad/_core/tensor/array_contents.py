@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 from typing import Any
 
 import numpy as np
@@ -62,13 +61,12 @@ def contents(a: np.ndarray) -> Any:
     return _digest()(address, words), ctypes.string_at(address + 8 * words, rest) if rest else b""
 
 
-def read_only(a: np.ndarray) -> list[np.ndarray]:
-    """An array and those whose memory it shows, if none of them can be written; else nothing."""
-    found: list[np.ndarray] = []
-    one: np.ndarray | None = a
-    while isinstance(one, np.ndarray):
-        if one.flags.writeable:
-            return []
-        found.append(one)
-        one = one.base
-    return found if one is None or isinstance(one, (bytes, mmap.mmap)) else []
+def is_constant(a: np.ndarray) -> bool:
+    """Whether nothing can write to an array: it shows an object of type bytes.
+
+    Of others that are read-only there may be views that are not, made before.
+    """
+    base = a.base
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, bytes)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core.tensor import runtime as rt
-from ..._core.tensor.array_contents import least, read_only
+from ..._core.tensor.array_contents import is_constant, least
 from ..._core.tensor.dependencies import Contents, Dependencies, Dependency, own_dependencies
 from ..._core.tensor.reachable import MOST, MOST_ITEMS, Reach, held_by, is_numerical
 from ..._core.tensor.values import is_recorded, is_tensor
@@ -28,8 +28,6 @@ from ..._core.tensor.values import is_recorded, is_tensor
 _MANY, _FEW = 16, 4
 #: A container takes as long to compare as that number of items.
 _LEAST = 4
-#: The attribute of an array that says whether it can be written.
-_WRITABLE = "flags.writeable"
 _MISSING = object()
 
 
@@ -213,12 +211,7 @@ class _Search:
         if isinstance(one, np.ma.MaskedArray):
             self.follow([(name, one.mask)])
         kept = least(np.asarray(one))
-        if kept.dtype.hasobject or not self._takes(1):
-            return
-        constants = read_only(kept)
-        for constant in constants:
-            self.found[id(constant), _WRITABLE] = Dependency(constant, _WRITABLE, False)
-        if not constants:
+        if not kept.dtype.hasobject and not is_constant(kept) and self._takes(1):
             self.found[id(kept), ""] = Contents.of(kept, name)
 
     def _takes(self, count: int) -> bool:

@@ -71,7 +71,7 @@ def _data(variant: Variant) -> Iterator[str]:
     if arrays := variant.names.large_arrays():
         size = sum(arrays.values()) / 1e6
         yield f"data from outside, compared in each call: {', '.join(arrays)}, {size:.3g} MB"
-        yield "  as arguments, or read-only (x.flags.writeable = False), they are not compared"
+        yield "  as arguments they are not compared"
 
 
 def _branches(found: list[Variant]) -> Iterator[str]:
