@@ -44,10 +44,12 @@ def rows(p, k, A):
 
 
 def loaded(c, p):
-    if c._reason:  # it runs eagerly since this call: a file has the branches before
-        return c.value_and_grad(*p)
+    """By the file; eagerly where this call or its conversion in `save` was refused."""
     with tempfile.TemporaryDirectory() as folder:
-        c.save(folder + "/program")
+        if not c._reason:
+            c.save(folder + "/program")
+        if c._reason:  # a file has the branches before
+            return c.value_and_grad(*p)
         return tg.load(folder + "/program").value_and_grad(*p)
 '''
 
