@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.operations import PUBLIC
+from .._core.operations.equal_values import with_choices
 from .._core.tape import store
 from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import runtime as rt
@@ -102,14 +103,22 @@ def pulled(outs, inputs, seeds, nested) -> list:
 
 def pushed(outs, inputs, seeds, nested) -> list:
     """Tangents of results for those of inputs; both have an axis of directions first."""
-    found = iter(
-        tangents_of([out for out in outs if is_recorded(out)], inputs.tensors, seeds, nested)
-    )
+    recorded = [out for out in outs if is_recorded(out)]
+    made, are_choices = with_choices(lambda: tangents_of(recorded, inputs.tensors, seeds, nested))
+    if are_choices:
+        _warn_by_reverse(recorded, inputs)
+    found = iter(made)
     count = len(value_of(seeds[0])) if seeds else 1
     return [
         next(found) if is_recorded(out) else np.zeros((count, *np.shape(value_of(out))))
         for out in outs
     ]
+
+
+def _warn_by_reverse(outs, inputs) -> None:
+    """A reverse sweep, whose rules warn where results depend on a choice of vectors."""
+    rng = np.random.default_rng(0)  # no sum of results should cancel what one depends on
+    pulled(outs, inputs, [rng.normal(size=np.shape(value_of(out))) for out in outs], False)
 
 
 def directions(name, inputs, primals, tangents) -> list:

@@ -4,11 +4,17 @@ The vectors that belong to equal values are a basis of their space, any one. Der
 differences of values; where these vanish they take 0 instead. That is right for what does not
 depend on the basis and whose derivative with respect to the matrix is, inside of such a space, a
 multiple of the identity: functions of the values alone that treat equal ones alike, and projectors.
+
+Adjoints tell whether a loss is such a function, tangents do not. Where vectors are a choice,
+forward mode is therefore followed by a reverse sweep, whose rules warn.
 """
 
 from __future__ import annotations
 
+import threading
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -55,9 +61,8 @@ def warn_of_basis(name, equal, turn, derivatives, values=None) -> None:
     if rt.trace() is not None:
         return
     equal, derivatives, turn = (value_of_complex(x) for x in (equal, derivatives, turn))
-    alone = np.count_nonzero(equal) <= equal.size // max(equal.shape[-1], 1)
-    if alone and derivatives.dtype.kind != "c":
-        return  # each value is equal to itself alone, and vectors have no phase
+    if _each_alone(equal) and derivatives.dtype.kind != "c":
+        return  # and vectors have no phase
     if _differ(equal, turn, derivatives):
         _warn(
             name,
@@ -65,6 +70,11 @@ def warn_of_basis(name, equal, turn, derivatives, values=None) -> None:
         )
     elif values is not None:
         warn_of_values(name, equal, derivatives, values)
+
+
+def _each_alone(equal) -> bool:
+    """Whether each value is equal to itself alone."""
+    return np.count_nonzero(equal) <= equal.size // max(equal.shape[-1], 1)
 
 
 def warn_of_values(name, equal, derivatives, values) -> None:
@@ -90,6 +100,37 @@ def _mixes(equal, derivatives, values) -> bool:
     others = equal & ~np.eye(equal.shape[-1], dtype=bool)
     read = np.abs(values) > _slack(values) * np.max(np.abs(values), initial=0.0)
     return _differ(others & read[..., None, :], derivatives, derivatives)
+
+
+class _Forward(threading.local):
+    met = False  # vectors that are a choice
+
+
+_forward = _Forward()
+
+
+def note_choice(*choices) -> None:
+    """Note in forward mode that vectors are a choice, if one of these holds anywhere.
+
+    A traced program does not test this.
+    """
+    if rt.trace() is None and any(np.any(value_of_complex(x)) for x in choices):
+        _forward.met = True
+
+
+def note_basis(vectors, equal) -> None:
+    """The same of the phases of vectors, and of the basis of those of equal values."""
+    if rt.trace() is None:
+        note_choice(vectors.dtype.kind == "c", not _each_alone(value_of_complex(equal)))
+
+
+def with_choices(derive: Callable[[], Any]) -> tuple[Any, bool]:
+    """What forward mode gives, and whether it has met vectors that are a choice."""
+    before, _forward.met = _forward.met, False
+    try:
+        return derive(), _forward.met
+    finally:
+        _forward.met = before
 
 
 def warn_of_others(name, vectors, derivatives) -> None:

@@ -17,7 +17,14 @@ from ..tensor.trace import learned, steered
 from ..tensor.values import is_tensor, shape_of, value_of
 from .complex_forms import parted, whole
 from .declaring import adjoint, declared
-from .equal_values import CLOSE, inverse_or_zero, learn_equality, warn_of_values
+from .equal_values import (
+    CLOSE,
+    inverse_or_zero,
+    learn_equality,
+    note_basis,
+    note_choice,
+    warn_of_values,
+)
 from .packing import packed, parts_of
 
 
@@ -72,6 +79,8 @@ def eig_jvp(np, t, out, _a, real=False):
     w, v = _parts(whole(out), _a.shape[-2])
     inverse, equal = _inverse_gaps(np, w)
     _check_basis(v, equal)
+    note_basis(np.imag(v), equal)
+    note_choice(np.imag(v))
     p, eye = np.linalg.solve(v, np.matmul(whole(t[0]), v)), np.eye(w.shape[-1])
     moved = np.matmul(v, inverse * p)
     along = np.real(np.sum(np.conj(v) * moved, axis=-2))
@@ -174,7 +183,7 @@ def eig(a):
     Notes
     -----
     The signs, or phases, of the eigenvectors are LAPACK's choice. A derivative that depends on them
-    ignores this part, and reverse mode warns. Where eigenvalues are equal, the derivative is right
+    ignores this part, and eager calls warn. Where eigenvalues are equal, the derivative is right
     for functions that are symmetric in them. A matrix without M independent eigenvectors has no
     derivative.
 

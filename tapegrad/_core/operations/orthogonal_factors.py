@@ -12,7 +12,7 @@ from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.values import differentiates, is_tensor, shape_of, value_of
 from .declaring import adjoint, declared
-from .equal_values import warn_of_others
+from .equal_values import note_choice, warn_of_others
 from .packing import packed, parts_of, size_of
 from .spectral_kernels import (
     factor_orthogonal,
@@ -86,6 +86,7 @@ def qr_jvp(np, t, out, _a, complete=False):
         rest = np.matmul(adjoint(np, q), t[0][..., few:]) - np.matmul(turn, r[..., few:])
         dr = np.concatenate([dr, rest], axis=-1)
     if q.shape[-1] > few:
+        note_choice(q.shape[-1] > few + 1)
         others = -np.matmul(q1, np.matmul(adjoint(np, dq), q[..., few:]))
         dq = np.concatenate([dq, others], axis=-1)
         dr = np.concatenate([dr, 0.0 * np.matmul(adjoint(np, q[..., few:]), t[0])], axis=-2)

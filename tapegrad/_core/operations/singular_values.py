@@ -19,6 +19,8 @@ from .equal_values import (
     inverse_or_zero,
     learn_whether_equal,
     learn_whether_zero,
+    note_basis,
+    note_choice,
     tolerance,
     warn_of_basis,
     warn_of_null_vectors,
@@ -111,15 +113,18 @@ def _outside(np, u, gu, inner, rest, g_rest):
 def svd_jvp(np, t, out, _a, full=False):
     """The tangents of u, s and vᵀ from P = uᵀ ȧ v."""
     u, s, vh = parts_of(out, *_shapes(_a.shape, full))
-    p, du, dvh = _tangents(np, t, (u, np.real(s), vh))
+    s, (m, n) = np.real(s), _a.shape[-2:]
+    p, du, dvh, equal, zero = _tangents(np, t, (u, s, vh))
+    note_basis(u, equal)
+    note_choice(m != n and zero, full and abs(m - n) > 1)
     return packed(np, du, np.real(np.diagonal(p, axis1=-2, axis2=-1)), dvh, own=(2, 1, 2))
 
 
 def _tangents(np, t, parts):
-    """uᵀ ȧ v, and the tangents of the vectors."""
+    """uᵀ ȧ v, the tangents of the vectors, and where values are equal and 0."""
     u, s, vh = parts
     k, m, n = s.shape[-1], u.shape[-2], vh.shape[-1]
-    minus, plus, _, least = _factors(np, s, max(m, n))
+    minus, plus, equal, least = _factors(np, s, max(m, n))
     u1, v = u[..., :, :k], adjoint(np, vh)
     inverse = inverse_or_zero(np, s, s <= least)
     along, across = np.matmul(t[0], v[..., :, :k]), np.matmul(adjoint(np, t[0]), u1)
@@ -130,7 +135,8 @@ def _tangents(np, t, parts):
         du = du + (along - np.matmul(u1, p)) * inverse[..., None, :]
     if m < n:
         dv = dv + (across - np.matmul(v[..., :, :k], adjoint(np, p))) * inverse[..., None, :]
-    return p, _completed(np, du, u, k), adjoint(np, _completed(np, dv, v, k))
+    du, dvh = _completed(np, du, u, k), adjoint(np, _completed(np, dv, v, k))
+    return p, du, dvh, equal, s <= least
 
 
 def _completed(np, du, u, k):
@@ -196,7 +202,9 @@ def svdvals_jvp(np, t, out, _a, full=False):
     """Equal singular values separate as the eigenvalues of sym(uᵀ ȧ v) in their space."""
     u, s, vh, message = parts_of(out, *_shapes_of_values(_a.shape))
     s = np.real(s)
-    p, du, dvh = _tangents(np, t, (u, s, vh))
+    if is_tensor(out) or type(out) is ComplexTensor:
+        warn_of_zeros("svdvals", s, _a.shape, is_complex(out))
+    p, du, dvh, _, _ = _tangents(np, t, (u, s, vh))
     p = 0.5 * (p + adjoint(np, p))
     values = np.real(moved_apart(np, p, message, s))
     return packed(np, du, values, dvh, message_of(np, p, s), own=(2, 1, 2, 2))

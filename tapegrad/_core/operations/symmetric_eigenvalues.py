@@ -12,7 +12,7 @@ from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.values import is_tensor, shape_of
 from .declaring import adjoint, declared
-from .equal_values import inverse_gaps, learn_whether_equal, warn_of_basis
+from .equal_values import inverse_gaps, learn_whether_equal, note_basis, warn_of_basis
 from .packing import packed, parts_of
 from .spectral_kernels import eigh_forward, solve_symmetric, wanted_words, write_values
 from .turned_bases import message_of, moved_apart, spread, turned_basis
@@ -57,15 +57,17 @@ def _adjoint(np, w, v, inner, gv, gw):
 
 
 def _tangents(np, t, w, v):
-    """vᵀ ȧ v, and the tangents of the vectors, v (F ∘ that)."""
+    """vᵀ ȧ v, the tangents of the vectors, v (F ∘ that), and where values are equal."""
     p = np.matmul(np.matmul(adjoint(np, v), 0.5 * (t[0] + adjoint(np, t[0]))), v)
-    inverse, _ = inverse_gaps(np, w, w.shape[-1])
-    return p, np.matmul(v, inverse * p)
+    inverse, equal = inverse_gaps(np, w, w.shape[-1])
+    return p, np.matmul(v, inverse * p), equal
 
 
 def eigh_jvp(np, t, out, _a, lower=True):
     """With P = vᵀ ȧ v: ẇ is its diagonal, v̇ = v (F ∘ P)."""
-    p, moved = _tangents(np, t, *_parts(out, _a))
+    w, v = _parts(out, _a)
+    p, moved, equal = _tangents(np, t, w, v)
+    note_basis(v, equal)
     return packed(np, np.real(np.diagonal(p, axis1=-2, axis2=-1)), moved, own=(1, 2))
 
 
@@ -116,7 +118,7 @@ def eigvalsh_vjp(np, g, out, _a, lower=True):
 def eigvalsh_jvp(np, t, out, _a, lower=True):
     """Equal eigenvalues separate as those of vᵀ ȧ v in their space."""
     w, v, message = _parts_of_values(out, _a)
-    p, moved = _tangents(np, t, w, v)
+    p, moved, _ = _tangents(np, t, w, v)
     parts = np.real(moved_apart(np, p, message, w)), moved, message_of(np, p, w)
     return packed(np, *parts, own=(1, 2, 2))
 
@@ -184,7 +186,7 @@ def eigh(a, UPLO="L"):
 
     The signs of the eigenvectors, and the basis of the space of equal eigenvalues, are LAPACK's
     choice. A function that depends on neither, and is symmetric in equal eigenvalues, has the right
-    derivative. For other functions reverse mode warns: the derivative ignores how a change of the
+    derivative. For other functions eager calls warn: the derivative ignores how a change of the
     matrix mixes these vectors.
 
     Examples
