@@ -79,7 +79,7 @@ class NumPy:
         self.stack = lambda x, axis=0: t.stack([t.as_tensor(one) for one in x], dim=axis)
         self.expand_dims, self.swapaxes, self.moveaxis = t.unsqueeze, t.swapaxes, t.moveaxis
         self.clip = lambda x, low, high: t.clip(x, t.as_tensor(low), t.as_tensor(high))
-        self.vdot = lambda x, y: t.sum(x * y)
+        self.vdot = lambda x, y: t.sum(t.conj(t.as_tensor(x)) * y)
 
     def __getattr__(self, name):
         same = {"sin", "tanh", "cos", "exp", "log1p", "sqrt", "abs", "square", "sinh", "expm1",
