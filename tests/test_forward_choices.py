@@ -122,6 +122,31 @@ def test_jacobians_by_forward_mode_warn():
         tg.jacobian(lambda t: np.linalg.eigh(TWICE + t * V)[1] * np.arange(3.0))(0.0)
 
 
+class Sine(tg.autograd.Function):
+    """Without backward."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.x = x.detach().numpy()
+        return tg.tensor(np.sin(ctx.x))
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t * np.cos(ctx.x)
+
+
+def test_without_reverse_mode_they_are_not_tested():
+    f = lambda a: Sine.apply(np.linalg.eigh(a)[1])  # noqa: E731
+    with pytest.warns(RuntimeWarning, match="has no reverse mode, which would test") as seen:
+        assert np.all(np.isfinite(tg.jvp(f, (TWICE,), (V,))[1]))
+    assert seen[0].filename == __file__
+
+
+def test_phases_are_not_called_equal_values():
+    with pytest.warns(RuntimeWarning, match="tapegrad.eigh: the derivative depends on the phases"):
+        tg.jvp(lambda a: np.imag(np.linalg.eigh(a)[1][0, 1]), (HERMITIAN,), (HERMITIAN * 1j,))
+
+
 def test_second_derivatives_of_values_of_0_warn():
     f = lambda a: np.sum(np.linalg.svdvals(a) ** 2)  # noqa: E731
     first = lambda a: tg.jvp(f, (a,), (along(a),))[1]  # noqa: E731

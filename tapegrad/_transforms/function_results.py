@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from .._core.operations import PUBLIC
@@ -11,6 +13,7 @@ from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import tree_build, tree_leaves
+from .._core.tensor.row_listeners import users_level
 from .._core.tensor.values import is_recorded, is_tensor, value_of
 from .._derivatives.forward_mode import tangents_of
 from .._derivatives.inputs import plain
@@ -118,7 +121,17 @@ def pushed(outs, inputs, seeds, nested) -> list:
 def _warn_by_reverse(outs, inputs) -> None:
     """A reverse sweep, whose rules warn where results depend on a choice of vectors."""
     rng = np.random.default_rng(0)  # no sum of results should cancel what one depends on
-    pulled(outs, inputs, [rng.normal(size=np.shape(value_of(out))) for out in outs], False)
+    seeds = [rng.normal(size=np.shape(value_of(out))) for out in outs]
+    try:
+        pulled(outs, inputs, seeds, False)
+    except NotImplementedError:  # as for an `autograd.Function` without `backward`
+        warnings.warn(
+            "tapegrad: the function reads eigenvectors or singular vectors whose basis or phase is "
+            "arbitrary, and has no reverse mode, which would test whether its results depend on "
+            "them; if they do, the derivative ignores this part",
+            RuntimeWarning,
+            stacklevel=users_level(),
+        )
 
 
 def directions(name, inputs, primals, tangents) -> list:

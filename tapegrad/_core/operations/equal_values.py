@@ -63,11 +63,13 @@ def warn_of_basis(name, equal, turn, derivatives, values=None) -> None:
     equal, derivatives, turn = (value_of_complex(x) for x in (equal, derivatives, turn))
     if _each_alone(equal) and derivatives.dtype.kind != "c":
         return  # and vectors have no phase
-    if _differ(equal, turn, derivatives):
+    if _differ(equal & ~np.eye(equal.shape[-1], dtype=bool), turn, derivatives):
         _warn(
             name,
             "values are equal, and the derivative depends on the arbitrary basis of their vectors",
         )
+    elif _differ(equal, turn, derivatives):
+        warn_of_phases(name)
     elif values is not None:
         warn_of_values(name, equal, derivatives, values)
 
@@ -225,6 +227,17 @@ def learn_equality(name: str, equal, what: str = "equal values") -> None:
         refuse(
             f"np.linalg.{name} has {what}, and only eager calls can warn about their derivatives"
         )
+
+
+def warn_of_phases(name: str) -> None:
+    """Warn that a derivative depends on the phases of vectors."""
+    warnings.warn(
+        f"tapegrad.{name}: the derivative depends on the phases of the vectors, which are "
+        "arbitrary; the returned derivative ignores this part. Use the vectors only in expressions "
+        "that do not depend on the phases, such as absolute values of their elements",
+        RuntimeWarning,
+        stacklevel=4,
+    )
 
 
 def _warn(name: str, what: str) -> None:

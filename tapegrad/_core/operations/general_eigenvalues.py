@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import warnings
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from .equal_values import (
     learn_equality,
     note_basis,
     note_choice,
+    warn_of_phases,
     warn_of_values,
 )
 from .packing import packed, parts_of
@@ -98,13 +98,7 @@ def _warn_of_phase(along, derivatives) -> None:
     )
     size = np.max(derivatives, initial=0.0)
     if np.any(np.abs(along) > 1e-7 * size):
-        warnings.warn(
-            "tapegrad.eig: the derivative depends on the phases of the eigenvectors, which are "
-            "arbitrary; the returned derivative ignores this part. Use the vectors only in "
-            "expressions that do not depend on the phases, such as their absolute values",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        warn_of_phases("eig")
 
 
 _MATRIX = "(np.diag(np.arange(len(x)) + 1.0) + 0.1 * x * (x[:, None] + 1.0))"
