@@ -117,6 +117,16 @@ def test_a_loss_that_does_not_read_them_is_right(f, shape):
     assert found == pytest.approx((f(a + h * v) - f(a - h * v)) / (2 * h), abs=1e-8)
 
 
+def test_terms_that_cancel_are_no_dependence():
+    """The adjoints of u and v are of size 1, what they add up to is 1e-16."""
+    f = lambda a: np.sum(np.linalg.svd(np.exp(1j * a), compute_uv=False) ** 2)  # noqa: E731
+    a = np.array([[0.94384766], [-0.35913086], [1.14428711]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = tg.grad(lambda a: np.sum(tg.grad(f)(a) * a))(a)
+    np.testing.assert_allclose(found, 0.0, atol=1e-14)
+
+
 def test_programs_leave_them_to_calls_that_warn():
     c = tg.compile(function_of_the_matrix)
     for k in (1.0, 2.0, 3.0):

@@ -55,23 +55,24 @@ def warn_of_basis(name, equal, turn, derivatives, values=None) -> None:
     """Warn where a derivative depends on which basis LAPACK has taken for equal values.
 
     `turn` is the change of the loss under a rotation of the basis, `derivatives` are those with
-    respect to the vectors, which give its scale, `values` with respect to the values, None if these
-    may differ: then the derivative is one-sided. A traced program does not test this.
+    respect to the vectors, in terms that may cancel and give its scale, `values` with respect to
+    the values, None if these may differ: then the derivative is one-sided. A traced program does
+    not test this.
     """
     if rt.trace() is not None:
         return
-    equal, derivatives, turn = (value_of_complex(x) for x in (equal, derivatives, turn))
-    if _each_alone(equal) and derivatives.dtype.kind != "c":
+    equal, turn, *terms = (value_of_complex(x) for x in (equal, turn, *derivatives))
+    if _each_alone(equal) and turn.dtype.kind != "c":
         return  # and vectors have no phase
-    if _differ(equal & ~np.eye(equal.shape[-1], dtype=bool), turn, derivatives):
+    if _differ(equal & ~np.eye(equal.shape[-1], dtype=bool), turn, _size(*terms)):
         _warn(
             name,
             "values are equal, and the derivative depends on the arbitrary basis of their vectors",
         )
-    elif _differ(equal, turn, derivatives):
+    elif _differ(equal, turn, _size(*terms)):
         warn_of_phases(name)
     elif values is not None:
-        warn_of_values(name, equal, derivatives, values)
+        warn_of_values(name, equal, terms, values)
 
 
 def _each_alone(equal) -> bool:
@@ -85,23 +86,23 @@ def warn_of_values(name, equal, derivatives, values) -> None:
     Arguments are as above. So does a function of the matrix, v f(w) v⁻¹.
     """
     if rt.trace() is None:
-        equal, derivatives, values = (value_of_complex(x) for x in (equal, derivatives, values))
-        if _differ(equal, values[..., None, :] - values[..., :, None], values):
+        equal, values, *terms = (value_of_complex(x) for x in (equal, values, *derivatives))
+        if _differ(equal, values[..., None, :] - values[..., :, None], _size(values)):
             _warn(name, "values are equal, and the derivative treats them differently")
-        elif _mixes(equal, derivatives, values):
+        elif _mixes(equal, terms, values):
             _warn(
                 name, "values are equal, and the derivative may be that of a function of the matrix"
             )
 
 
-def _mixes(equal, derivatives, values) -> bool:
+def _mixes(equal, terms, values) -> bool:
     """Whether a loss reads equal values and also vectors of theirs, one along another.
 
     So does f(a) = v f(w) vᵀ, whose derivative inside a space is not determined by the vectors.
     """
     others = equal & ~np.eye(equal.shape[-1], dtype=bool)
-    read = np.abs(values) > _slack(values) * np.max(np.abs(values), initial=0.0)
-    return _differ(others & read[..., None, :], derivatives, derivatives)
+    read = np.abs(values) > _slack(values) * _size(values)
+    return _differ(others & read[..., None, :], sum(terms), _size(*terms))
 
 
 class _Forward(threading.local):
@@ -142,7 +143,7 @@ def warn_of_others(name, vectors, derivatives) -> None:
     vectors, derivatives = value_of_complex(vectors), value_of_complex(derivatives)
     if np.any(derivatives):
         inner = np.matmul(adjoint(np, vectors), derivatives)
-        if _differ(np.True_, inner - adjoint(np, inner), inner):
+        if _differ(np.True_, inner - adjoint(np, inner), _size(inner)):
             _warn(name, "the derivative depends on the arbitrary columns that complete a basis")
 
 
@@ -162,8 +163,8 @@ def warn_of_null_vectors(name, zero, outside, derivatives, values) -> None:
     )
     if not np.any(zero) or not any(map(np.any, derivatives)):
         return
-    read = zero & (np.abs(values) > _slack(values) * np.max(np.abs(values), initial=0.0))
-    if _differ(zero[..., None, :], outside, derivatives[0]):
+    read = zero & (np.abs(values) > _slack(values) * _size(values))
+    if _differ(zero[..., None, :], outside, _size(derivatives[0])):
         _warn(name, "singular values are 0, and the derivative depends on their arbitrary vectors")
     elif np.any(read):
         _warn(
@@ -193,9 +194,13 @@ def warn_of_zeros(name, s, shape, is_complex) -> None:
         )
 
 
-def _differ(where, differences, derivatives) -> bool:
-    size = np.max(np.abs(derivatives), initial=0.0)
-    return bool(np.any(where & (np.abs(differences) > _slack(derivatives) * size)))
+def _size(*derivatives) -> float:
+    return max(float(np.max(np.abs(one), initial=0.0)) for one in derivatives)
+
+
+def _differ(where, differences, size: float) -> bool:
+    """Whether some are more than rounding errors of derivatives of that size."""
+    return bool(np.any(where & (np.abs(differences) > _slack(differences) * size)))
 
 
 def _slack(derivatives) -> float:

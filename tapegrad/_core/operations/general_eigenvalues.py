@@ -68,9 +68,9 @@ def eig_vjp(np, g, out, _a, real=False):
     inverse, equal = _inverse_gaps(np, w)
     _check_basis(v, equal)
     _warn_of_phase(along, m)
-    across = m - np.matmul(turned, v) * np.real(along)[..., None, :]
-    warn_of_values("eig", equal, across, gw)
-    inner = gw[..., None] * eye + np.conj(inverse) * across
+    norms = -np.matmul(turned, v) * np.real(along)[..., None, :]
+    warn_of_values("eig", equal, (m, norms), gw)
+    inner = gw[..., None] * eye + np.conj(inverse) * (m + norms)
     return (parted(np.matmul(np.linalg.solve(turned, inner), turned)),)
 
 

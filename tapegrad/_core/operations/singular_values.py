@@ -86,7 +86,7 @@ def _adjoint(np, parts, inner, gu, gvh, gs):
     left, right = np.matmul(adjoint(np, u1), gu1), np.matmul(vt, adjoint(np, gvt))
     both, apart = left + right, left - right
     turn = both - adjoint(np, both)
-    warn_of_basis("svd", equal, turn, both, gs)
+    warn_of_basis("svd", equal, turn, (left, right), gs)
     inner = inner + 0.5 * (minus * turn + plus * (apart - adjoint(np, apart)))
     inverse = inverse_or_zero(np, s, s <= least)
     if m == n:

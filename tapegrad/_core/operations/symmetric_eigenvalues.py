@@ -52,7 +52,7 @@ def _adjoint(np, w, v, inner, gv, gw):
     turned = adjoint(np, v)
     m = np.matmul(turned, gv)
     turn = m - adjoint(np, m)
-    warn_of_basis("eigh", equal, turn, m, gw)
+    warn_of_basis("eigh", equal, turn, (m,), gw)
     return np.matmul(np.matmul(v, inner + 0.5 * inverse * turn), turned)
 
 
