@@ -261,6 +261,7 @@ KNOWN = [
     ("cross", "Both input arrays must be (arrays of) 3-dimensional", "NumPy 2.5 refuses two axes"),
     # Of a number that is recorded, and could become another, the result is complex.
     ("fractional_matrix_power", "shapes [(3, 3), (3, 3)], right are [(3, 3)]", "t is 2.0"),
+    ("fractional_matrix_power", "shapes [(2, 2), (2, 2)], right are [(2, 2)]", "t is 2.0"),
 ]
 
 
