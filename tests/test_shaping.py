@@ -275,6 +275,16 @@ def test_many_joins():
     np.testing.assert_allclose(tg.grad(f)(u), 2.0 * total.T @ (total @ u), rtol=1e-12)
 
 
+@pytest.mark.parametrize("item", [None, object(), "text", {}])
+def test_items_that_are_no_numbers(item):
+    x = tg.tensor(2.0, requires_grad=True)
+    words = rf"tapegrad\.stack: an item has type {type(item).__name__};"
+    with pytest.raises(TypeError, match=words):
+        np.stack([x, item])
+    with pytest.raises(TypeError, match=r"tapegrad\.stack: an item has type ndarray;"):
+        np.stack([x, np.array(None)])
+
+
 def test_broadcast_arrays_and_unstack():
     x = tg.tensor([[1.0], [2.0]], requires_grad=True)
     a, b = np.broadcast_arrays(x, np.ones(3))

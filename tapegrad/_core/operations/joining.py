@@ -10,6 +10,7 @@ import numpy as np
 from ..codegen.layout import ROWS
 from ..tensor import runtime as rt
 from ..tensor.apply import check_dtype
+from ..tensor.complex_tensors import value_of_complex
 from ..tensor.copies import LINK, in_dtype, joined, stack_equal, unlisted, view_like
 from ..tensor.indexing import gather
 from ..tensor.memory_layouts import row_on
@@ -176,6 +177,14 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
         return written_to("stack", stack(xs, axis, dtype=dtype_of(out), casting=casting), out)
     if not any(map(is_tensor, xs)):
         return np.stack(xs, axis, dtype=dtype, casting=casting)
+    try:
+        return _stack(xs, axis, dtype, casting)
+    except (TypeError, ValueError):
+        _check_items("stack", xs)
+        raise
+
+
+def _stack(xs: list, axis, dtype, casting):
     shape = shape_of(xs[0])
     axis = checked_axis("stack", axis, len(shape) + 1)
     if not shape and all(np.result_type(value_of(x)) != np.float32 for x in xs):
@@ -189,6 +198,16 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
         return wrap(out)
     xs = [in_dtype(array_tensor(x) if is_tensor(x) else x, out.dtype) for x in xs]
     return joined(out, axis, [(x, k, None) for k, x in enumerate(xs)])
+
+
+def _check_items(name: str, xs: list) -> None:
+    """Raise TypeError for an item that is no number and no array of numbers."""
+    for x in xs:
+        if not is_tensor(x) and np.asarray(value_of_complex(x)).dtype.kind not in "biufc":
+            raise TypeError(
+                f"tapegrad.{name}: an item has type {type(x).__name__}; it must be a tensor, an "
+                "array of numbers or a number"
+            ) from None
 
 
 def _cast(name, x, dtype, casting):
