@@ -7,7 +7,9 @@ NAMES = "vwxyz"
 EXPRESSIONS = [
     "{a}", "0.5 * {a} + 0.4 * {b}", "math.sin({a} * {b})", "({a} if {b} > {c} else 0.9 * {a})",
     "min({a}, {b} + 0.1 * p)", "max({a}, {b}, 0.2 * q)", "abs({a} - {b})", "np.tanh({a} + {b})",
-    "math.exp(-abs({a}))", "{a} / (1.0 + {b} ** 2)", "np.where({a} > {b}, {a}, 0.5 * {b})",
+    "math.exp(-abs({a}))", "{a} / (1.0 + {b} ** 2)",
+    # a number: recorded `where` gives no array, which two names would share (docs/limits.md)
+    "1.0 * np.where({a} > {b}, {a}, 0.5 * {b})",
     "bend({a}, {b})", "bend({a} * 0.5, p)", "np.minimum({a}, {b})", "-{a}", "follow({a})",
     "np.sqrt(1 + {a} ** 2)", "sum(0.1 * {a} * u for u in d if u > 0)", "np.arctan({a}) * {b}",
     "sum([u * 0.1 if u > {a} else 0.05 * {b} for u in d])", "(lambda u: u * {a} * 0.5)({b})",
