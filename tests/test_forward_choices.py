@@ -97,6 +97,16 @@ def test_others_are_right(name):
     assert found == pytest.approx((f(a + h * v) - f(a - h * v)) / (2.0 * h), abs=1e-8)
 
 
+@pytest.mark.parametrize("f", [np.linalg.qr, np.linalg.svd])
+def test_a_matrix_without_columns_has_no_derivative(f):
+    a, g = np.zeros((3, 0)), np.arange(9.0).reshape(3, 3)
+    basis = (lambda a: f(a, "complete")[0] * g) if f is np.linalg.qr else lambda a: f(a)[0] * g
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tg.jvp(basis, (a,), (a,))[1].tolist() == np.zeros((3, 3)).tolist()
+        assert tg.grad(lambda a: np.sum(basis(a)))(a).shape == (3, 0)
+
+
 def test_a_function_that_does_not_depend_on_its_argument():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -60,7 +60,8 @@ def qr_vjp(np, g, out, _a, complete=False):
         beyond = np.matmul(q, gr_rest)
         gq = gq + np.matmul(np.matmul(q, rest), adjoint(np, gr_rest))
     if q.shape[-1] > few:
-        warn_of_others("qr", q[..., few:], gq[..., few:])
+        if few:
+            warn_of_others("qr", q[..., few:], gq[..., few:])
         first = np.matmul(adjoint(np, gq[..., few:]), q[..., :few])
         gq = gq[..., :few] - np.matmul(q[..., few:], first)
     q, r, gr = q[..., :few], r[..., :few, :few], gr[..., :few, :few]
@@ -86,7 +87,7 @@ def qr_jvp(np, t, out, _a, complete=False):
         rest = np.matmul(adjoint(np, q), t[0][..., few:]) - np.matmul(turn, r[..., few:])
         dr = np.concatenate([dr, rest], axis=-1)
     if q.shape[-1] > few:
-        note_choice(q.shape[-1] > few + 1)
+        note_choice(0 < few < q.shape[-1] - 1)
         others = -np.matmul(q1, np.matmul(adjoint(np, dq), q[..., few:]))
         dq = np.concatenate([dq, others], axis=-1)
         dr = np.concatenate([dr, 0.0 * np.matmul(adjoint(np, q[..., few:]), t[0])], axis=-2)

@@ -105,7 +105,8 @@ def _outside(np, u, gu, inner, rest, g_rest):
     """The part of an adjoint outside of the space of u, and the term of the other columns."""
     found = gu - np.matmul(u, inner)
     if rest.shape[-1]:
-        warn_of_others("svd", rest, g_rest)
+        if u.shape[-1]:
+            warn_of_others("svd", rest, g_rest)
         found = found - np.matmul(rest, np.matmul(adjoint(np, g_rest), u))
     return found
 
@@ -116,7 +117,7 @@ def svd_jvp(np, t, out, _a, full=False):
     s, (m, n) = np.real(s), _a.shape[-2:]
     p, du, dvh, equal, zero = _tangents(np, t, (u, s, vh))
     note_basis(u, equal)
-    note_choice(m != n and zero, full and abs(m - n) > 1)
+    note_choice(m != n and zero, full and 0 < min(m, n) < max(m, n) - 1)
     return packed(np, du, np.real(np.diagonal(p, axis1=-2, axis2=-1)), dvh, own=(2, 1, 2))
 
 
