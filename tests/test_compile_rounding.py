@@ -1,10 +1,13 @@
 """`tg.compile`: a comparison with the function tells rounding from what is another result."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
 import tapegrad as tg
 from tapegrad._program.dispatch.rounding import agree
+from tapegrad._program.dispatch.rounding_modes import DIRECTIONS, rounded
 
 W = np.array([1.0, -2.0, 3.0, 0.5])
 
@@ -95,6 +98,83 @@ def test_data_keeps_its_type_where_the_function_is_called_again():
         gradient = c.grad(b, picked, 0, np.array([True, True, False, True]))
         assert np.abs(gradient).max() < 1e-11
     assert c._reason is None and picked[0] == len(X) - 1
+
+
+# --- what is lost inside --------------------------------------------------------------------------
+
+
+def of_vector(x):
+    return np.tanh(x[0]) * 3.0 + np.tanh(x[1] + 0.2 * x[0])
+
+
+def of_branches(x):
+    y = 0.5 * x[1] if x[0] > 0.0 else x[1]
+    return np.tanh(x[0]) * 3.0 + np.tanh(y + x[0])
+
+
+def slopes(x):
+    """The gradient of `of_vector`, which loses no places."""
+    first, second = np.cosh(x[0]) ** -2.0, np.cosh(x[1] + 0.2 * x[0]) ** -2.0
+    return np.array([3.0 * first + 0.2 * second, second])
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("way", ["grad", "jacobian", "hessian", "map"])
+@pytest.mark.parametrize("f", [of_vector, of_branches])
+def test_slopes_that_lose_their_places_are_no_alarm(f, way, native):
+    """They are 1 - tanh²: NumPy's tanh and the C library's differ in its last place."""
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        c = tg.compile(f, verify="always", native=native)
+        for _ in range(4):
+            x = rng.uniform(9.0, 21.0, (3, 2) if way == "map" else 2)
+            getattr(c, way)(x)
+            if f is of_vector and way == "grad":
+                np.testing.assert_allclose(c.grad(x), slopes(x), rtol=1e-6, atol=2e-15)
+        c.wait()
+        assert c._reason is None and not c._flows.refused
+
+
+def test_what_is_the_users_is_rounded_to_the_nearest_number():
+    one, tiny, kept = np.float64(1.0), np.float64(2.0**-60), set()
+
+    class Tripled(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            kept.add(one - tiny == one == one + tiny)
+            return x * 3.0
+
+        @staticmethod
+        def backward(ctx, gradient):
+            kept.add(one - tiny == one == one + tiny)
+            return gradient * 3.0
+
+    rng = np.random.default_rng(0)
+    c = tg.compile(lambda x: Tripled.apply(np.sum(np.tanh(x))), verify="always")
+    for x in rng.uniform(9.0, 17.0, (40, 3)):
+        with contextlib.suppress(RuntimeError):  # what is lost inside stays unknown
+            c.grad(x)
+    assert kept == {True}
+
+
+@pytest.mark.skipif(not DIRECTIONS, reason="directions of rounding cannot be set here")
+def test_directions_of_rounding():
+    third, tiny = np.float64(1.0), np.float64(2.0**-60)
+
+    def bounds():
+        return third - tiny, third + tiny
+
+    assert bounds() == (1.0, 1.0)
+    down, up = DIRECTIONS
+    assert rounded(down, bounds) == (1.0 - 2.0**-53, 1.0)
+    assert rounded(up, bounds) == (1.0, 1.0 + 2.0**-52)
+    assert rounded(up, lambda: (rounded(down, bounds), bounds()))[1] == (1.0, 1.0 + 2.0**-52)
+    with pytest.raises(ZeroDivisionError):
+        rounded(up, lambda: 1 / 0)
+    assert bounds() == (1.0, 1.0)
+
+
+# --- what is no rounding --------------------------------------------------------------------------
 
 
 def alarmed(f, x, gradient=True):

@@ -171,7 +171,7 @@ class Flows:
             return arguments.call(lambda *a, **k: owner._eagerly(a, k, gradient), values)
 
         rounding = RoundingOfCalls(arguments.values, arguments.dtype)
-        noises = [functools.partial(rounding.of, one) for one in (by_graph, called)]
+        noises = [functools.partial(rounding.of, f, f is by_graph) for f in (by_graph, called)]
         pair = first_difference(found, expected, *noises, dtype=arguments.dtype)
         if pair is not None:
             self.refuse(owner, flow, f"it gives {pair[0]} where a call gives {pair[1]}")

@@ -263,7 +263,7 @@ class FlowCall:
         both = [functools.partial(way, given) for way in ways]
         rounding = RoundingOfCalls(self.values, self.flow.dtype)
         found, expected = [way(self.values) for way in both]
-        noises = [functools.partial(rounding.of, way) for way in both]
+        noises = [functools.partial(rounding.of, way, way is both[0]) for way in both]
         pair = first_difference(found, expected, *noises, dtype=self.flow.dtype)
         if pair is None:
             return False

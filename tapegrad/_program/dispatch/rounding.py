@@ -4,7 +4,8 @@ Where terms cancel a result says nothing of their size: a gradient that is 0 com
 as 5e-17, by the order of sums. So a program is run some times more, with inputs and constants a few
 units in the last places away and with seeds that are no powers of two: it has neither state nor
 random numbers, and what it gives then differs by rounding alone. The same is done with the function
-itself, if it gives the same twice: terms may cancel there that cancel exactly in the program.
+itself, if it gives the same twice: terms may cancel there that cancel exactly in the program. What
+is lost inside, as by 1 - tanh², is seen by rounding in other directions.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import numpy as np
 from ..._core.tensor.pytree import tree_leaves
 from ..._core.tensor.values import value_of
 from ..build.executable import Program
+from ..ir.custom_step import Custom
 from ..ir.steps import DOUBLE
 from ..replay.opaque_calls import error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED
+from .rounding_modes import DIRECTIONS, rounded
 
 #: Results that are compared may differ by so much of the largest, by the bytes of a number.
 ROUNDING = {8: 1e-7, 4: 5e-4}
@@ -32,6 +35,11 @@ _FEW = 4.0
 #: By how many times more two ways of computing may differ: one adds up by pairs and the other in
 #: order, or computes exp by vectors.
 _MARGIN = 100.0
+#: By how many times more than by rounding in another direction, which each operation takes.
+_DIRECTED = 8.0
+#: Results that it moves by more than so many units in the last place of the largest number have
+#: jumped, or come from functions that are made for the nearest number.
+_JUMP = 512.0
 
 
 def agree(a, b, noise: float = 0.0, dtype: np.dtype = DOUBLE) -> bool:
@@ -83,16 +91,30 @@ class Moves:
         self._rng = np.random.default_rng(0)
         self._largest, self._moved = 0.0, False
 
-    def of(self, compute: Callable[[list], Any]) -> list[float]:
-        """For each leaf of what a function computes; 0 if that is not the same every time."""
+    def of(self, compute: Callable[[list], Any], is_ours: bool = False) -> list[float]:
+        """For each leaf of what a function computes; 0 if that is not the same every time.
+
+        A function that `is_ours` calls nothing of a user's: it may be rounded otherwise.
+        """
         self._moved = False
         first, again = _leaves(compute, self.objects), _leaves(compute, self.objects)
         if _apart(first, again).any():
             return [0.0] * len(first)
+        directed = self._directed(compute, first) if is_ours else 0.0
         self._moved = True
-        most = [self._most(compute, first, sign) for sign in (1.0, -1.0)]
+        moved = np.minimum(*[self._most(compute, first, sign) for sign in (1.0, -1.0)])
         largest = ROUNDING[self.dtype.itemsize] * self._largest
-        return np.minimum(_MARGIN * np.minimum(*most), largest).tolist()
+        noise = np.maximum(_MARGIN * moved, _DIRECTED * directed)
+        return np.minimum(noise, largest).tolist()
+
+    def _directed(self, compute, first: list) -> np.ndarray:
+        """How far results are moved by rounding in other directions."""
+        most = np.zeros(len(first))
+        for direction in DIRECTIONS:
+            found = rounded(direction, lambda: _leaves(compute, self.objects))
+            most = np.maximum(most, _apart(found, first))
+        jump = _JUMP * float(np.finfo(self.dtype).eps) * self._largest
+        return np.where(most < jump, most, 0.0)
 
     def _most(self, compute, first: list, sign: float) -> np.ndarray:
         """How far results are moved at most, of inputs moved up or down."""
@@ -118,10 +140,10 @@ class RoundingOfCalls(Moves):
     def __init__(self, objects: list, dtype: np.dtype = DOUBLE):
         super().__init__(objects, [np.asarray(x).dtype.kind == "f" for x in objects], dtype)
 
-    def of(self, compute: Callable[[list], Any]) -> list[float]:
+    def of(self, compute: Callable[[list], Any], is_ours: bool = False) -> list[float]:
         met = [*map(np.asarray, self.objects), *_leaves(compute, self.objects)]
         self._largest = max([0.0, *map(_largest, met)])
-        return super().of(compute)
+        return super().of(compute, is_ours)
 
 
 class Rounding(Moves):
@@ -137,7 +159,8 @@ class Rounding(Moves):
 
     def of_program(self) -> tuple[list[float], list[float]]:
         """For each result of the program, and the adjoint of each input."""
-        noise, count = self.of(self._run), len(self.program.code.outputs)
+        code = self.program.code
+        noise, count = self.of(self._run, not code.of(Custom)), len(code.outputs)
         return noise[:count], noise[count:]
 
     def _run(self, objects: list) -> list:
