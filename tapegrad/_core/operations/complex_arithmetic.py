@@ -229,9 +229,9 @@ def _whole_power(z, n: int):
     if made is None:
         one = np.ones(np.shape(z), dtype_of(real_part(z)))
         return combined(add_zero(one), 0.0 * one)
-    if made is z:
-        return own_memory(z)
-    return reciprocal(made) if n < 0 else made
+    if n < 0:
+        return reciprocal(made)
+    return own_memory(z) if made is z else made
 
 
 def add_zero(x):
