@@ -120,12 +120,15 @@ COMPLEX_UNARY = [
     "np.expm1(0.5 * {0})", "np.log1p(0.1 * {0})", "({0} + 3.0) ** 0.5", "({0} + 5.0) ** 0.3j",
     "np.reciprocal({0} + 7.0)", "2.0 ** (0.5 * {0})", "np.sign({0} + 0.3j)", "1.0 - {0}",
     "{0}.real - 0.5j * {0}.imag", "np.negative({0})", "np.exp(1j * np.angle({0} + 0.3))",
+    "({0} + 7.0j) ** -1", "np.power({0} + 7.0j, -2) * 9.0", "-2.0 * {0} / 3.0",
+    "{0} / (1.5 - 0.2j)", "np.sqrt(-2.0 * ({0} + 4.0 + 0.1j))", "0.1 * {0} ** 4 - {0} + {0} ** 0",
 ]  # fmt: skip
 #: `{1}` is complex or real.
 COMPLEX_BINARY = [
     "0.5 * {0} * {1}", "{0} + {1}", "{0} - 1j * {1}", "{0} / (3.0 + {1} * np.conj({1}))",
     "np.where(np.abs({0}) > np.abs({1}), {0}, {1})", "np.multiply({0}, {1}) * 0.4",
     "0.5 * np.conj({0}) * {1}", "{1} - {0}", "np.subtract({0}, 0.5 * {1})", "{1} / ({0} + 7.0j)",
+    "{0} / ({1} + 7.0j)",
 ]  # fmt: skip
 #: Of a complex array to a real one of its shape, or nearly.
 TO_REAL = [

@@ -34,9 +34,9 @@ def parts(z):
     return scalar_of(real_part(z)), scalar_of(imag_part(z))
 
 
-def _of(name: str, x, y):
+def _of(name: str, *operands):
     """The parts of a function that is declared in `ops.complex_elementwise`."""
-    return apply(f"complex_{name}_real", x, y), apply(f"complex_{name}_imag", x, y)
+    return apply(f"complex_{name}_real", *operands), apply(f"complex_{name}_imag", *operands)
 
 
 # --- arithmetic -----------------------------------------------------------------------------------
@@ -68,25 +68,55 @@ def subtract(z, w):
 
 @elementwise("multiply")
 def multiply(z, w):
-    """A real operand has no imaginary part; the product is two products."""
+    """A real operand has the imaginary part +0, as in NumPy: that tells the signs of zeros."""
     (a, b), (c, d) = parts(z), parts(w)
     if not is_complex(z):
-        return combined(_times(a, c), _times(a, d))
+        return combined(_multiple_real(a, c, d), _multiple_imag(a, c, d))
     if not is_complex(w):
-        return combined(_times(a, c), _times(b, c))
+        return combined(_multiple_real(c, a, b), _multiple_imag(c, a, b))
     re = _minus(_times(a, c), _times(b, d))
     return combined(re, _plus(_times(a, d), _times(b, c)))
 
 
+def _are_single(*operands) -> bool:
+    return all(map(is_single, operands))
+
+
+def _multiple_real(a, x, y):
+    """The real part of a (x + iy), for a real a."""
+    return a * x - 0.0 * y if _are_single(a, x, y) else apply("complex_multiple_real", a, x, y)
+
+
+def _multiple_imag(a, x, y):
+    return a * y + 0.0 * x if _are_single(a, x, y) else apply("complex_multiple_imag", a, x, y)
+
+
 @elementwise("divide")
 def divide(z, w):
-    """Where w is 0 the parts of z divided by 0, as in NumPy."""
+    """Smith's quotient in NumPy's order; where w is 0 the parts of z divided by 0."""
+    a, b = parts(z)
     if not is_complex(w):
-        return combined(*[apply("divide", x, w) for x in parts(z)])
-    c, d = parts(w)
-    re = apply("complex_divisor_real", c, d)
-    im = apply("complex_divisor_imag" if is_complex(z) else "complex_inverse_imag", c, d)
-    return multiply(z, combined(re, im))
+        return combined(*_fraction(a, b, scalar_of(w)))
+    if not is_complex(z):
+        return combined(*_of("ratio", a, *parts(w)))
+    first, second, scale = _divisor(*parts(w))
+    re = _plus(_times(a, first), _times(b, second))
+    im = _minus(_times(b, first), _times(a, second))
+    return combined(_times(re, scale), _times(im, scale))
+
+
+def _divisor(x, y) -> list:
+    """The factors of numerators in a quotient by x + iy; Python floats for a Python number."""
+    made = [apply(f"complex_divisor_{name}", x, y) for name in ("first", "second", "scale")]
+    return [*map(float, made)] if type(x) is type(y) is float else made
+
+
+def _fraction(x, y, a):
+    """The parts of (x + iy) / a, for a real a."""
+    if type(a) is float and a and _are_single(x, y):
+        zero, scale = 0.0 / a, 1.0 / a
+        return (x + y * zero) * scale, (y - x * zero) * scale
+    return _of("fraction", x, y, a)
 
 
 @elementwise("reciprocal")
@@ -136,7 +166,12 @@ def exp(z):
 
 @elementwise("exp2")
 def exp2(z):
-    return exp(multiply(z, math.log(2.0)))
+    return exp(_stretched(z, math.log(2.0)))
+
+
+def _stretched(z, factor: float):
+    """Both parts times a number."""
+    return combined(*[_times(x, factor) for x in parts(z)])
 
 
 @elementwise("expm1")
@@ -156,12 +191,12 @@ def log(z):
 
 @elementwise("log2")
 def log2(z):
-    return multiply(log(z), 1.0 / math.log(2.0))
+    return _stretched(log(z), 1.0 / math.log(2.0))
 
 
 @elementwise("log10")
 def log10(z):
-    return multiply(log(z), 1.0 / math.log(10.0))
+    return _stretched(log(z), 1.0 / math.log(10.0))
 
 
 @elementwise("log1p")

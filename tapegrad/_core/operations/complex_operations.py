@@ -16,6 +16,7 @@ from ..tensor.complex_functions import (
     own_memory,
     refused,
     writing_parts,
+    written_to,
 )
 from ..tensor.complex_tensors import (
     combined,
@@ -64,12 +65,38 @@ for _names, _data in {
     "fill_diagonal": ("a", "x", "val"),
 }.items():
     complex_function(*_names.split())(writing_parts(*_data))
-complex_function("matmul", "dot", "inner", "outer", "kron", "tensordot", "convolve", "matvec")(
-    by_products()
-)
-complex_function("cross")(by_products())
+complex_function("matmul", "tensordot", "convolve", "matvec", "cross")(by_products())
 complex_function("vdot", "vecdot", "vecmat")(by_products(conjugated=True))
 complex_function("einsum")(by_products(-1, first=1))
+_sum_of_products = by_products()
+
+
+@complex_function("dot", "inner")
+def dot(ours, a, b, **kwargs):
+    """A product where an operand is a number."""
+    if np.ndim(a) and np.ndim(b):
+        return _sum_of_products(ours, a, b, **kwargs)
+    return written_to(kwargs.get("out"), multiply(unlisted(a), unlisted(b)))
+
+
+@complex_function("outer")
+def outer(ours, a, b, **kwargs):
+    a, b = (PUBLIC["ravel"](unlisted(x)) for x in (a, b))
+    return written_to(kwargs.get("out"), multiply(a[:, None], b))
+
+
+@complex_function("kron")
+def kron(ours, a, b):
+    """Blocks of products, one beside the other."""
+    a, b = unlisted(a), unlisted(b)
+    ndim = max(np.ndim(a), np.ndim(b))
+    m, n = ((1,) * (ndim - np.ndim(x)) + np.shape(x) for x in (a, b))
+    wide = [length for pair in zip(m, (1,) * ndim, strict=True) for length in pair]
+    deep = [length for pair in zip((1,) * ndim, n, strict=True) for length in pair]
+    blocks = multiply(PUBLIC["reshape"](a, wide), PUBLIC["reshape"](b, deep))
+    return PUBLIC["reshape"](blocks, [p * q for p, q in zip(m, n, strict=True)])
+
+
 _pad = by_parts("array", "x", "constant_values", "end_values")
 
 

@@ -76,10 +76,19 @@ def transformed_real(x, n: int, axis: int, power: int, inverse: bool):
     half = frequencies(x, n, axis, power)
     others = half[along(axis - 1, slice((n - 1) // 2, 0, -1))]
     if inverse:
-        half = conjugate(half)
+        half = half * _signs(half, n, axis)
     else:
         others = conjugate(others)
     return concatenate([half, others], axis=axis - 1) if n > 2 else half
+
+
+def _signs(half, n: int, axis: int) -> np.ndarray:
+    """Those that conjugate frequencies of a real signal; real ones keep the imaginary part +0."""
+    made = np.ones((n // 2 + 1, 2), dtype_of(half))
+    made[1 : (n + 1) // 2, 1] = -1.0
+    shape = [1] * len(shape_of(half))
+    shape[axis - 1], shape[-1] = made.shape
+    return made.reshape(shape)
 
 
 # --- several axes ---------------------------------------------------------------------------------

@@ -90,22 +90,91 @@ _SWAP = "(np.absolute(x) < np.absolute(y))"
 _BIG, _SMALL = f"select({_SWAP}, y, x)", f"select({_SWAP}, x, y)"
 _RATIO = f"({_SMALL} / {_BIG})"
 _SCALE = f"(1.0 / ({_BIG} + {_SMALL} * {_RATIO}))"
-_INVERSE = (
-    f"select({_SWAP}, {_RATIO}, 1.0) * {_SCALE}",
-    f"-select({_SWAP}, 1.0, {_RATIO}) * {_SCALE}",
-)
+_FIRST, _SECOND = f"select({_SWAP}, {_RATIO}, 1.0)", f"select({_SWAP}, 1.0, {_RATIO})"
+_INVERSE = f"{_FIRST} * {_SCALE}", f"-{_SECOND} * {_SCALE}"
 _INVERSE_PARTIALS = (
     f"({_INVERSE[1]}) * ({_INVERSE[1]}) - ({_INVERSE[0]}) * ({_INVERSE[0]})",
     f"-2.0 * ({_INVERSE[0]}) * ({_INVERSE[1]})",
 )
 _parts("inverse", *_INVERSE, *_INVERSE_PARTIALS, _FAR, "NaN at 0")
-# The factor of numerators: NumPy's quotients by 0 are those of their parts by 0.
+
+# The quotient of a + ib is ((a first + b second) scale, (b first - a second) scale), in the order
+# of NumPy. Its quotients by 0 are those of their parts by 0.
 _IS_ZERO = "((x == 0.0) & (y == 0.0))"
-_DIVISOR = (
-    f"select({_IS_ZERO}, 1.0 / np.absolute(x), {_INVERSE[0]})",
-    f"select({_IS_ZERO}, 0.0, {_INVERSE[1]})",
-)
-_parts("divisor", *_DIVISOR, *_INVERSE_PARTIALS, _FAR, "infinite at 0, its derivative NaN")
+_TURN, _STRETCH = f"-2.0 * {_RATIO}", f"({_RATIO} * {_RATIO} - 1.0)"
+_DIVISOR = {
+    "first": (
+        f"select({_SWAP}, x / y, 1.0)",
+        f"select({_SWAP}, 1.0 / y, 0.0)",
+        f"select({_SWAP}, -x / y / y, 0.0)",
+    ),
+    "second": (
+        f"select({_SWAP}, 1.0, select({_IS_ZERO}, 0.0, y / x))",
+        f"select({_SWAP}, 0.0, -y / x / x)",
+        f"select({_SWAP}, 0.0, 1.0 / x)",
+    ),
+    "scale": (
+        f"select({_IS_ZERO}, 1.0 / np.absolute(x), {_SCALE})",
+        f"select({_SWAP}, {_TURN}, {_STRETCH}) * out * out",
+        f"select({_SWAP}, {_STRETCH}, {_TURN}) * out * out",
+    ),
+}
+for _name, _texts in _DIVISOR.items():
+    pointwise(
+        f"complex_divisor_{_name}",
+        "x y",
+        *_texts,
+        doc=f"{_name} factor of a quotient by x + iy",
+        domain=_FAR,
+        awkward="infinite at 0, its derivative NaN",
+        numpy=f"{_VALUES}.divisor_{_name}",
+    )
+
+# A real operand has the imaginary part +0 in NumPy, which tells the signs of other zeros.
+_OF_Y_Z = str.maketrans("xy", "yz")
+_U, _V, _S = [text.translate(_OF_Y_Z) for text in (_FIRST, _SECOND, _SCALE)]
+_RE, _IM = [f"({text.translate(_OF_Y_Z)})" for text in _INVERSE]
+_A, _B = [f"({text.translate(_OF_Y_Z)})" for text in _INVERSE_PARTIALS]
+for _part, _value, _own, _partials in (
+    ("real", f"x * {_U} + 0.0 * {_V}", "x", (_RE, f"x * {_A}", f"-x * {_B}")),
+    ("imag", f"0.0 * {_U} - x * {_V}", "0.0", (_IM, f"x * {_B}", f"x * {_A}")),
+):
+    pointwise(
+        f"complex_ratio_{_part}",
+        "x y z",
+        f"select((y == 0.0) & (z == 0.0), {_own} / np.absolute(y), ({_value}) * {_S})",
+        *_partials,
+        doc=f"{_part} part of x / (y + iz)",
+        domain=(ANY, *_FAR),
+        awkward="infinite or NaN where y and z are 0",
+        numpy=f"{_VALUES}.ratio_{_part}",
+    )
+for _part, _value, _partials in (
+    ("real", "x * y - 0.0 * z", ("y", "x", "0.0")),
+    ("imag", "x * z + 0.0 * y", ("z", "0.0", "x")),
+):
+    pointwise(
+        f"complex_multiple_{_part}",
+        "x y z",
+        _value,
+        *_partials,
+        doc=f"{_part} part of x (y + iz)",
+        numpy=f"{_VALUES}.multiple_{_part}",
+    )
+for _part, _value, _own, _partials in (
+    ("real", "x + y * (0.0 / z)", "x", ("1.0 / z", "0.0", "-out / z")),
+    ("imag", "y - x * (0.0 / z)", "y", ("0.0", "1.0 / z", "-out / z")),
+):
+    pointwise(
+        f"complex_fraction_{_part}",
+        "x y z",
+        f"select(z == 0.0, {_own} / np.absolute(z), ({_value}) * (1.0 / z))",
+        *_partials,
+        doc=f"{_part} part of (x + iy) / z",
+        domain=(ANY, ANY, (0.3, 2.0)),
+        awkward="infinite or NaN where z is 0",
+        numpy=f"{_VALUES}.fraction_{_part}",
+    )
 
 _RADIUS = "select(np.hypot(x, y) == 0.0, 1.0, np.hypot(x, y))"
 pointwise(

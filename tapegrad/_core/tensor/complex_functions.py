@@ -159,7 +159,8 @@ def real_dtype(name: str, dtype):
 def by_products(count: int = 2, first: int = 0, conjugated: bool = False):
     """The function is linear in each of `count` operands, which come after `first` others.
 
-    With `conjugated` it takes the complex conjugate of the first.
+    With `conjugated` it takes the complex conjugate of the first. Sums of products are from +0, as
+    NumPy's: no part of them is -0.
     """
 
     def how(ours, *args, out=None, **kwargs):
@@ -172,6 +173,8 @@ def by_products(count: int = 2, first: int = 0, conjugated: bool = False):
         if conjugated:
             operands[0] = conjugate_of(operands[0])
         re, im = _products(lambda *parts: ours(*before, *parts, *rest, **kwargs), [], operands)
+        if n > 1:
+            re, im = re + 0.0, im + 0.0
         return written_to(out, combined(re, im))
 
     return how

@@ -34,18 +34,64 @@ log_real, log_imag = _part(np.log, "real"), _part(np.log, "imag")
 inverse_real, inverse_imag = _part(np.reciprocal, "real"), _part(np.reciprocal, "imag")
 
 
-def divisor_real(x, y):
-    """The factor of a numerator: the real part of 1 / (x + iy), infinity at 0."""
-    return np.where(
-        (x == 0.0) & (y == 0.0), np.asarray(np.inf, np.result_type(x)), inverse_real(x, y)
-    )[()]
+def divisor_first(x, y):
+    """The factor of the same part of a numerator, in Smith's quotient by x + iy."""
+    return np.where(np.abs(x) < np.abs(y), np.divide(x, y), _like(1.0, x))[()]
 
 
-def divisor_imag(x, y):
-    """The imaginary part of 1 / (x + iy), 0 at 0."""
-    return np.where(
-        (x == 0.0) & (y == 0.0), np.asarray(0.0, np.result_type(x)), inverse_imag(x, y)
-    )[()]
+def divisor_second(x, y):
+    """The factor of the other part of a numerator, 0 for a divisor of 0."""
+    ratio = np.where((x == 0.0) & (y == 0.0), _like(0.0, x), np.divide(y, x))
+    return np.where(np.abs(x) < np.abs(y), _like(1.0, x), ratio)[()]
+
+
+def divisor_scale(x, y):
+    """What both parts of a numerator are multiplied by then, infinity for a divisor of 0."""
+    swap = np.abs(x) < np.abs(y)
+    big, small = np.where(swap, y, x), np.where(swap, x, y)
+    is_zero = (x == 0.0) & (y == 0.0)
+    return np.where(is_zero, 1.0 / np.abs(x), 1.0 / (big + small * (small / big)))[()]
+
+
+def _like(number: float, x):
+    """A number in the dtype of an operand."""
+    return np.asarray(number, np.result_type(x))
+
+
+def multiple_real(x, y, z):
+    """The real part of x (y + iz), in which NumPy takes a real x for x + 0i."""
+    return x * y - 0.0 * z
+
+
+def multiple_imag(x, y, z):
+    """The imaginary part of x (y + iz)."""
+    return x * z + 0.0 * y
+
+
+def fraction_real(x, y, z):
+    """The real part of (x + iy) / z, in which NumPy takes a real z for z + 0i."""
+    z = np.asarray(z, np.result_type(x, z))
+    return np.where(z == 0.0, x / np.abs(z), (x + y * (0.0 / z)) * (1.0 / z))[()]
+
+
+def fraction_imag(x, y, z):
+    """The imaginary part of (x + iy) / z."""
+    z = np.asarray(z, np.result_type(x, z))
+    return np.where(z == 0.0, y / np.abs(z), (y - x * (0.0 / z)) * (1.0 / z))[()]
+
+
+def ratio_real(x, y, z):
+    """The real part of x / (y + iz), by NumPy's quotient."""
+    return _ratio(x, y, z).real
+
+
+def ratio_imag(x, y, z):
+    """The imaginary part of x / (y + iz)."""
+    return _ratio(x, y, z).imag
+
+
+def _ratio(x, y, z):
+    return np.divide(x, complex_of(y, z))
 
 
 def phase(x, y):
