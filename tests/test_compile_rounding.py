@@ -159,10 +159,10 @@ def test_what_is_the_users_is_rounded_to_the_nearest_number():
 
 @pytest.mark.skipif(not DIRECTIONS, reason="directions of rounding cannot be set here")
 def test_directions_of_rounding():
-    third, tiny = np.float64(1.0), np.float64(2.0**-60)
+    one, tiny = np.float64(1.0), np.float64(2.0**-60)
 
     def bounds():
-        return third - tiny, third + tiny
+        return one - tiny, one + tiny
 
     assert bounds() == (1.0, 1.0)
     down, up = DIRECTIONS

@@ -72,17 +72,18 @@ _sum_of_products = by_products()
 
 
 @complex_function("dot", "inner")
-def dot(ours, a, b, **kwargs):
-    """A product where an operand is a number."""
+def dot(ours, a, b, out=None):
+    """A sum of products; the product itself where an operand is a number."""
     if np.ndim(a) and np.ndim(b):
-        return _sum_of_products(ours, a, b, **kwargs)
-    return written_to(kwargs.get("out"), multiply(unlisted(a), unlisted(b)))
+        return _sum_of_products(ours, a, b, out=out)
+    return written_to(out, multiply(unlisted(a), unlisted(b)))
 
 
 @complex_function("outer")
-def outer(ours, a, b, **kwargs):
+def outer(ours, a, b, out=None):
+    """The product of every element with every other, not summed: zeros keep their signs."""
     a, b = (PUBLIC["ravel"](unlisted(x)) for x in (a, b))
-    return written_to(kwargs.get("out"), multiply(a[:, None], b))
+    return written_to(out, multiply(a[:, None], b))
 
 
 @complex_function("kron")
