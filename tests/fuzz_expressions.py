@@ -154,11 +154,13 @@ MADE_OF_MATRIX = [
     "np.average({0}, axis=1, weights=np.abs({0}) + 0.5)", "np.tri(*{0}.shape) * {0}",
     "np.trace({0}) * np.eye(2)",
 ]  # fmt: skip
-#: Of any array of at least one axis, as far as NumPy makes views of it.
+#: Of any array of at least one axis, as far as NumPy makes views of it. Without an axis, squeeze of
+#: one element is a number in tapegrad, which is no view (docs/limits.md).
 VIEWS = [
     "{0}[::-1]", "{0}[::2]", "{0}[-1::-2]", "{0}[1:]", "{0}[:-1]", "{0}[1:3]", "{0}[:]", "{0}[...]",
-    "np.flip({0})", "{0}[None]", "np.expand_dims({0}, 0)", "{0}[..., None]", "np.squeeze({0})",
-    "np.atleast_2d({0})", "{0}[...][::-1]", "{0}[..., 1:]", "{0}[..., ::-1]", "np.ravel({0})",
+    "np.flip({0})", "{0}[None]", "np.expand_dims({0}, 0)", "{0}[..., None]",
+    "np.squeeze({0}[None], 0)", "np.atleast_2d({0})", "{0}[...][::-1]", "{0}[..., 1:]",
+    "{0}[..., ::-1]", "np.ravel({0})",
     "{0}.reshape(-1)", "np.array_split({0}, 2)[1]", "np.moveaxis({0}, 0, -1)", "{0}[:0]",
 ]  # fmt: skip
 VIEWS_OF_VECTOR = [
@@ -190,12 +192,13 @@ KEYS_OF_MATRIX = [
     "None, 0, :", "0, None, 1:", "{0}[0] > 0.0", "-1, [0, 0]",
 ]  # fmt: skip
 #: Functions that write; `{0}` is an array of at least one axis, `{1}` a number. Where `{0}` is one
-#: at another point, NumPy's put loses what it writes, and tapegrad's raises.
+#: at another point, NumPy's put loses what it writes, and tapegrad's raises. NumPy's place makes an
+#: array of a list itself, where it writes to a plain array.
 WRITERS = [
     "np.ndim({0}) and np.put({0}, [0, -1], {1})",
     "np.ndim({0}) and np.put({0}, [1, 0], [{1}, 0.3])", "np.copyto({0}, {1})",
     "np.copyto({0}, {1}, where={0} > 0.1)", "np.putmask({0}, {0} > 0.2, {1})",
-    "np.place({0}, {0} > 0.2, [{1}, 0.4])", "np.fill_diagonal({0}, {1})", "{0}.fill({1})",
+    "np.place({0}, {0} > 0.2, np.stack([{1}, 0.4]))", "np.fill_diagonal({0}, {1})", "{0}.fill({1})",
     "np.put_along_axis({0}, np.argsort({0}, axis=-1)[..., :1], {1}, axis=-1)",
     "np.add({0}, {1}, out={0})", "np.sin({0}, out={0})", "np.minimum.at({0}, [1, 0], {1})",
     "np.multiply({0}, {1}, out={0}, where={0} > 0.0)", "np.maximum.at({0}, [0, 1, 0], {1})",

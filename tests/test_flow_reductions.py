@@ -36,6 +36,15 @@ def test_along_axes(name, axis, keepdims):
 
 
 @needs("numba-reader")
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
+def test_of_numbers(name, axis):
+    graphs = Graphs(function(f"np.{name}(x[0, 1], axis={axis}) * x[0]"), [X], native=False)
+    for x in INPUTS:
+        graphs.check(x)
+
+
+@needs("numba-reader")
 @pytest.mark.parametrize("axis", AXES[:4])
 @pytest.mark.parametrize(
     "expression",

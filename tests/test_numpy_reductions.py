@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.special
 from expressions import CHECKS, Expression, check_native, parametrized
 
 import tapegrad as tg
+import tapegrad.scipy.special
 
 MASK = np.array([[True, False, True, True], [False, False, True, True], [True, True, True, False]])
 NAMES = {"mask": MASK}
@@ -185,11 +187,11 @@ def compare(found, wanted, what):
 
 
 def is_refused(what):
-    """What tensors do not take: an axis of a number, a mask of numbers, variances of whole ones."""
+    """What tensors do not take: masks of numbers, variances of whole numbers."""
     name, kind, form = what
     if form.get("dtype") is int:
         return name in ("var", "std")
-    return (kind == "number" and "axis" in form) or "where" in form
+    return "where" in form
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "prod", "var", "cumsum"])
@@ -245,3 +247,61 @@ def test_first_arguments_by_the_name_that_numpy_has():
     assert np.argsort(a=x, axis=1).tolist() == [[0, 1], [0, 1]]
     with pytest.raises(TypeError, match="argument 'b'"):
         np.sum(x, b=1)
+
+
+#: What NumPy and SciPy allow the axes 0 and -1 of, where the operand is a number.
+OF_NUMBERS = (
+    "sum prod max min amax amin any all ptp count_nonzero argmax argmin argsort "
+    "nansum nanprod nanmax nanmin nanmean nanstd nanvar cumsum cumprod nancumsum nancumprod "
+    "cumulative_sum cumulative_prod add.reduce multiply.reduce maximum.reduce fmin.reduce "
+    "logical_or.reduce subtract.reduce logaddexp.reduce hypot.reduce "
+    "special.logsumexp special.softmax special.log_softmax"
+).split()
+ZERO_SLOPES = "ptp nanstd nanvar special.softmax special.log_softmax".split()
+REFUSED_OF_NUMBERS = "mean std var median nanmedian average sort flip quantile".split()
+
+
+def named(name, package=np):
+    for part in name.split("."):
+        package = getattr(package, part)
+    return package
+
+
+def number_at(name, **options):
+    """A function of a vector that takes a number of it, along an axis."""
+    first = (0.3,) if name == "quantile" else ()
+
+    def function(x):
+        own = tg.scipy if name.startswith("special") else np
+        return named(name, own)(x[0] * x[1], *first, **options)
+
+    return function
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_numbers_along_axes(name, axis):
+    x = np.array([0.7, 1.4])
+    package = scipy if name.startswith("special") else np
+    wanted = named(name, package)(x[0] * x[1], axis=axis)
+    function = number_at(name, axis=axis)
+    for leaf in (tg.tensor(x, requires_grad=True), tg.tensor(x)):
+        found = function(leaf)
+        assert np.shape(found) == np.shape(wanted)
+        np.testing.assert_allclose(np.asarray(tg.tensor(found).detach()), wanted, rtol=1e-15)
+    slope = 0.0 if wanted.dtype != float or name in ZERO_SLOPES else 1.0
+    f = lambda x: x[0] * 1.5 + np.sum(function(x))  # noqa: E731
+    compiled = tg.compile(f)
+    for at in (x, x + 0.5):
+        right = [1.5 + slope * at[1], slope * at[0]]
+        np.testing.assert_allclose(tg.grad(f)(at), right, rtol=1e-14)
+        np.testing.assert_allclose(compiled.value_and_grad(at)[1], right, rtol=1e-14)
+        np.testing.assert_allclose(compiled(at), f(at), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", [*OF_NUMBERS, *REFUSED_OF_NUMBERS])
+def test_numbers_have_no_other_axes(name):
+    x = tg.tensor([0.7, 1.4], requires_grad=True)
+    for axis in (1, -2, *([0] if name in REFUSED_OF_NUMBERS else [])):
+        with pytest.raises(np.exceptions.AxisError):
+            number_at(name, axis=axis)(x)

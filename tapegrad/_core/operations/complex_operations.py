@@ -30,7 +30,7 @@ from ..tensor.registry import PUBLIC
 from ..tensor.trace import steered
 from ..tensor.values import tensor_of
 from .complex_arithmetic import absolute, angle_of, multiply, parts, power_of
-from .reductions import axes_of, root
+from .reductions import reduced_axes, root
 
 #: Functions that move elements, or are linear in their first argument.
 _LINEAR = (
@@ -206,7 +206,7 @@ def prod(ours, x, axis=None, dtype=None, out=None, keepdims=False, initial=None,
     if dtype is not None or out is not None or initial is not None or where is not True:
         raise TypeError("tapegrad.prod: for complex numbers only axis= and keepdims= are supported")
     ndim = np.ndim(x)
-    axes = axes_of("prod", axis, ndim)
+    axes = reduced_axes("prod", axis, ndim)
     z = PUBLIC["moveaxis"](x, axes, range(len(axes)))
     rest = z.shape[len(axes) :]
     z = PUBLIC["reshape"](z, (int(np.prod(z.shape[: len(axes)], dtype=np.int64)), *rest))

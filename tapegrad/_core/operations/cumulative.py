@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from ..codegen.intrinsics import f64s, free, helper, load_i64, malloc
@@ -50,7 +52,7 @@ def _running(op, x, axis, dtype, out):
     x = operand(op.name, x, dtype)
     if not differentiates(x):
         return plain(getattr(np, op.name), x, axis=axis, dtype=dtype)
-    if axis is None:
+    if axis is None or (not shape_of(x) and operator.index(axis) in (0, -1)):
         x, axis = ravel(x), 0
     x = array_tensor(x)
     axis = checked_axis(op.name, axis, x._array.ndim)

@@ -30,7 +30,7 @@ from ..tensor.trace import fixed, named, of_each, steered, tensor_like
 from ..tensor.values import current, differentiates, shape_of, value_of
 from .joining import checked_axis, grid
 from .ranked import at_ranks
-from .reductions import axes_of, masked, mean, operand, plain, reduced_by
+from .reductions import axes_of, masked, mean, operand, plain, reduced_axes, reduced_by
 from .shapes import array_tensor, numpy_call, ravel
 
 # --- largest and smallest ---------------------------------------------------------------------
@@ -138,7 +138,7 @@ def _extreme(name, x, axis, out, keepdims, initial, where):
         x = masked(where, x, initial)
     if initial is None:
         return reduced_by(_MAX if name == "max" else _MIN, x, axis, keepdims)
-    axes = axes_of(name, axis, len(shape_of(x)))
+    axes = reduced_axes(name, axis, len(shape_of(x)))
     if 0 in [shape_of(x)[k] for k in axes]:
         first = {"initial": -np.inf if name == "max" else np.inf}
         made = plain(getattr(np, name), x, axis=axes, keepdims=keepdims, **first)
@@ -293,10 +293,10 @@ def median(x, axis=None, out=None, overwrite_input=False, keepdims=False):
     x = operand("median", x, None, out)
     if not differentiates(x):
         return plain(np.median, x, axis=axis, keepdims=keepdims)
+    axes = axes_of("median", axis, len(shape_of(x)))
     if type(x) is rt.Scalar:
         return x
     x = current(x)
-    axes = axes_of("median", axis, x._array.ndim)
     order = copy_axes(x._array) or range(x._array.ndim)
     kept = [k for k in order if k not in axes]
     shape = [x._array.shape[k] for k in kept]

@@ -42,7 +42,7 @@ from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.trace import named, steered
 from ..tensor.values import FLOATS, current, differentiates, is_tensor, value_of, wrap
-from .reductions import axes_of, kept_shape, reduced, sum
+from .reductions import kept_shape, reduced, reduced_axes, sum
 from .shapes import numpy_call
 
 
@@ -250,10 +250,10 @@ def logsumexp(x, axis=None, b=None, keepdims=False):
         return _weighted(x, axis, b, keepdims)
     given, x = x, floating("logsumexp", x)
     if type(x) is rt.Scalar:
-        axes_of("logsumexp", axis, 0)
+        reduced_axes("logsumexp", axis, 0)
         return x
     array = value_of(x)
-    axes = axes_of("logsumexp", axis, array.ndim)
+    axes = reduced_axes("logsumexp", axis, array.ndim)
     value = _LOGSUMEXP.value(array, axes)
     if is_tensor(x):
         return reduced(ARRAY + _LOGSUMEXP.code, value, x, axes, keepdims)

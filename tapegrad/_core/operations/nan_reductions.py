@@ -23,7 +23,7 @@ from .extremes import max as max_of
 from .extremes import min as min_of
 from .extremes import take_along_axis
 from .products import prod
-from .reductions import axes_of, fixed_ddof, kept_shape, root
+from .reductions import axes_of, fixed_ddof, kept_shape, reduced_axes, root
 from .reductions import sum as sum_of
 from .shapes import reshape, transpose
 from .unrecorded import unrecorded
@@ -160,7 +160,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     if not differentiates(x):
         return _plain("nanmean", x, where, out, axis=axis, dtype=dtype, keepdims=keepdims)
     _check_dtype("nanmean", dtype)
-    axes = axes_of("nanmean", axis, len(shape_of(x)))
+    axes = reduced_axes("nanmean", axis, len(shape_of(x)))
     holes = _holes(x, where)
     total = sum_of(apply("where", holes, 0.0, x), axes, dtype, keepdims=keepdims)
     count = steered(_count, holes, axes=axes, keepdims=keepdims)
@@ -211,7 +211,7 @@ def _variance(
         return _plain("nanvar", x, where, None, **given)
     _check_dtype(name, dtype)
     x = x if dtype is None else x.astype(dtype)
-    axes = axes_of(name, axis, len(shape_of(x)))
+    axes = reduced_axes(name, axis, len(shape_of(x)))
     holes = _holes(x, where)
     count = steered(_count, holes, axes=axes, keepdims=True)
     if mean is None:
@@ -243,7 +243,7 @@ def _nan_extreme(name, a, axis, out, keepdims, initial, where):
         return _plain(name, x, where, out, axis=axis, keepdims=keepdims, initial=initial)
     if where is not True and initial is None:
         raise ValueError(f"tapegrad.{name}: where= needs initial=, as in NumPy")
-    axes = axes_of(name, axis, len(shape_of(x)))
+    axes = reduced_axes(name, axis, len(shape_of(x)))
     made, empty = extreme_number(name == "nanmax", x, axes, keepdims, where, initial)
     if initial is None and np.any(value_of(empty)):
         warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=3)

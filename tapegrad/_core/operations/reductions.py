@@ -46,6 +46,14 @@ def axes_of(name: str, axis, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(fixed))
 
 
+def reduced_axes(name: str, axis, ndim: int) -> tuple[int, ...]:
+    """Axes as `axes_of`; ufuncs reduce what has no axes along axis 0 or -1, too."""
+    is_one = axis is not None and not isinstance(axis, (tuple, list))
+    if not ndim and is_one and operator.index(axis) in (0, -1):
+        return ()
+    return axes_of(name, axis, ndim)
+
+
 def kept_shape(shape, axes) -> tuple[int, ...]:
     """The shape with the reduced axes kept as 1."""
     return tuple(1 if k in axes else n for k, n in enumerate(shape))
@@ -141,10 +149,10 @@ def reduced(op: int, value: np.ndarray, x, axes, keepdims: bool):
 def reduced_by(op, x, axis, keepdims):
     """A NumPy reduction, recorded as one row."""
     if type(x) is rt.Scalar:
-        axes_of(op.name, axis, 0)
+        reduced_axes(op.name, axis, 0)
         return x
     x = current(x)
-    axes = axes_of(op.name, axis, x._array.ndim)
+    axes = reduced_axes(op.name, axis, x._array.ndim)
     value = numpy_call(op.name, op.value, x._array, axes=axes)
     return reduced(ARRAY + op.code, np.asarray(value), x, axes, keepdims)
 
@@ -197,10 +205,10 @@ def sum(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=
     if where is not True:
         x = masked(where, x, 0.0)
     if type(x) is rt.Scalar:
-        axes_of("sum", axis, 0)
+        reduced_axes("sum", axis, 0)
         return x
     array = x._array
-    axes = axes_of("sum", axis, array.ndim)
+    axes = reduced_axes("sum", axis, array.ndim)
     if len(axes) == array.ndim and not keepdims and array.dtype == np.float64:
         if array.flags.c_contiguous:
             return rt.row(ARRAY + _SUM.code, float(array.sum()), x)

@@ -23,10 +23,10 @@ from ..ops.table import structural
 from ..tensor import runtime as rt
 from ..tensor.apply import apply, compute
 from ..tensor.registry import function
-from ..tensor.values import is_tensor, value_of
+from ..tensor.values import is_tensor, shape_of, value_of
 from .cumulative import same_shape
 from .logsumexp import exponentials, finite, floating, result, shifted_by_top
-from .reductions import axes_of
+from .reductions import reduced_axes
 
 
 def _exponentials(x, axes):
@@ -112,10 +112,10 @@ def softmax(x, axis=None):
     tensor([0.5, 0.5])
     """
     given, x = x, floating("softmax", x)
+    axes = reduced_axes("softmax", axis, len(shape_of(x)))
     if type(x) is rt.Scalar:
         return apply("multiply", x, 0.0) + 1.0
     array = value_of(x)
-    axes = axes_of("softmax", axis, array.ndim)
     value = _SOFTMAX.value(array, axes)
     return same_shape(_SOFTMAX, value, x, axes) if is_tensor(x) else result(given, value)
 
@@ -208,9 +208,9 @@ def log_softmax(x, axis=None):
     tensor([-1000.,     0.])
     """
     given, x = x, floating("log_softmax", x)
+    axes = reduced_axes("log_softmax", axis, len(shape_of(x)))
     if type(x) is rt.Scalar:
         return apply("multiply", x, 0.0)
     array = value_of(x)
-    axes = axes_of("log_softmax", axis, array.ndim)
     value = _LOG_SOFTMAX.value(array, axes)
     return same_shape(_LOG_SOFTMAX, value, x, axes) if is_tensor(x) else result(given, value)

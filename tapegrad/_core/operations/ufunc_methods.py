@@ -17,7 +17,7 @@ from .extremes import take, take_along_axis
 from .joining import checked_axis, concatenate
 from .logsumexp import logsumexp
 from .nan_reductions import extreme_number
-from .reductions import axes_of, masked, sum
+from .reductions import masked, reduced_axes, sum
 from .shapes import array_tensor, moveaxis
 from .ufunc_keywords import called
 
@@ -54,7 +54,7 @@ def _without_nan(name):
     """`fmax.reduce` or that of `fmin`: NaN only where all elements are."""
 
     def reduced(x, axis, keepdims, where, initial):
-        axes = axes_of(f"{name}.reduce", axis, len(shape_of(x)))
+        axes = reduced_axes(f"{name}.reduce", axis, len(shape_of(x)))
         return extreme_number(name == "fmax", x, axes, keepdims, where, initial)[0]
 
     return reduced
@@ -70,7 +70,7 @@ def _in_pairs(name, identity):
 
     def reduced(x, axis, keepdims, where, initial):
         shape = shape_of(x)
-        axes = axes_of(f"{name}.reduce", axis, len(shape))
+        axes = reduced_axes(f"{name}.reduce", axis, len(shape))
         kept = [k for k in range(len(shape)) if k not in axes]
         count = int(np.prod([shape[k] for k in axes], dtype=np.int64))
         x = array_tensor(masked(where, x, identity)).transpose(*kept, *axes)
@@ -94,7 +94,7 @@ def _in_pairs(name, identity):
 def _difference(x, axis, keepdims, where, initial):
     """The first element less the others."""
     _only_plain("subtract", where, initial)
-    axes = axes_of("subtract.reduce", axis, len(shape_of(x)))
+    axes = reduced_axes("subtract.reduce", axis, len(shape_of(x)))
     if not axes:
         return apply("multiply", x, 1.0)
     if len(axes) > 1:

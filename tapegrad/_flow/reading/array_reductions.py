@@ -248,6 +248,11 @@ def _axes_of(axis: Form, ndim: int) -> list[int]:
     return sorted(axes)
 
 
+def _is_first(axis: Form) -> bool:
+    """Whether it is 0 or -1, along which ufuncs reduce numbers, too."""
+    return isinstance(axis, Known) and type(axis.value) is int and axis.value in (0, -1)
+
+
 def _handler(name: str, reduction: Callable):
     """`np.name(a, axis, keepdims=…)`, also as a method."""
     of_number = name in ("sum", "prod", "mean", "max", "min")
@@ -255,7 +260,8 @@ def _handler(name: str, reduction: Callable):
 
     def handler(s, form, axis=NONE, *, keepdims=Known(False)):  # noqa: B008
         form = settled(s.builder, form)
-        if of_number and is_float(form) and axis.head == NONE.head:
+        is_whole = axis.head == NONE.head or (name != "mean" and _is_first(axis))
+        if of_number and is_float(form) and is_whole:
             return quiet(form)
         if not isinstance(form, Array) or not isinstance(keepdims, Known):
             raise Refused(f"the reduction {name} of {described(form)}")

@@ -79,7 +79,7 @@ def _transposed(view: View, order: list[int]) -> View:
 
 
 def axes_of(axis, ndim: int) -> tuple[int, ...]:
-    if axis is None:
+    if axis is None or not ndim:  # what has no axes is reduced along axis 0, too
         return tuple(range(ndim))
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     return tuple(sorted(int(one) % ndim for one in axes))
