@@ -93,6 +93,21 @@ void checked_forget(void)
     reports[0] = 0;
 }
 
+/* Get blocks of all sizes, more of each than a thread keeps: every lock of the allocator is taken. */
+void checked_allocate(void)
+{
+    void *blocks[600];
+    for (size_t size = 16; size <= 1 << 17; size += size / 8 > 16 ? size / 8 : 16) {
+        size_t count = (1 << 17) / size + 2;
+        if (count > 600)
+            count = 600;
+        for (size_t i = 0; i < count; i++)
+            blocks[i] = malloc(size);
+        for (size_t i = 0; i < count; i++)
+            free(blocks[i]);
+    }
+}
+
 static __attribute__((noinline)) void found(void *address, size_t size, struct site *site)
 {
     char line[1024];

@@ -5,6 +5,7 @@ import os
 
 import llvmlite.binding as llvm
 import pytest
+from checked_forks import fork_again
 from checked_memory import check_blas, cut_to_size, plain_arrays
 from checked_text import ACCESS, LANE, with_checks
 
@@ -37,6 +38,7 @@ factory.magic = lambda: _usual_magic() + "checked"
 cut_to_size()
 check_blas(library)
 plain_arrays(library)
+os.fork = fork_again(library)
 
 
 def _fail_with_reports():
