@@ -10,6 +10,7 @@ import pytest
 import tapegrad as tg
 from tapegrad._core.codegen import layout
 from tapegrad._core.tape import native_types, store
+from tapegrad._core.tensor.trace import Call
 
 
 def statistics():
@@ -88,6 +89,36 @@ def test_flat_with_new_inputs():
 
 def test_flat_with_transforms():
     run_flat(lambda: tg.value_and_grad(step)(np.ones(4)), 5_000)
+
+
+def calls_held():
+    gc.collect()
+    return sum(type(one) is Call for one in gc.get_objects())
+
+
+def test_dropped_programs_leave_no_calls_of_numpy():
+    """Their recordings would wait for a look that some hundred functions do not lead to."""
+
+    def made(k):
+        c = tg.compile(lambda x: np.sum(np.where(x > k, x, k * x)) if np.any(x > 0.0) else x[0])
+        for sign in (1.0, -1.0, 1.0):
+            c.grad(sign * np.array([1.0, -1.0, 2.0]))
+
+    made(0.0)
+    before = calls_held()
+    for k in range(20):
+        made(float(k))
+    assert calls_held() <= before + 10
+
+
+def test_batches_leave_few_calls_of_numpy():
+    f = tg.vmap(lambda x: np.sum(np.where(x > 0.0, x, x * x)))
+    x = np.linspace(-1.0, 1.0, 30).reshape(10, 3)
+    f(x)
+    before = calls_held()
+    for _ in range(2000):
+        f(x)
+    assert calls_held() <= before + 1000
 
 
 def test_flat_in_a_loop_that_keeps_the_last_result():

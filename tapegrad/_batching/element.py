@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .._core.codegen.layout import LEAF
+from .._core.tape import store
 from .._core.tape.memory_order import copied, copy_axes
 from .._core.tape.row_reader import Reader
 from .._core.tensor import runtime as rt
@@ -19,6 +20,10 @@ from .._derivatives.functionalization import without_writes
 from .._program.lowering.outputs import Originals
 from .agreement import DOUBLE, SINGLE
 from .recorded_rows import RecordedRows
+
+#: So many rows of earlier batches may be left in the store: a look takes a tenth of the time of a
+#: small batch.
+_ROWS = 1024
 
 
 class Unbatched(Exception):
@@ -48,6 +53,7 @@ class Element:
     def __init__(self, call: Callable, values: list, of: list):
         self.trace = _ElementTrace(lambda: places(1))
         rt.start()
+        store.collect(_ROWS)
         with rt.recording(), rt.tracing(self.trace):
             first = self.trace.now()
             self.inputs = [self._input(x, whole) for x, whole in zip(values, of, strict=True)]

@@ -238,6 +238,22 @@ def look() -> None:
         _let_go()
 
 
+def collect(rows: int = 0) -> None:
+    """Free what no live tensor depends on, in the chunk that is being written too.
+
+    It is for recordings whose results are programs or arrays: their rows, with the calls of NumPy
+    that they hold, are of no more use, and few of them would wait very long for a look. Nothing is
+    done in a large store, where a look takes time, or if the chunk has fewer than so many rows.
+    """
+    with lock:
+        few = _next_row.value & (layout.ROWS - 1) < rows
+        if few or not 0 < len(order) < FEWEST_CHUNKS or is_sweeping():
+            return
+        _close()
+        look()
+        _open(_new_slot())
+
+
 def _let_go() -> None:
     current = order[-1] if order else -1
     compiled = _reach()

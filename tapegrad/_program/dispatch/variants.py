@@ -170,6 +170,7 @@ class Traced:
     def run(self) -> None:
         """Call the function; its rows are recorded."""
         f, arguments = self._call
+        store.collect()
         with rt.tracing(self.trace):
             self._first = self.trace.now()
             self.inputs = arguments.record(self.trace)
