@@ -258,6 +258,84 @@ def test_files_that_are_none_and_files_with_bombs(tmp_path):
         tg.load(path)
 
 
+def test_a_failed_save_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    made, path = compiled(bisection), tmp_path / "f.npz"
+    made.save(path)
+    before, written = path.read_bytes(), []
+
+    def full(stream, array, *args, **kwargs):
+        written.append(stream.write(b"some of it"))
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np.lib.format, "write_array", full)
+        with pytest.raises(OSError, match="No space left"):
+            made.save(path)
+    assert written and path.read_bytes() == before and [*tmp_path.iterdir()] == [path]
+    path.chmod(0o640)
+    linked = tmp_path / "link.npz"
+    linked.symlink_to(path)
+    made.save(linked)
+    assert linked.is_symlink() and path.read_bytes() == before
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_what_is_no_file_of_moderate_size_is_not_read(tmp_path):
+    pipe, sparse = tmp_path / "pipe", tmp_path / "sparse"
+    with open(sparse, "wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ValueError, match="sparse: it has 1099511627776 bytes; allow more than"):
+        tg.load(sparse)
+    path = tmp_path / "f.npz"
+    compiled(bisection).save(path)
+    with pytest.raises(ValueError, match="bytes; allow more than 100 with most_bytes="):
+        tg.load(path, most_bytes=100)
+    with pytest.raises(ValueError, match="it is no regular file"):
+        tg.load(tmp_path)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(pipe)
+        with pytest.raises(ValueError, match="pipe: it is no regular file"):
+            tg.load(pipe)
+
+
+def test_names_are_shown_with_escapes(tmp_path):
+    def hostile(x):
+        return x**2 if x > 0 else x
+
+    hostile.__name__ = "clear\x1b[2J\u202e"
+    made, path = tg.compile(hostile), tmp_path / "f.npz"
+    made(2.0), made(2.0)
+    made.save(path)
+
+    def change(header):
+        header["function"]["name"] = "a\x07\x1b[2J\u202e"
+        for variant in header["function"]["signatures"][0]["variants"]:
+            for _, place in variant["places"]:
+                place[0][0] = "\x1b]0;file\x07"
+
+    loaded = tg.load(rewritten(path, change))
+    shown = [repr(made), made.explain(), repr(loaded), loaded.explain()]
+    assert all(one.replace("\n", "").isprintable() for one in shown)
+    assert "clear\\x1b[2J\\u202e" in shown[0] and "a\\x07\\x1b[2J" in shown[2]
+    assert "\\x1b]0;file" in shown[3]
+
+
+def test_programs_of_values_that_have_changed_are_not_saved(tmp_path):
+    factor, at = 2.0, np.array([1.0, 2.0])
+
+    @tg.compile(verify="never")
+    def scaled(x):
+        return factor * np.sum(x)
+
+    assert scaled(at) == scaled(at) == 6.0
+    factor = 5.0
+    with pytest.raises(ValueError, match="what the function reads has changed since"):
+        scaled.save(tmp_path / "f.npz")
+    scaled(at)
+    scaled.save(tmp_path / "f.npz")
+    assert tg.load(tmp_path / "f.npz")(at) == 15.0
+
+
 def fuzzed(*arguments):
     """The script of damaged files, run by itself."""
     script = Path(__file__).with_name("fuzz_files.py")

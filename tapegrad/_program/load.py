@@ -19,9 +19,10 @@ def load(path, *, most_bytes=file_format.MOST_BYTES, native=None):
     Parameters
     ----------
     path : str or path-like
-        The file.
+        A regular file.
     most_bytes : int, optional
-        The largest memory in bytes that a program in the file, or a call of a graph, may need.
+        The largest size in bytes of the file, and of the memory that a program in it, or a call of
+        a graph, may need.
     native : bool or None, optional
         As in `tg.compile`. A file holds no machine code; graphs of files stay interpreted.
 
@@ -34,8 +35,8 @@ def load(path, *, most_bytes=file_format.MOST_BYTES, native=None):
     Raises
     ------
     ValueError
-        If the file is damaged or malicious, or a program in it needs more than `most_bytes`.
-        Everything in the file is checked before any of it runs.
+        If it is no regular file, if it is damaged or malicious, or if it or a program in it needs
+        more than `most_bytes`. Everything in the file is checked before any of it runs.
     OSError
         If the file cannot be read.
     RuntimeError

@@ -16,6 +16,7 @@ from ..._derivatives.inputs import plain
 from ..._transforms.gradients import value_and_grad
 from ..build.executable import Program
 from ..ir.custom_step import Custom
+from ..ir.json_values import printable
 from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
 from .background import compile_later, failed, patience
@@ -47,7 +48,7 @@ class Replayed:
     """A function and its programs."""
 
     def __init__(self, f: Callable, kind: str, argnums, *, on_branch, verify, native, memory):
-        self._name = getattr(f, "__name__", str(f))
+        self._name = printable(getattr(f, "__name__", str(f)))
         self._f, self._kind = f, kind
         self._single = isinstance(argnums, (int, np.integer))
         self._argnums = (argnums,) if self._single else tuple(argnums)

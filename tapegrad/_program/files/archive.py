@@ -6,9 +6,14 @@ is compressed or pickled: the result is never larger than the file.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
+import os
+import secrets
+import shutil
+import stat
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +21,8 @@ from typing import Any
 import numpy as np
 
 HEADER = "header"
+#: The default limit of the bytes of a file, and of values and adjoints of a program in it.
+MOST_BYTES = 1 << 32
 #: The array for which NumPy 2.0 and 2.1 take `allow_pickle` of `np.savez`: files written with them
 #: have it.
 _STRAY = "allow_pickle.npy"
@@ -65,8 +72,30 @@ class Pools:
 def write(path, header: Any, pools: dict[str, np.ndarray]) -> None:
     """Write a file, or to a stream of bytes; the suffix is the caller's.
 
-    It is what `np.savez` writes, byte by byte the same with any NumPy and at any time.
+    It is what `np.savez` writes, byte by byte the same with any NumPy and at any time. What was at
+    the path stays until all is written.
     """
+    if hasattr(path, "write"):
+        _write_to(path, header, pools)
+        return
+    path = Path(os.path.realpath(path))  # a link stays one
+    if path.exists() and not path.is_file():  # such as a device
+        with path.open("wb") as stream:
+            _write_to(stream, header, pools)
+        return
+    partial = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with partial.open("xb") as stream:
+            _write_to(stream, header, pools)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copymode(path, partial)
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def _write_to(path, header: Any, pools: dict[str, np.ndarray]) -> None:
     text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in {HEADER: np.frombuffer(text, np.uint8), **pools}.items():
@@ -76,12 +105,12 @@ def write(path, header: Any, pools: dict[str, np.ndarray]) -> None:
                 np.lib.format.write_array(stream, array, (1, 0), allow_pickle=False)
 
 
-def read(path) -> tuple[Any, Pools]:
-    """The header of a file, or of its content, and its numbers.
+def read(path, most_bytes: int = MOST_BYTES) -> tuple[Any, Pools]:
+    """The header of a file of at most so many bytes, or of its content, and its numbers.
 
     Any error in it raises.
     """
-    content = path if isinstance(path, bytes) else Path(path).read_bytes()
+    content = path if isinstance(path, bytes) else _content(Path(path), most_bytes)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = [m for m in archive.infolist() if m.filename != _STRAY]
         if sum(member.file_size for member in members) > len(content):
@@ -96,6 +125,18 @@ def read(path) -> tuple[Any, Pools]:
         if DTYPES.get(name) != pool.dtype:
             raise ValueError(f"its numbers {name} are {pool.dtype}")
     return json.loads(header.tobytes().decode()), Pools(arrays)
+
+
+def _content(path: Path, most_bytes: int) -> bytes:
+    """The bytes of a regular file; others may never end, and a size may be that of no data."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError("it is no regular file")
+    if found.st_size > most_bytes:
+        raise ValueError(
+            f"it has {found.st_size} bytes; allow more than {most_bytes} with most_bytes="
+        )
+    return path.read_bytes()
 
 
 def _array(content: bytes) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.json_values import integer, integers, items, pairs, short, text
+from ..ir.json_values import integer, integers, items, label, pairs, short, text
 from ..ir.steps import Step, View
 from .allowed_functions import function_named
 from .archive import DTYPES, Pools
@@ -83,7 +83,7 @@ class Reader:
     def frame(self, item) -> tuple[str, int, str]:
         """A line of the user's code: file, number, function."""
         file, line, function = items(item, 3)
-        return text(file), integer(line), text(function)
+        return label(file), integer(line), label(function)
 
     def dtype(self, item) -> np.dtype:
         return dtype_named(item)

@@ -12,10 +12,10 @@ from ..._core.tensor.trace import Guard
 from ..build.executable import interpreted
 from ..dispatch.signature import structure
 from ..dispatch.variants import Compilation, Variant, Variants
-from ..ir.json_values import fields, integer, integers, items, pairs, text, truth
+from ..ir.json_values import fields, integer, integers, items, label, pairs, text, truth
 from ..ir.scalars_step import Scalars
 from ..ir.steps import Code, Input, Output
-from .archive import read, write
+from .archive import MOST_BYTES, read, write
 from .decode import Reader, dtype_named
 from .encode import Writer
 from .graph_format import encode_graph, read_graph
@@ -33,8 +33,9 @@ from .signature_format import (
 from .verify import check
 
 FORMAT, VERSION = "tapegrad program", 2
-#: The default limit of bytes of values and adjoints of a program of a file.
-MOST_BYTES = 1 << 32
+_NOTHING = (
+    "there is no program yet, or what the function reads has changed since; call the function first"
+)
 #: Kinds of results of a function.
 _KINDS = ("value", "value_and_grad", "grad")
 
@@ -44,7 +45,7 @@ def save(path, found: Compilation) -> None:
     writer = Writer()
     function = _function(writer, found)
     if not any(function[one] for one in ("signatures", "graphs", "derived")):
-        raise ValueError(found.reason or "there is no program yet; call the function first")
+        raise ValueError(found.reason or _NOTHING)
     operations = list(writer.names.values())
     header = {"format": FORMAT, "version": VERSION, "operations": operations, "function": function}
     write(path, header, writer.pools.joined())
@@ -53,11 +54,11 @@ def save(path, found: Compilation) -> None:
 def load(path, most_bytes: int = MOST_BYTES) -> Compilation:
     """Read a file. Everything is checked before any of it can run."""
     load_families()  # a file names operations of any
-    header, pools = read(path)
+    header, pools = read(path, most_bytes)
     if type(header) is not dict or header.get("format") != FORMAT:
         raise ValueError("it is no program")
-    if header.get("version") != VERSION:
-        version = header.get("version")
+    version = header.get("version")
+    if type(version) is not int or version != VERSION:
         raise ValueError(f"its version is {version!r:.20}; this tapegrad reads version {VERSION}")
     _, _, operations, function = fields(header, "format", "version", "operations", "function")
     return _read_function(Reader(pools, items(operations)), function, most_bytes)
@@ -65,9 +66,9 @@ def load(path, most_bytes: int = MOST_BYTES) -> Compilation:
 
 def _function(writer: Writer, found: Compilation) -> dict:
     signatures = [
-        {**encode_signature(writer, key), "variants": [_variant(writer, v) for v in family.found]}
+        {**encode_signature(writer, key), "variants": [_variant(writer, v) for v in variants]}
         for key, family in found.families.items()
-        if family.found
+        if (variants := [one for one in family.found if one.names.unchanged()])
     ]
     return {
         "name": found.name,
@@ -90,7 +91,7 @@ def _read_function(reader: Reader, item, most_bytes: int) -> Compilation:
     if type(derived) is not dict:
         raise ValueError("its transforms have no names")
     return Compilation(
-        text(name),
+        label(name),
         kind,
         numbers,
         single,
@@ -201,6 +202,6 @@ def _read_guards(reader: Reader, values, places, code: Code) -> list[Guard]:
     if found.shape != (count,) or len(frames) != count:
         raise ValueError(f"its {count} guards have {len(frames)} places")
     return [
-        Guard(None, 0, value, 0, tuple(map(reader.frame, items(place))), text(how))
+        Guard(None, 0, value, 0, tuple(map(reader.frame, items(place))), label(how))
         for value, (how, place) in zip(found.tolist(), pairs(frames), strict=True)
     ]

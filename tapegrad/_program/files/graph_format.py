@@ -36,7 +36,7 @@ from ..._flow.program import Limits
 from ..._flow.reading.forms import kinds_of
 from ..._flow.reading.read import Reading
 from ..dispatch.flows import Flow, dtype_of, inputs_of
-from ..ir.json_values import fields, integer, integers, items, pairs, short, text
+from ..ir.json_values import fields, integer, integers, items, label, pairs, short, text
 from .decode import Reader
 from .encode import Writer
 from .form_format import encode_form, read_form
@@ -138,7 +138,7 @@ def read_graph(reader: Reader, item, most_bytes: int) -> Flow:
     graph.inputs = _read_inputs(key, arrays, integers(regions_of_inputs))
     graph.regions = [Region(_one_of(kind, FLOAT + INT)) for kind in text(regions)]
     graph.lines = [None if one is None else Line(*reader.frame(one), False) for one in items(lines)]
-    graph.reasons = [Reason(text(why), integer(line)) for why, line in pairs(reasons)]
+    graph.reasons = [Reason(label(why), integer(line)) for why, line in pairs(reasons)]
     decoder = _Decoder(graph, items(blocks))
     validate_with(graph, graph.blocks, decoder.dominators)
     form = read_form(reader, result)

@@ -18,6 +18,16 @@ def text(item) -> str:
     return item
 
 
+def label(item) -> str:
+    """A text that people are shown."""
+    return printable(text(item))
+
+
+def printable(name: str) -> str:
+    """A name with escapes in place of what terminals obey and nobody sees."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in name)
+
+
 def truth(item) -> bool:
     if type(item) is not bool:
         raise ValueError(f"{short(item)} is neither true nor false")
