@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 import weakref
 from typing import Any
@@ -14,6 +13,7 @@ from .._core.tensor.copies import copy_tensor, unlisted
 from .._core.tensor.pytree import tree_build, tree_leaves
 from .._core.tensor.row_listeners import users_level
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
+from .._transforms.transformed import transformed
 from .axes import axes_of_leaves, check_results, count_of_elements, element_of
 from .element import Unbatched
 from .groups import Group, Mapped
@@ -74,7 +74,7 @@ def vmap(f, in_axes=0, out_axes=0):
     """
     known: set = set()  # as in `_loops`, for functions that have no weak references
 
-    @functools.wraps(f)
+    @transformed(vmap, f, in_axes=in_axes, out_axes=out_axes)
     def evaluate(*args, **kwargs):
         axes = axes_of_leaves("in_axes", in_axes, args)
         leaves = [leaf for _, leaf in tree_leaves(args)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from .._transforms.gradients import transform_of
+from .._transforms.gradients import grad, value_and_grad
+from .._transforms.transformed import transform_of
 from .compiled import Compiled
 from .methods import is_followed, with_instance
 from .named_arguments_compiled import CompiledByName
@@ -99,13 +100,22 @@ def compile(
     settings["native"] = native
     if f is None:
         return functools.partial(compile, argnums=argnums, argnames=argnames, **settings)
-    kind, f, argnums = transform_of(f) or _method_of(f) or ("value", f, argnums)
+    kind, f, argnums = _transform_of(f) or _method_of(f) or ("value", f, argnums)
     f = with_instance(f)
     if argnames is not None:
         return CompiledByName.of(Compiled, f, kind, argnums, argnames, **settings)
     if is_followed(f):
         return Compiled(f.__func__, kind, argnums, **settings).__get__(f.__self__)
     return Compiled(f, kind, argnums, **settings)
+
+
+def _transform_of(f) -> tuple | None:
+    """The (kind, function, argnums) of what `tg.grad` or `tg.value_and_grad` gave."""
+    transform, of, options = transform_of(f) or (None, None, {})
+    is_known = transform in (grad, value_and_grad) and "argnums" in options
+    if not is_known or options["has_aux"] or options.get("holomorphic"):
+        return None
+    return transform.__name__, of, options["argnums"]
 
 
 def _method_of(f) -> tuple | None:

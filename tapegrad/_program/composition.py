@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._core.tensor.dependencies import Dependencies
 from .dispatch.flow_choice import Flows
 from .dispatch.flow_derivatives import by_graph
-from .dispatch.names_read import names_read
 from .dispatch.signature import Arguments
 from .dispatch.variants import Compilation, Variants
 from .reports.reported import Reported
@@ -24,7 +24,7 @@ class Composed(Reported):
 
     _derived: dict[str, Any]
     _settings: dict[str, Any]
-    _installed: dict[str, tuple[Compilation, bool]]
+    _installed: dict[str, tuple[Compilation, bool, Dependencies]]
 
     # --- transforms ---------------------------------------------------------------------------
 
@@ -88,11 +88,14 @@ class Composed(Reported):
         """The function by whose graph a rule with these argnums is computed, if there is one."""
         return self if argnums is None else self._with_argnums(argnums)
 
-    def _install(self, found: Compilation, native: bool) -> None:
-        """Have programs that were made elsewhere, and native code of them at once."""
+    def _install(self, found: Compilation, native: bool, names: Dependencies) -> None:
+        """Have programs that were made elsewhere, of these names, and native code of them at once.
+
+        Those of transforms are installed when they are first called: the names are those of now.
+        """
         self._families.found = found.families
-        self._families.names = names = names_read(self._f)
-        self._installed = {name: (one, native) for name, one in found.derived.items()}
+        self._families.names = names
+        self._installed = {name: (one, native, names) for name, one in found.derived.items()}
         for variant in [one for family in found.families.values() for one in family.found]:
             variant.names = names
             if native:

@@ -1,4 +1,8 @@
-"""Pickles of compiled functions: the function by its name, with its settings and programs."""
+"""Pickles of compiled functions: the function by its name, with its settings and programs.
+
+Programs are of use only if the function reads the same from outside where they are restored, other
+modules' globals say: a digest of it decides. Otherwise the function is recorded again.
+"""
 
 from __future__ import annotations
 
@@ -7,49 +11,70 @@ import dataclasses
 import importlib
 import io
 import pickle
+import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
 from .._core.tensor import runtime as rt
 from .composition import Composed
+from .dispatch.names_read import names_read
 from .dispatch.variants import Compilation
 from .files import file_format
+from .outside_digest import digest_of
 
 
 def reduced(compiled: Composed, make: Callable, f: Callable, settings: dict) -> tuple:
     """The pickled state of a compiled function, which `make(f, **settings)` restores.
 
-    Programs are pickled in the form of files, if possible. Native code is compiled again.
+    Programs are pickled in the form of files, if possible. Native code is compiled again. A
+    function that cannot be imported is left to a pickler that stores functions, as cloudpickle.
     """
-    reference = _reference(f)
+    reference = _reference(f, _stores_functions())
     if reference is None:
         raise pickle.PicklingError(
             f"tapegrad.compile: {compiled._name} cannot be pickled, since it cannot be imported by "
-            "its name; define it at the top level of a module, or use save and tg.load"
+            "its name; define it at the top level of a module, use cloudpickle, or save and tg.load"
         )
-    return restored, (make, reference, settings, _programs(compiled), _has_native(compiled))
+    programs = _programs(compiled)
+    digest = None if programs is None else digest_of(names_read(f))
+    state = programs, digest, _has_native(compiled)
+    return restored, (make, reference, settings, *state)
 
 
-def restored(make: Callable, reference: tuple, settings: dict, programs: bytes | None, native):
+def restored(make: Callable, reference: tuple, settings: dict, programs, digest, native: bool):
     """A compiled function from the result of `reduced`."""
     f = reference[0] if len(reference) == 1 else _named(*reference)
     made = make(f, **settings)
-    if programs is not None:
+    if programs is not None and digest_of(names := names_read(f)) == digest:
         rt.start()  # programs read the recorder's state, also where no tensor is ever made
-        made._install(file_format.load(programs), native)
+        made._install(file_format.load(programs), native, names)
     return made
 
 
-def _reference(f) -> tuple | None:
-    """The function if pickle can store it, or module and name of the compiled one."""
+def _stores_functions() -> bool:
+    """Whether the pickler that asks is of a class that may store functions themselves."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("tapegrad."):
+        frame = frame.f_back
+    if frame is None or not frame.f_code.co_argcount:
+        return False
+    asking = type(frame.f_locals.get(frame.f_code.co_varnames[0]))  # a method's `self`
+    plain = pickle.Pickler, pickle._Pickler
+    return issubclass(asking, plain) and asking not in plain
+
+
+def _reference(f, stores_functions: bool) -> tuple | None:
+    """The function if the pickler can store it, or module and name of the compiled one."""
     with contextlib.suppress(Exception):  # as of a closure; every kind of object has its own
         pickle.dumps(f)
         return (f,)
     with contextlib.suppress(Exception):
         names = f.__module__, f.__qualname__
-        if _named(*names) is f:
+        is_elsewhere = names[0] != "__main__" or not stores_functions
+        if is_elsewhere and _named(*names) is f:
             return names
-    return None
+    return (f,) if stores_functions else None
 
 
 def _named(module: str, name: str):

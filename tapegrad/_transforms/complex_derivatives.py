@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from .._core.operations import PUBLIC
@@ -15,6 +13,7 @@ from .._core.tensor.complex_tensors import (
     is_complex_number,
 )
 from .._core.tensor.pytree import holds_complex
+from .transformed import transformed
 
 
 def refuse_complex(name: str, trees) -> None:
@@ -89,7 +88,7 @@ def holomorphic_value_and_grad(value_and_grad, f, argnums, has_aux):
 
     both = value_and_grad(split, argnums, True)
 
-    @functools.wraps(f)
+    @transformed(value_and_grad, f, argnums=argnums, has_aux=has_aux, holomorphic=True)
     def evaluate(*args, **kwargs):
         _check_arguments("grad", args, argnums)
         (_, (value, *aux)), gradient = both(*args, **kwargs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import inspect
 
 import numpy as np
 
@@ -25,6 +25,10 @@ from .function_results import (
     with_aux,
 )
 from .gradients import grad
+from .transformed import transformed
+
+#: Those of what `hvp` returns are others than those of its function.
+_ARGUMENTS_OF_HVP = inspect.signature(lambda x, v, *others: None)
 
 
 def vjp(f, *primals, has_aux=False):
@@ -188,7 +192,7 @@ def hvp(f, has_aux=False):
     if not has_aux and (compiled := method_of_compiled("hvp", f)):
         return compiled
 
-    @functools.wraps(f)
+    @transformed(hvp, f, has_aux=has_aux)
     def evaluate(x, v, *others):
         refuse_complex("hvp", (x, v))
         leaves = [leaf for _, leaf in (*tree_leaves(x), *tree_leaves(v))]
@@ -199,7 +203,7 @@ def hvp(f, has_aux=False):
             product, *aux = _nested(f, x, v, others, has_aux)
         return (product, *aux) if has_aux else product
 
-    del evaluate.__wrapped__  # its arguments are others than those of `f`
+    evaluate.__signature__ = _ARGUMENTS_OF_HVP
     return evaluate
 
 

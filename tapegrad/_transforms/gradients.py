@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import weakref
-
 import numpy as np
 
 from .._core.tape.reverse_sweep import Sweep
@@ -17,6 +14,7 @@ from .compiled_functions import method_of_compiled
 from .complex_derivatives import holomorphic_value_and_grad
 from .function_results import must_record, with_aux
 from .named_arguments import by_names
+from .transformed import transformed
 
 #: The seed of a number.
 _ONE = np.ones(1)
@@ -82,7 +80,7 @@ def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=Fa
     if holomorphic:
         return holomorphic_value_and_grad(value_and_grad, f, argnums, has_aux)
 
-    @functools.wraps(f)
+    @transformed(value_and_grad, f, argnums=argnums, has_aux=has_aux)
     def evaluate(*args, **kwargs):
         with rt.recording():
             inputs = Inputs("grad", args, argnums)
@@ -97,20 +95,7 @@ def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=Fa
                 value = plain(value.reshape(()))
         return ((value, aux), gradients) if has_aux else (value, gradients)
 
-    if not has_aux:
-        _note_transform(evaluate, "value_and_grad", f, argnums)
     return evaluate
-
-
-def _note_transform(made, kind: str, f, argnums) -> None:
-    """Attach the description of a function, for `compile`; wrappers that copy it do not match."""
-    made._transform = weakref.ref(made), kind, f, argnums
-
-
-def transform_of(f) -> tuple | None:
-    """The (kind, function, argnums) of what `grad` or `value_and_grad` gave; None for others."""
-    made, *transform = getattr(f, "_transform", (lambda: None,))
-    return tuple(transform) if made() is f else None
 
 
 def first_order(out, value, inputs):
@@ -174,13 +159,13 @@ def grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False):
         return by_names(grad, f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic)
     both = value_and_grad(f, argnums, has_aux, holomorphic=holomorphic)
 
-    @functools.wraps(f)
+    options = dict(argnums=argnums, has_aux=has_aux, holomorphic=holomorphic)
+
+    @transformed(grad, f, **options)
     def evaluate(*args, **kwargs):
         value, gradients = both(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients
 
-    if not has_aux and not holomorphic:
-        _note_transform(evaluate, "grad", f, argnums)
     return evaluate
 
 
@@ -218,7 +203,7 @@ def elementwise_grad(f, argnums=0, *, argnames=None):
     if argnames is not None:
         return by_names(elementwise_grad, f, argnums, argnames)
 
-    @functools.wraps(f)
+    @transformed(elementwise_grad, f, argnums=argnums)
     def evaluate(*args, **kwargs):
         return grad(lambda *a: np.sum(f(*a, **kwargs)), argnums)(*args)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from .._core.operations import PUBLIC
@@ -21,6 +19,7 @@ from .complex_derivatives import refuse_complex, refuse_two_complex
 from .function_results import must_record, pushed, results_of, with_aux
 from .gradients import grad
 from .named_arguments import by_names
+from .transformed import transformed
 
 #: Right-hand sides that one sweep of a Jacobian carries.
 SEEDS = 8
@@ -73,7 +72,7 @@ def jacobian(f, argnums=0, has_aux=False, *, argnames=None):
     if argnames is not None:
         return by_names(jacobian, f, argnums, argnames, has_aux=has_aux)
 
-    @functools.wraps(f)
+    @transformed(jacobian, f, argnums=argnums, has_aux=has_aux)
     def evaluate(*args, **kwargs):
         return _matrices("jacobian", lambda *a: f(*a, **kwargs), args, argnums, has_aux)
 
@@ -131,7 +130,7 @@ def hessian(f, argnums=0, has_aux=False, *, argnames=None):
     if argnames is not None:
         return by_names(hessian, f, argnums, argnames, has_aux=has_aux)
 
-    @functools.wraps(f)
+    @transformed(hessian, f, argnums=argnums, has_aux=has_aux)
     def evaluate(*args, **kwargs):
         numbers = [argnums] if isinstance(argnums, (int, np.integer)) else argnums
         refuse_complex("hessian", [args[k] for k in numbers if -len(args) <= k < len(args)])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
+
+from .transformed import transformed
 
 
 class Names:
@@ -93,7 +94,7 @@ def by_names(transform: Callable, f: Callable, argnums, argnames, **options) -> 
     """The result of a transform for named arguments."""
     names = Names(transform.__name__, f, argnums, argnames)
 
-    @functools.wraps(f)
+    @transformed(transform, f, argnames=argnames, **options)
     def evaluate(*args, **kwargs):
         of_values, values = names.of_values(args, kwargs)
         return transform(of_values, names.argnums, **options)(*values)

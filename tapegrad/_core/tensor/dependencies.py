@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import operator
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,6 +65,9 @@ class Dependencies:
         self._found = found
         #: Whether all names still have their values, and objects their contents.
         self.unchanged = check(found)
+
+    def __iter__(self) -> Iterator[Dependency | Contents]:
+        return iter(self._found)
 
     def changed(self) -> str:
         """A name that has another value now."""
