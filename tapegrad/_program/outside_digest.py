@@ -7,8 +7,8 @@ import types
 
 import numpy as np
 
-from .._core.tensor.dependencies import Contents, Dependencies
-from .._core.tensor.values import array_of, is_tensor
+from .._core.tensor.container_contents import Contents, held_memory
+from .._core.tensor.dependencies import Dependencies
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), range, slice)
 #: The parts of code that say what it does; its file and lines are not among them.
@@ -32,8 +32,8 @@ def _described(value, within: frozenset[int]) -> str:
     """A value as text; `within` are the containers that it lies in."""
     if isinstance(value, _PLAIN):
         return f"{type(value).__name__} {value!r}"
-    if is_tensor(value):
-        value = np.asarray(array_of(value))
+    if (held := held_memory(value)) is not None:
+        value = held
     if isinstance(value, (np.ndarray, np.generic)):
         data = value.tobytes() if not value.dtype.hasobject else repr(value).encode()
         return f"{value.dtype.str} {value.shape} {hashlib.sha256(data).hexdigest()}"

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import keyword
-import operator
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .array_contents import SMALL, contents
-from .values import array_of, is_recorded, is_tensor
+from .array_contents import SMALL
+from .container_contents import FUNCTIONS, PLAIN, Contents, Part, contains, is_equal
 
-#: Types of values that are compared by value, since they may have been computed anew.
-_PLAIN = (int, float, str, np.float64)
 #: What names of the cells of a check begin with.
 _OURS = "tapegrad_"
 _TEXT = """
@@ -40,33 +37,19 @@ class Dependency(NamedTuple):
     value: Any
 
 
-class Contents(NamedTuple):
-    """A list, dict, set, array or tensor, a name by which it was found, and what it contained."""
-
-    owner: Any
-    name: str
-    value: Any  # its items, or the contents of an array or a tensor
-    keys: list | None  # of a dict
-
-    @classmethod
-    def of(cls, owner: Any, name: str) -> Contents:
-        """With what it contains now."""
-        if is_tensor(owner) or isinstance(owner, np.ndarray):
-            return cls(owner, name, contents(array_of(owner)), None)
-        if isinstance(owner, dict):
-            return cls(owner, name, [*owner.values()], [*owner])
-        return cls(owner, name, [*owner], None)
+#: What is compared in each call.
+_One = Dependency | Contents | Part
 
 
 class Dependencies:
     """All of them of a function."""
 
-    def __init__(self, found: Sequence[Dependency | Contents]):
+    def __init__(self, found: Sequence[_One]):
         self._found = found
         #: Whether all names still have their values, and objects their contents.
         self.unchanged = check(found)
 
-    def __iter__(self) -> Iterator[Dependency | Contents]:
+    def __iter__(self) -> Iterator[_One]:
         return iter(self._found)
 
     def changed(self) -> str:
@@ -89,13 +72,13 @@ class Dependencies:
         return all([isinstance(one.owner, np.ndarray) for one in changed])
 
     def after_call(self) -> Dependencies:
-        """Those without attributes and contents that a call has changed, which may be its effect.
+        """Those without attributes, items and elements that a call has changed: its own effects.
 
         A name that it has changed remains, since all assignments to names can be seen in the code.
         """
         if self.unchanged():
             return self
-        return Dependencies([one for one in self._found if _is_of_name(one) or check([one])()])
+        return Dependencies([one for one in map(_left, self._found) if one is not None])
 
 
 def own_dependencies(f: types.FunctionType) -> list[Dependency]:
@@ -107,7 +90,7 @@ def own_dependencies(f: types.FunctionType) -> list[Dependency]:
     return [Dependency(f, name, value) for name, value in parts if value is not None]
 
 
-def check(dependencies: Sequence[Dependency | Contents]) -> Callable[[], bool]:
+def check(dependencies: Sequence[_One]) -> Callable[[], bool]:
     """A function that says whether all names still have their values.
 
     It consists of Python's own expressions, `name is value and …`, with the user's globals and
@@ -122,12 +105,19 @@ def check(dependencies: Sequence[Dependency | Contents]) -> Callable[[], bool]:
     return found or _nothing_changes
 
 
-def _is_of_name(one: Dependency | Contents) -> bool:
+def _left(one: _One) -> _One | None:
+    """What a call has not changed of a dependency."""
+    if _is_of_name(one) or check([one])():
+        return one
+    return None if isinstance(one, Dependency) else one.left()
+
+
+def _is_of_name(one: _One) -> bool:
     kinds = (dict, types.CellType, types.FunctionType)
     return isinstance(one, Dependency) and isinstance(one.owner, kinds)
 
 
-def _is_namespace(one: Dependency | Contents) -> bool:
+def _is_namespace(one: _One) -> bool:
     return isinstance(one, Dependency) and isinstance(one.owner, dict)
 
 
@@ -153,16 +143,19 @@ def _check_of_group(group: list, rest: Callable[[], bool] | None):
     )
 
 
-def _term(one: Dependency | Contents, k: int, cells: dict[str, Any]) -> str:
+def _term(one: _One, k: int, cells: dict[str, Any]) -> str:
     """The expression for one name; the cells that it refers to are added."""
     value = f"{_OURS}value_{k}"
     cells[value] = types.CellType(one.value)
+    if isinstance(one, Part):
+        cells[value] = types.CellType(one.is_there)
+        return f"{value}()"
     if isinstance(one, Contents):
         return _term_of_contents(one, value, f"{_OURS}owner_{k}", cells)
     now = _expression(one, f"{_OURS}owner_{k}", cells)
-    if type(one.value) not in _PLAIN:
+    if type(one.value) not in PLAIN:
         return f"{now} is {value}"
-    cells[f"{_OURS}is_equal"] = types.CellType(_is_equal)
+    cells[f"{_OURS}is_equal"] = types.CellType(is_equal)
     return f"({now} is {value} or {_OURS}is_equal({now}, {value}))"
 
 
@@ -174,37 +167,24 @@ def _term_of_contents(one: Contents, value: str, owner: str, cells: dict[str, An
     cells[owner] = types.CellType(one.owner)
     if isinstance(one.owner, np.ndarray) and one.owner.nbytes <= SMALL:
         return f"{owner}.tobytes('A') == {value}"
-    if isinstance(one.owner, np.ndarray) or is_tensor(one.owner):
-        cells[f"{_OURS}contains"] = types.CellType(_contains)
+    if one.is_memory:
+        cells[f"{_OURS}contains"] = types.CellType(contains)
         return f"{_OURS}contains({owner}, {value})"
-    cells.update({name: types.CellType(function) for name, function in _FUNCTIONS.items()})
+    cells.update({_OURS + name: types.CellType(called) for name, called in FUNCTIONS.items()})
     now, terms = owner, [f"{_OURS}len({owner}) == {len(one.value)}"]
     if one.keys is not None:
         keys = f"{value}_keys"
         cells[keys] = types.CellType(one.keys)
-        terms.append(f"{_OURS}list({owner}) == {keys}")
+        terms.append(_alike(owner, keys, "is_equal"))
         now = f"{owner}.values()"
-    same, alike = [f"{_OURS}all({_OURS}map({_OURS}{how}, {now}, {value}))" for how in _HOW]
-    terms.append(f"({same} or {alike})")
+    terms.append(_alike(now, value, "is_same"))
     return " and ".join(terms)
 
 
-def _contains(array, before) -> bool:
-    """Whether an array, or a tensor that is not recorded, has contents as before."""
-    return not is_recorded(array) and contents(array_of(array)) == before
-
-
-def _is_same(now, before) -> bool:
-    return now is before or (type(before) in _PLAIN and _is_equal(now, before))
-
-
-#: How items are compared: by identity, then by value.
-_HOW = {"is": operator.is_, "is_same": _is_same}
-#: Functions that checks call. They are cells, since the globals of a check are the user's.
-_FUNCTIONS = {
-    f"{_OURS}{name}": function
-    for name, function in dict(len=len, list=list, all=all, map=map, **_HOW).items()
-}
+def _alike(now: str, before: str, how: str) -> str:
+    """The expression for items being the same, by identity first."""
+    same, alike = [f"{_OURS}all({_OURS}map({_OURS}{one}, {now}, {before}))" for one in ("is", how)]
+    return f"({same} or {alike})"
 
 
 def _expression(one: Dependency, owner: str, cells: dict[str, Any]) -> str:
@@ -223,11 +203,6 @@ def _expression(one: Dependency, owner: str, cells: dict[str, Any]) -> str:
 def _can_be_written(name: str) -> bool:
     """Whether a global name can stand in a check, where it hides none of its cells."""
     return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith(_OURS)
-
-
-def _is_equal(now, before) -> bool:
-    """Whether two plain values are alike in every use: 0.0 and -0.0 are not."""
-    return type(now) is type(before) and now == before and bool(now or not isinstance(now, float))
 
 
 #: Of a function that reads no names.

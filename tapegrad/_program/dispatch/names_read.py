@@ -20,7 +20,8 @@ import numpy as np
 
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.array_contents import is_constant, least
-from ..._core.tensor.dependencies import Contents, Dependencies, Dependency, own_dependencies
+from ..._core.tensor.container_contents import Contents, held_memory
+from ..._core.tensor.dependencies import Dependencies, Dependency, own_dependencies
 from ..._core.tensor.reachable import MOST, MOST_ITEMS, Reach, held_by, is_numerical
 from ..._core.tensor.values import is_recorded, is_tensor
 
@@ -199,6 +200,9 @@ class _Search:
         elif isinstance(one, type):
             if not self._reach.is_library(one):
                 self.add(self._of_class(one))
+        elif not isinstance(one, (bytes, type)) and held_memory(one) is not None:
+            if self._takes(1):
+                self.found[id(one), ""] = Contents.of(one, name)
         elif not is_numerical(one):
             self.add(self._of_instance(one))
             self.follow([(type(one).__name__, type(one))])
