@@ -106,7 +106,7 @@ def argument(made, leaves, values):
     if made is not None:
         kind, inner = made
         if kind is dict:
-            return {key: argument(item, leaves, values) for key, item in inner}
+            return {key: argument(item, leaves, values) for key, item, _ in inner}
         return kind(argument(item, leaves, values) for item in inner)
     leaf = next(leaves)
     if len(leaf) == 2:
@@ -127,6 +127,7 @@ def argument(made, leaves, values):
 def arguments(key, given):
     """Arguments of calls with this key, positional and named."""
     count, *rest = key
+    count = count if isinstance(count, int) else count[0]
     names = [item for item in rest if isinstance(item, str)]
     values = itertools.cycle([value for _, value in tree_leaves(given)])
     args = [argument(made, iter(leaves), values) for made, *leaves in rest[len(names) :]]

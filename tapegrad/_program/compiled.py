@@ -281,6 +281,7 @@ class Compiled(OverRows):
             return Compiled(transform(self._f, argnums), "value", own, **self._settings)
 
         made = self._made(name, make)
+        made._apart = (0, 1) if name in ("hvp", "jvp", "vjp") else None  # a transform's own
         found = made(*args, **kwargs)
         self._flows.branches |= made._flows.branches
         return found

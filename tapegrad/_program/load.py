@@ -148,9 +148,11 @@ class Loaded(Compiled):
         return super()._on_another_way(family, arguments, stopped, args, kwargs, gradient)
 
     def _record(self, family, arguments, args, kwargs, gradient):
+        why = "; pass copies of what is passed more than once" if arguments.same else ""
+        why += "; pass keyword arguments in the same order" if len(kwargs) > 1 else ""
         raise RuntimeError(
             f"tapegrad.load: {self._name} has no program in its file for arguments like these; "
-            "call it with such arguments before it is saved"
+            f"call it with such arguments before it is saved{why}"
         )
 
     def _branch(self, family, stopped):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
 from .complex_tensors import ComplexTensor, imag_part, joined_parts, real_part
+from .tensor_classes import Tensor
 
 #: Types that are tested first, since most values have them.
 LEAVES = frozenset((float, int, bool, np.ndarray, np.float64, str, type(None)))
+#: Which object such a value is does not matter.
+_VALUES = (int, float, complex, str, bytes, type(None), np.generic, tuple)
 #: Fields of instances with such values, or functions, are no leaves: they are unchanged.
 _FIXED = (str, bytes, bool, type(None))
 
@@ -103,27 +107,74 @@ def _owned(part: np.ndarray) -> np.ndarray:
     return np.array(part, order="K")
 
 
-def tree_build(tree, values):
+def tree_build(tree, values, kept: dict | None = None):
     """A tree of the same structure with values taken from an iterator.
 
     Instances are made without their `__init__`: attributes that are not fields, such as caches, are
-    missing.
+    missing. With `kept`, which holds what was made by the id of what it stands for, that of one
+    array or container is one object.
     """
-    if type(tree) in LEAVES:
-        is_complex = type(tree) is np.ndarray and tree.dtype.kind == "c"
-        return joined_parts(next(values), next(values)) if is_complex else next(values)
+    kind = type(tree)
+    if kind in LEAVES:
+        is_array = kind is np.ndarray
+        is_complex = is_array and tree.dtype.kind == "c"
+        made = joined_parts(next(values), next(values)) if is_complex else next(values)
+        return made if kept is None or not is_array else kept.setdefault(id(tree), made)
+    made = _built(tree, values, kept)
+    return made if kept is None or not has_identity(tree) else kept.setdefault(id(tree), made)
+
+
+def _built(tree, values, kept: dict | None):
+    """The same for a container, or a leaf of a rarer type."""
     if isinstance(tree, dict):
-        return {key: tree_build(item, values) for key, item in tree.items()}
+        return {key: tree_build(item, values, kept) for key, item in tree.items()}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*[tree_build(item, values) for item in tree])
+        return type(tree)(*[tree_build(item, values, kept) for item in tree])
     if isinstance(tree, (tuple, list)):
-        return type(tree)(tree_build(item, values) for item in tree)
+        return type(tree)(tree_build(item, values, kept) for item in tree)
     names = fields_of(tree)
     if names is None:
         return joined_parts(next(values), next(values)) if is_complex_leaf(tree) else next(values)
     made = object.__new__(type(tree))
     for name in names:
         value = getattr(tree, name)
-        built = value if is_fixed(value) else tree_build(value, values)
+        built = value if is_fixed(value) else tree_build(value, values, kept)
         object.__setattr__(made, name, built)
     return made
+
+
+def has_identity(tree) -> bool:
+    """Whether it matters which object it is: an array, a tensor, a container that can change."""
+    if isinstance(tree, (np.ndarray, list, dict, Tensor, ComplexTensor)):
+        return True
+    return not isinstance(tree, _VALUES) and fields_of(tree) is not None
+
+
+def repeats(trees: Sequence) -> tuple[tuple[int, int], ...]:
+    """Which arrays and containers in trees are ones that have come before: pairs of numbers.
+
+    Trees, and what they contain, are counted in order.
+    """
+    if len(trees) == 1 and type(trees[0]) in LEAVES:
+        return ()
+    nodes = trees if LEAVES.issuperset(map(type, trees)) else [x for t in trees for x in _nodes(t)]
+    own = [id(one) for one in nodes if not isinstance(one, _VALUES)]
+    if len({*own}) == len(own):
+        return ()
+    first: dict[int, int] = {}
+    places = [(k, first.setdefault(id(x), k)) for k, x in enumerate(nodes) if has_identity(x)]
+    return tuple([(k, before) for k, before in places if before < k])
+
+
+def _nodes(tree) -> list:
+    """A tree and all that it contains."""
+    if type(tree) in LEAVES:
+        return [tree]
+    if isinstance(tree, dict):
+        items: list = [*tree.values()]
+    elif isinstance(tree, (tuple, list)):
+        items = [*tree]
+    else:
+        fields = [getattr(tree, name) for name in fields_of(tree) or ()]
+        items = [one for one in fields if not is_fixed(one)]
+    return [tree, *[x for item in items for x in _nodes(item)]]

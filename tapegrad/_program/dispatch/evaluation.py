@@ -9,7 +9,7 @@ from concurrent.futures import Future
 import numpy as np
 
 from ..._core.tensor.dependencies import Dependencies
-from ..._core.tensor.pytree import tree_build, tree_leaves
+from ..._core.tensor.pytree import repeats, tree_build, tree_leaves
 from ..._core.tensor.row_listeners import users_level
 from ..._core.tensor.values import is_recorded, wrap
 from ..._derivatives.inputs import plain
@@ -63,9 +63,14 @@ class Replayed:
         self._compiling: list[Future] = []
         self._compares = verify != "never"  # native code with the interpreted program
         self._flows = Flows()
+        #: Arguments that are objects of their own, see `Arguments`, in calls for values.
+        self._apart: tuple[int, ...] | None = ()
 
     def _evaluate(self, args, kwargs, gradient: bool):
-        arguments = Arguments(args, kwargs, self._argnums) if self._reason is None else None
+        arguments = None
+        if self._reason is None:
+            apart = None if gradient else self._apart
+            arguments = Arguments(args, kwargs, self._argnums, apart)
         if arguments is not None and (found := self._by_flow(arguments, args, kwargs, gradient)):
             return found
         family = self._family(arguments) if arguments is not None else None
@@ -163,7 +168,7 @@ class Replayed:
         """The result for recorded arguments, in a tuple, as one row; None where it is none."""
         recorded = [any(is_recorded(leaf) for _, leaf in tree_leaves(arg)) for arg in args]
         numbers = tuple([number for number, one in enumerate(recorded) if one])
-        if self._kind != "value" or not numbers:
+        if self._kind != "value" or not numbers or repeats([args[k] for k in numbers]):
             return None
         if arguments.wanted.issuperset(numbers):
             return recorded_call(self, arguments)
@@ -285,8 +290,9 @@ class Replayed:
     def _eagerly(self, args, kwargs, gradient: bool):
         """Call the function eagerly; as in a program, its writes to arguments are local."""
         own = {k % len(args) for k in self._argnums} if gradient and args else set()
-        args = [arg if k in own else own_copy(arg) for k, arg in enumerate(args)]
-        kwargs = {name: own_copy(arg) for name, arg in kwargs.items()}
+        kept: dict = {}
+        args = [arg if k in own else own_copy(arg, kept) for k, arg in enumerate(args)]
+        kwargs = {name: own_copy(arg, kept) for name, arg in kwargs.items()}
         if gradient:
             return value_and_grad(self._f, self._argnums[0] if self._single else self._argnums)(
                 *args, **kwargs

@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 
 from ..._core.tensor import buffer_pool
-from ..._core.tensor.pytree import tree_build, tree_leaves
+from ..._core.tensor.pytree import repeats, tree_build, tree_leaves
 from ..._core.tensor.values import value_of
 from ..._derivatives.inputs import plain
 from ..ir.steps import DOUBLE
@@ -25,9 +25,10 @@ class _Memory:
 
     __slots__ = ("at", "results", "run", "table", "value")
 
-    def __init__(self, run: Run, count: int):
-        self.run = run
-        self.table = (_word * (2 + 2 * count))(run.address, run.program.address)
+    def __init__(self, run: Run, firsts: list[int]):
+        self.run, count = run, len(firsts)
+        self.table = (_word * (2 + 3 * count))(run.address, run.program.address)
+        self.table[2 + 2 * count :] = firsts  # type: ignore[assignment]
         self.at = ctypes.addressof(self.table)
         self.results = run.program.results(run)
         first = self.results[0].ctypes.data if self.results else run.values.ctypes.data
@@ -46,8 +47,8 @@ class FastCall:
 
     bare = True  # no argument is in a structure
 
-    def __init__(self, variant: Variant):
-        self.variant, self.program = variant, variant.program
+    def __init__(self, variant: Variant, firsts: list[int]):
+        self.variant, self.program, self._firsts = variant, variant.program, firsts
         self.unchanged = variant.names.unchanged
         self.order: list[int] = []
         self.calls = 0
@@ -87,7 +88,7 @@ class FastCall:
         try:
             held = self.free.pop()
         except IndexError:
-            held = _Memory(self.program.begin(), self.count)
+            held = _Memory(self.program.begin(), self._firsts)
         table, k = held.table, 2
         for arg in args:
             table[k] = id(arg)
@@ -133,21 +134,24 @@ class StructuredCall(FastCall):
 
     bare = False
 
-    def __init__(self, variant: Variant, structures: list):
-        super().__init__(variant)
-        self.structures = structures
+    def __init__(self, variant: Variant, arguments: Arguments):
+        super().__init__(variant, [-1] * len(variant.program.code.inputs))
+        self.structures = [structure(tree) for tree in arguments.trees]
+        self.arguments = arguments
 
     def value(self, args: tuple) -> tuple | None:
-        inputs = self._inputs(args)
+        inputs = self._inputs(args, args)
         return None if inputs is None else super().value(inputs)
 
     def value_and_grad(self, args: tuple, arrays=()):
-        inputs = self._inputs(args)
+        inputs = self._inputs(args, self.arguments.trees_apart(args))
         return None if inputs is None else super().value_and_grad(inputs, arrays)
 
-    def _inputs(self, args: tuple) -> tuple | None:
+    def _inputs(self, args: tuple, apart) -> tuple | None:
         """The inputs in the arguments, if these have the structures."""
         if [structure(tree) for tree in args] != self.structures:
+            return None
+        if repeats(apart) != self.arguments.same:
             return None
         return tuple([value for tree in args for _, value in tree_leaves(tree)])
 
@@ -162,8 +166,12 @@ def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
         return None
     fast = variant.fast
     if fast is None or fast.program is not variant.program:
-        structures = [structure(tree) for tree in arguments.trees]
-        fast = StructuredCall(variant, structures) if any(structures) else FastCall(variant)
+        if any([structure(tree) for tree in arguments.trees]):
+            fast = StructuredCall(variant, arguments)
+        else:
+            before = dict(arguments.same)
+            firsts = [before.get(k, k) for k in range(len(arguments.trees))]
+            fast = FastCall(variant, firsts)
         variant.fast = fast
         if fast.program is not variant.program:  # another thread has put one in its place
             fast.end()

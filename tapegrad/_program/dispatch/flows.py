@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core.tensor.dependencies import Dependencies
-from ..._core.tensor.pytree import tree_build
+from ..._core.tensor.pytree import repeats
 from ..._derivatives.inputs import plain
 from ..._flow.foreign_calls import Callee, entry
 from ..._flow.passes.simplify import simplified
@@ -60,7 +60,7 @@ def regardless_of_argnums(key: tuple) -> tuple:
         made, *leaves = part
         return made, *[(*leaf[:2], True) if len(leaf) == 3 else leaf for leaf in leaves]
 
-    return tuple(map(every, key))
+    return key[0], *map(every, key[1:])
 
 
 def inputs_of(key: tuple) -> list[tuple]:
@@ -93,8 +93,9 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> F
             raise Refused(f"an argument has dtype {dtype}")
         kind = SINGLE if dtype == _FLOAT32 else dtype.kind
         leaves.append(Given(kind, lengths, differentiated))
-    values = iter(leaves)
-    trees = [tree_build(tree, values) for tree in arguments.trees]
+    if arguments.same and any(made is not None for made, *_ in key[1 + len(arguments.names) :]):
+        raise Refused("it is given one container, or an array in it, more than once; pass copies")
+    trees = arguments.built(leaves)
     names, inputs = arguments.names, [one for one in leaves if isinstance(one, Given)]
     while f in _stands_for:
         f, trees, names = _stands_for[f](trees, names)
@@ -162,6 +163,7 @@ class Flow:
         self.names = Dependencies(reading.dependencies)
         self._hidden_shapes = [array.shape for array in reading.hidden]
         self.shapes = _shapes(key, self.dtype)
+        self._arrays = sum([ndim > 0 for ndim, _ in self.shapes or ()])
         self.is_number = isinstance(form, Number) and form.kind in FLOATS
 
     @property
@@ -211,7 +213,7 @@ class Flow:
                 or (shape is not None and arg.shape != shape)
             ):
                 return None
-        return [*args]
+        return None if self._arrays > 1 and repeats(args) else [*args]
 
     def inputs(self, values: list, tangents: Sequence = ()) -> list:
         """The inputs of its graph for those of a call; with tangents those of the other."""
@@ -277,9 +279,11 @@ class Flow:
 def _shapes(key: tuple, float_dtype: np.dtype) -> list[tuple[int, tuple | None]] | None:
     """For each argument its number of dimensions and, if they are fixed, its lengths.
 
-    None unless all of them are floats, or arrays of floats, and have no names.
+    None unless all of them are floats, or arrays of floats, each another one, without names.
     """
     found: list[tuple[int, tuple | None]] = []
+    if type(key[0]) is tuple:  # of one array given more than once
+        return None
     for part in key[1:]:
         if type(part) is str or part[0] is not None or len(part) != 2 or len(part[1]) != 3:
             return None

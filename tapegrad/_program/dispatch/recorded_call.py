@@ -15,7 +15,7 @@ from ..._core.ops import python_call as _declaration
 from ..._core.ops.table import TABLE
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.copies import view_like
-from ..._core.tensor.pytree import tree_build, tree_leaves
+from ..._core.tensor.pytree import repeats, tree_build, tree_leaves
 from ..._core.tensor.values import is_recorded, is_tensor, records, scalar_of, value_of, wrap
 from ..._derivatives.inputs import Inputs, plain
 from ..._derivatives.sweep_rules import references_of
@@ -65,7 +65,7 @@ def short_recorded_call(owner, args: tuple) -> tuple | None:
     fast = owner._fast  # another thread may set it
     if fast is None and not owner._flows.found:
         return None
-    if rt.trace() is not None or not rt.is_recording():
+    if rt.trace() is not None or not rt.is_recording() or repeats([*args]):
         return None
     values = [value_of(arg) for arg in args]
     plain = tuple([x.copy("K") if isinstance(x, np.ndarray) else x for x in values])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..._core.tensor.pytree import (
     is_complex_leaf,
     is_fixed,
     refuse_computed_fields,
+    repeats,
     tree_build,
     tree_leaves,
 )
@@ -34,9 +36,12 @@ _FLOAT32 = np.dtype(np.float32)
 _STATIC = (bool, int, str, bytes, type(None))
 
 
-def own_copy(tree):
-    """Arguments with arrays of their own: what a function writes to them is not visible outside."""
-    return tree_build(tree, iter([_own(value) for _, value in tree_leaves(tree)]))
+def own_copy(tree, kept: dict | None = None):
+    """Arguments with arrays of their own: what a function writes to them is not visible outside.
+
+    With `kept`, as of `tree_build`, one object stays one.
+    """
+    return tree_build(tree, iter([_own(value) for _, value in tree_leaves(tree)]), kept)
 
 
 def _own(value):
@@ -56,7 +61,7 @@ def structure(tree):
     if type(tree) in LEAVES:
         return None
     if isinstance(tree, dict):
-        return dict, tuple((key, structure(tree[key])) for key in tree)
+        return dict, tuple([(k, structure(v), kind_of_key(k)) for k, v in tree.items()])
     if isinstance(tree, (tuple, list)):
         return type(tree), tuple(map(structure, tree))
     names = fields_of(tree)
@@ -66,18 +71,27 @@ def structure(tree):
     return type(tree), tuple([(k, v if is_fixed(v) else (structure(v),)) for k, v in pairs])
 
 
+def kind_of_key(key):
+    """What tells keys of dicts apart that are equal: 1, True and 1.0, 0.0 and -0.0."""
+    kind = type(key)
+    if kind is float:
+        return kind, str(key)
+    return (kind, tuple(map(kind_of_key, key))) if kind is tuple else kind
+
+
 class Arguments:
     """The arguments of one call: `key` is equal for calls alike, `values` are those of inputs.
 
     Floats and arrays are inputs; those under `argnums` are differentiated (there ints count as
     floats), the others are data. Everything else must be the same for a program to be used again.
     `nested` says that an argument is recorded elsewhere, `reason` why there can be no program.
-    `dtype` is that of all floats.
+    `dtype` is that of all floats. `same` are arrays and containers that are given more than once;
+    arguments `apart` are objects of their own: by default those to be differentiated.
     """
 
-    def __init__(self, args: tuple, kwargs: dict, argnums: tuple[int, ...]):
-        self.names = sorted(kwargs)
-        self.trees = [*args, *[kwargs[name] for name in self.names]]
+    def __init__(self, args: tuple, kwargs: dict, argnums: tuple[int, ...], apart=None):
+        self.names = [*kwargs]
+        self.trees = [*args, *kwargs.values()]
         self.count = len(args)
         self.wanted = {self._number(number) for number in argnums} if args else set()
         self.values: list[Any] = []
@@ -98,9 +112,15 @@ class Arguments:
                 (structure(tree), *[self._leaf(v, number in self.wanted) for _, v in leaves])
             )
             self._numbers += [number] * (len(self.values) - len(self._numbers))
-        self.key = (len(args), *self.names, *key)
+        self._apart = self.wanted if apart is None else apart
+        self.same = repeats(self.trees_apart(self.trees))
+        self.key = ((len(args), self.same) if self.same else len(args), *self.names, *key)
         if any(dtype == _FLOAT32 for dtype, _, _ in self.kinds):
             self._convert()
+
+    def trees_apart(self, trees: Sequence) -> list:
+        """The arguments of which it matters which objects they are, None for the others."""
+        return [None if k in self._apart else tree for k, tree in enumerate(trees)]
 
     def _convert(self) -> None:
         """Let all inputs be of float32."""
@@ -192,13 +212,18 @@ class Arguments:
 
     def build(self, inputs: list) -> tuple[list, dict]:
         """The arguments with other values for the inputs."""
-        given, static = iter(inputs), iter(self.static)
-        made = []
-        for tree in self.trees:
-            count = len(tree_leaves(tree))
-            leaves = [value if fixed else next(given) for fixed, value in _take(static, count)]
-            made.append(tree_build(tree, iter(leaves)))
+        given = iter(inputs)
+        made = self.built([value if fixed else next(given) for fixed, value in self.static])
         return made[: self.count], dict(zip(self.names, made[self.count :], strict=True))
+
+    def built(self, leaves: list) -> list:
+        """The arguments with other leaves; what is one object stays one."""
+        given = iter(leaves)
+        kept: dict | None = {} if self.same else None
+        return [
+            tree_build(tree, given, None if k in self._apart else kept)
+            for k, tree in enumerate(self.trees)
+        ]
 
     def call(self, f, values: list, tensors: dict | None = None):
         """The result of a function for other values of the inputs, copied, of the types they had.
@@ -257,7 +282,3 @@ def _typed(value, dtype: np.dtype, order):
     """A copy of a number or an array, of a dtype and in a memory order."""
     is_float = type(value) is float and dtype == DOUBLE
     return value if is_float else copied(np.asarray(value), order, dtype)[()]
-
-
-def _take(items, count: int) -> list:
-    return [next(items) for _ in range(count)]

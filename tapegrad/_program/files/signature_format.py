@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dispatch.signature import kind_of_key
 from ..ir.json_values import fields, integer, integers, items, pairs, text, truth
 from .decode import Reader, dtype_named
 from .encode import Writer
@@ -22,7 +23,7 @@ def encode_structure(writer: Writer, made) -> Any:
     kind, inner = made
     if kind is dict:
         return {
-            "dict": [[writer.value(key), encode_structure(writer, item)] for key, item in inner]
+            "dict": [[writer.value(key), encode_structure(writer, item)] for key, item, _ in inner]
         }
     if kind not in (tuple, list, complex):
         raise ValueError(f"an argument or a result is a {kind.__name__}")
@@ -36,10 +37,10 @@ def read_structure(reader: Reader, item) -> Any:
         raise ValueError("an argument or a result is in an unknown container")
     ((name, inner),) = item.items()
     if name == "dict":
-        found = tuple((reader.value(k), read_structure(reader, v)) for k, v in pairs(inner))
+        found = [(reader.value(k), read_structure(reader, v)) for k, v in pairs(inner)]
         if len(dict(found)) != len(found):  # a TypeError where a key cannot be one
             raise ValueError("a dict has a key twice")
-        return dict, found
+        return dict, tuple([(key, one, kind_of_key(key)) for key, one in found])
     if name == "complex" and inner != [None, None]:
         raise ValueError("a complex value has two parts")
     return _CONTAINERS[name], tuple(read_structure(reader, one) for one in items(inner))
@@ -53,7 +54,7 @@ def built(made) -> Any:
     if kind is complex:
         return 0j
     if kind is dict:
-        return {key: built(item) for key, item in inner}
+        return {key: built(item) for key, item, _ in inner}
     return kind(built(item) for item in inner)
 
 
@@ -72,7 +73,19 @@ def encode_signature(writer: Writer, key: tuple) -> dict:
         [encode_structure(writer, made), [_leaf(writer, leaf) for leaf in leaves]]
         for made, *leaves in rest[len(names) :]
     ]
-    return {"positional": count, "keywords": names, "arguments": arguments}
+    positional = count if type(count) is int else [count[0], [*map(list, count[1])]]
+    return {"positional": positional, "keywords": names, "arguments": arguments}
+
+
+def _read_positional(item) -> tuple[int, Any]:
+    """The number of positional arguments, and the beginning of the key."""
+    if type(item) is not list:
+        return integer(item), item
+    count, same = items(item, 2)
+    found = tuple([integers(pair) for pair in pairs(same)])
+    if not found or any(not 0 <= before < k for k, before in found):
+        raise ValueError("arguments are the same as others that do not come before them")
+    return integer(count), (count, found)
 
 
 def _leaf(writer: Writer, leaf: tuple) -> dict:
@@ -134,6 +147,7 @@ def read_signature(reader: Reader, found: list, of_graph: bool = False) -> tuple
             raise ValueError("an argument has leaves of another number")
         inputs += [leaf[:3] for leaf in read if len(leaf) > 2]
         parts.append((made, *read))
-    if integer(positional) + len(names) != len(parts):
+    count, first = _read_positional(positional)
+    if count + len(names) != len(parts):
         raise ValueError("arguments of another number")
-    return (positional, *names, *parts), inputs
+    return (first, *names, *parts), inputs

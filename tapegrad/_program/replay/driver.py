@@ -165,18 +165,43 @@ def fits(row, given):
 
 
 @helper
-def inputs_of(table):
-    """Addresses of the data of any objects: run, program, inputs, gradients. 0: they do not fit."""
+def is_as_recorded(program, objects, k, apart):
+    """Whether an array among the inputs is one of those before it exactly if it was then."""
+    count = load_i64(program, INPUTS_COUNT)
+    gradients, firsts = objects + count * 8, objects + count * 16
+    for j in range(k):
+        if load_i64(input_row(program, j), IS_ARRAY) != 0:
+            is_one = load_i64(objects, j * 8) == load_i64(objects, k * 8)
+            was_one = load_i64(firsts, j * 8) == load_i64(firsts, k * 8)
+            if is_one != was_one and not (apart and load_i64(gradients, j * 8) != 0):
+                return False
+    return True
+
+
+@helper
+def inputs_of(table, apart):
+    """Addresses of the data of any objects. 0: they do not fit.
+
+    The table has the run, the program, the inputs, the gradients, and for each input the number of
+    the first that was the same object, or −1 where Python has compared them. Those with gradients
+    are taken for others if they are `apart`.
+    """
     run, program, objects = load_i64(table, 0), load_i64(table, 8), table + 16
-    for k in range(load_i64(program, INPUTS_COUNT)):
-        if not fits(input_row(program, k), load_i64(objects, k * 8)):
+    count = load_i64(program, INPUTS_COUNT)
+    for k in range(count):
+        row = input_row(program, k)
+        if not fits(row, load_i64(objects, k * 8)):
             return 0
+        is_compared = load_i64(row, IS_ARRAY) != 0 and load_i64(objects, (2 * count + k) * 8) >= 0
+        if is_compared and not (apart and load_i64(objects, (count + k) * 8) != 0):
+            if not is_as_recorded(program, objects, k, apart):
+                return 0
     return data_of(program, objects, load_i64(run, RUN_POINTERS))
 
 
 def fast(table):
     """One evaluation with its gradient, of such a table."""
-    run, program, pointers = load_i64(table, 0), load_i64(table, 8), inputs_of(table)
+    run, program, pointers = load_i64(table, 0), load_i64(table, 8), inputs_of(table, True)
     if pointers == 0:
         return OTHERS
     size = load_i64(program, INPUTS_COUNT) * 8
@@ -186,7 +211,7 @@ def fast(table):
 
 def fast_value(table):
     """The same without its gradient."""
-    run, program, pointers = load_i64(table, 0), load_i64(table, 8), inputs_of(table)
+    run, program, pointers = load_i64(table, 0), load_i64(table, 8), inputs_of(table, False)
     return evaluate(run, program, pointers, 0) if pointers != 0 else OTHERS
 
 

@@ -55,6 +55,7 @@ def _programs(family: Variants) -> str:
 def _key(key: tuple) -> str:
     """The arguments of a signature."""
     count, *rest = key
+    count, same = (count, ()) if isinstance(count, int) else count
     names = [item for item in rest if isinstance(item, str)]
     trees = rest[len(names) :]
     shown = [
@@ -63,7 +64,7 @@ def _key(key: tuple) -> str:
         else ", ".join(map(_leaf, leaves))
         for name, (_, *leaves) in zip([""] * count + names, trees, strict=True)
     ]
-    return "; ".join(shown)
+    return "; ".join(shown) + (f"; {counted(len(same), 'object')} given again" if same else "")
 
 
 def _data(variant: Variant) -> Iterator[str]:
