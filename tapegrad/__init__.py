@@ -6,6 +6,7 @@ from . import autograd
 from ._core.later import later as _later
 from ._core.tape.tape import Tape
 from ._core.tensor.complex_tensors import ComplexTensor
+from ._core.tensor.refused_derivatives import DerivativeLost
 from ._core.tensor.stop_gradient import stop_gradient
 from ._core.tensor.tensor_classes import Tensor
 from ._functions import EARLY as _EARLY
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Compiled",
     "ComplexTensor",
+    "DerivativeLost",
     "Tape",
     "Tensor",
     "autograd",

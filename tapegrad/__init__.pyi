@@ -27,6 +27,7 @@ from . import optim as optim
 from . import scipy as scipy
 from . import testing as testing
 from ._core.tape.tape import Tape as Tape
+from ._core.tensor.refused_derivatives import DerivativeLost as DerivativeLost
 from ._core.tensor.stop_gradient import stop_gradient as stop_gradient
 from ._core.tensor.tensor_classes import ComplexTensor as ComplexTensor
 from ._core.tensor.tensor_classes import Tensor as Tensor
@@ -47,6 +48,7 @@ __version__: str
 __all__ = [
     "Compiled",
     "ComplexTensor",
+    "DerivativeLost",
     "Tape",
     "Tensor",
     "autograd",

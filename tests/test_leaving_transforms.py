@@ -70,12 +70,8 @@ def test_a_number_taken_inside_grad_is_refused(take, number):
         take(number(x))
         return np.sum(x)
 
-    with pytest.raises((TypeError, ValueError, SystemError)) as raised:
+    with pytest.raises(tg.DerivativeLost):  # also where C code has gone on, as that of brentq
         tg.grad(f)(V)
-    # Over ours brentq at times raises its own, or in SciPy 1.15 none, which Python notices.
-    hidden = "f(a) and f(b) must have different signs"
-    is_noticed = raised.type is SystemError and type(raised.value.__cause__) is TypeError
-    assert raised.type is TypeError or is_noticed or hidden in str(raised.value)
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
@@ -236,7 +232,8 @@ def test_a_thread_of_the_users_refuses_too():
         one.join()
         return np.sum(x)
 
-    tg.grad(f)(V)
+    with pytest.raises(tg.DerivativeLost, match=r"^tapegrad: math.sin\(\) of"):
+        tg.grad(f)(V)
     assert "math.sin() of a recorded tensor" in seen[0]
 
 
@@ -270,8 +267,6 @@ def test_what_outlives_its_transform_is_a_plain_value():
     def f(x):
         y = np.sin(x)
         kept.extend([y, y[0], x * p])
-        with pytest.raises(TypeError, match="cannot become a plain NumPy array"):
-            np.asarray(y)
         return np.sum(y)
 
     x, a = np.array([0.5, 1.5]), np.zeros(2)

@@ -11,8 +11,8 @@ from .._core.tape import store
 from .._core.tape.memory_order import copied, copy_axes
 from .._core.tape.row_reader import Reader
 from .._core.tensor import runtime as rt
-from .._core.tensor.conversions import is_differentiated
 from .._core.tensor.pytree import tree_leaves
+from .._core.tensor.refused_derivatives import is_differentiated
 from .._core.tensor.row_listeners import places
 from .._core.tensor.trace import SHARED, CustomCall, Guard, Trace
 from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor
@@ -57,11 +57,7 @@ class Element:
         with rt.recording(), rt.tracing(self.trace):
             first = self.trace.now()
             self.inputs = [self._input(x, whole) for x, whole in zip(values, of, strict=True)]
-            try:
-                self.out = call(self.inputs)
-            except Exception as error:
-                name = type(error).__name__
-                raise Unbatched(f"recorded it raises {name}: {error}") from error
+            self.out = self._called(call)
             results = [one for _, one in tree_leaves(self.out) if is_recorded(one)]
             if self.trace.sees_old_values(results):
                 self.trace.refuse(SHARED)
@@ -70,6 +66,17 @@ class Element:
             self.guards: list[Guard] = list(self.trace.guards)
             self.leaves = [leaf for _, leaf in tree_leaves(self.out)]
             self._find_rows(first)
+
+    def _called(self, call: Callable):
+        """The result; a refusal that the function has caught counts as an error of it."""
+        try:
+            out, error = call(self.inputs), None
+        except Exception as raised:
+            out, error = None, raised
+        error = rt.take_refusal() or error
+        if error is not None:
+            raise Unbatched(f"recorded it raises {type(error).__name__}: {error}") from error
+        return out
 
     def _input(self, value: np.ndarray, whole):
         """An argument as an input."""

@@ -68,7 +68,7 @@ class CustomVjp:
     def _operand(self, k: int, x):
         """An operand as it is recorded: a contiguous array, or a number."""
         if is_complex(x):
-            raise refused(self.__name__)
+            raise refused(self.__name__, x)
         value = value_of(x)
         if isinstance(value, (bool, np.bool_, int, np.integer)):
             return int(value)

@@ -157,7 +157,7 @@ class Function:
         """
         args = _by_position(cls, args, kwargs)
         if any(type(leaf) is ComplexTensor for leaf in args):
-            raise refused(cls.__name__)
+            raise refused(cls.__name__, args)
         ctx = Context(tuple([is_recorded(arg) and not is_steering(arg) for arg in args]))
         if rt.trace() is not None and rt.is_recording():
             if not _writes(cls):

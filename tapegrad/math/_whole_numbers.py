@@ -10,6 +10,7 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.operations.named_values import are_close
 from .._core.tensor.apply import apply
+from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.tensor_classes import Tensor
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import dtype_of, is_recorded, value_of
@@ -111,7 +112,7 @@ def refusing(name: str, why: str):
         if are_plain(args):
             return theirs(*args, **kwargs)
         if any([is_recorded(x) and dtype_of(x).kind == "f" for x in args]):
-            raise TypeError(f"tapegrad.math.{name}: an argument is recorded, and {why}")
+            raise lost_derivative(f"tapegrad.math.{name}: an argument is recorded, and {why}", args)
         args = [as_number(name, x) if isinstance(x, Tensor) else x for x in args]
         return theirs(*args, **kwargs)
 

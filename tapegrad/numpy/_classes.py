@@ -13,7 +13,8 @@ from typing import Any
 import numpy
 
 from .._core.tensor import runtime as rt
-from .._core.tensor.lost_derivatives import DerivativeLost
+from .._core.tensor.lost_derivatives import PlainAsked
+from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.values import (
     AS_PLAIN,
     FLOATS,
@@ -61,7 +62,7 @@ class _Class(type):
             return type.__call__(cls, *args, **kwargs)
         try:
             made = theirs(*args, **kwargs)
-        except DerivativeLost:
+        except PlainAsked:
             return _converted(theirs, as_tensor(args[0]))
         if _transforming and cls is ndarray and made.base is None:
             return fresh(made) if rt.in_transform() else made
@@ -89,14 +90,15 @@ def _kind_of(tensor) -> type:
 def _converted(theirs: Any, tensor):
     """The conversion of a tensor by a class of numbers: its derivative stays if there is one."""
     if not is_tensor(tensor) or issubclass(theirs, numpy.ndarray):
-        raise lost(theirs.__name__)
+        raise lost(theirs.__name__, tensor)
     dtype = numpy.dtype(theirs)
     if dtype.kind not in "iub" and dtype not in FLOATS:
         if is_recorded(tensor):
-            raise TypeError(
+            raise lost_derivative(
                 f"tapegrad.numpy.{theirs.__name__}: a recorded value of dtype {tensor.dtype} "
                 f"cannot become {dtype}, since its derivative would be lost; use np.float64(t), or "
-                "t.item()"
+                "t.item()",
+                tensor,
             )
         return theirs(value_of(tensor))
     return scalar_of(tensor if tensor.dtype == dtype else tensor.astype(dtype))

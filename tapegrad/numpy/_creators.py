@@ -19,7 +19,8 @@ from .._core.tensor.complex_tensors import (
     real_part,
 )
 from .._core.tensor.copies import copy_tensor
-from .._core.tensor.lost_derivatives import DerivativeLost
+from .._core.tensor.lost_derivatives import PlainAsked
+from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.values import (
     FLOATS,
     array_of,
@@ -82,7 +83,7 @@ def _creator(name: str):
                 kwargs["like"] = None
             made = found(*args, **kwargs)
             return made if _is_shared(made, args) else fresh(made)
-        except DerivativeLost:
+        except PlainAsked:
             pass
         return again(found, args, kwargs)
 
@@ -108,7 +109,7 @@ def _with_recorded(name: str, plain: tuple[type, ...]):
                     return found(first)
                 if type(second) in plain:
                     return found(first, second)
-            except DerivativeLost:
+            except PlainAsked:
                 pass
         args = [a for a in (first, second, *others) if a is not _NONE]
         inside = _transforming and _mode.depth
@@ -138,7 +139,7 @@ def array(object, *args, **kwargs):
         if not is_tensor(object):
             made = _array(object, *args, **kwargs)
             return fresh(made) if kwargs.get("copy", True) else _own(made, object)
-    except DerivativeLost:
+    except PlainAsked:
         pass
     return _converted("array", object, *args, **{"copy": True, **kwargs})
 
@@ -154,7 +155,7 @@ def _conversion(name: str):
                 return found(a, *args, **kwargs) if args or kwargs else found(a)
             if not is_tensor(a):
                 return _own(found(a, *args, **kwargs), a)
-        except DerivativeLost:
+        except PlainAsked:
             pass
         given = {**dict(zip(("dtype", "order"), args, strict=False)), **kwargs}
         order = order_of or given.pop("order", None) or "K"
@@ -172,14 +173,15 @@ def _converted(name, source, dtype=None, *, copy=None, order="K", ndmin=0, **_ig
     if type(made) is ComplexTensor or (dtype is not None and numpy.dtype(dtype) in PARTS_OF):
         return _converted_complex(name, made, dtype, copy, order, ndmin)
     if not is_tensor(made):
-        raise lost(name)
+        raise lost(name, made)
     dtype = made.dtype if dtype is None else numpy.dtype(dtype)
     if dtype.kind not in "iub" and dtype not in FLOATS:
         if is_recorded(made):
-            raise TypeError(
+            raise lost_derivative(
                 f"tapegrad.numpy.{name}: a recorded value of dtype {made.dtype} cannot become "
                 f"{dtype}, since its derivative would be lost; use dtype=float, or "
-                "t.detach().numpy() if no derivative is needed"
+                "t.detach().numpy() if no derivative is needed",
+                made,
             )
         return numpy.array(value_of(made), dtype, copy=copy, order=order, ndmin=ndmin)
     made = array_tensor(made)
@@ -197,7 +199,7 @@ def _converted(name, source, dtype=None, *, copy=None, order="K", ndmin=0, **_ig
 def _converted_complex(name, made, dtype, copy, order, ndmin):
     """A complex tensor: of both parts what `_converted` makes."""
     if type(made) is not ComplexTensor and not is_tensor(made):
-        raise lost(name)
+        raise lost(name, made)
     part = None if dtype is None else real_dtype(name, dtype)
     options = dict(copy=copy, order=order, ndmin=ndmin)
     im = imag_part(made)

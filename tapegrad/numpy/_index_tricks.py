@@ -7,6 +7,7 @@ import numpy
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import holds_tensor
+from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.values import is_recorded, is_tensor, value_of
 from ._creators import array, fresh
 from ._lists import as_tensor
@@ -85,9 +86,10 @@ class _Grid:
     def __getitem__(self, key):
         for part in key if isinstance(key, tuple) else (key,):
             if any(map(is_recorded, (part.start, part.stop, part.step))):
-                raise TypeError(
+                raise lost_derivative(
                     f"tapegrad.numpy.{self._name}: an end of a range is recorded; use "
-                    "np.meshgrid of np.linspace, which keep its derivative"
+                    "np.meshgrid of np.linspace, which keep its derivative",
+                    (part.start, part.stop, part.step),
                 )
         made = self._theirs[key]
         return fresh(made) if rt.in_transform() else made
@@ -108,9 +110,11 @@ def _of_values(name: str):
         for argument in (*args, *kwargs.values()):
             items = argument if isinstance(argument, (list, tuple)) else [argument]
             if any(map(is_recorded, map(as_tensor, items))):
-                raise TypeError(
+                raise lost_derivative(
                     f"tapegrad.numpy.{name}: an argument is recorded, so its derivative would be "
-                    f"lost: {REFUSED[name]}; or t.detach() if no derivative is needed"
+                    f"lost: {REFUSED[name]}; or t.detach() if no derivative is needed",
+                    args,
+                    kwargs,
                 )
         args = [_valued(argument) for argument in args]
         return found(*args, **{key: _valued(argument) for key, argument in kwargs.items()})

@@ -1,6 +1,6 @@
 """NumPy functions that take lists with recorded values, which do not dispatch.
 
-A list with a recorded value makes NumPy ask it for a plain array, which raises `DerivativeLost`.
+A list with a recorded value makes NumPy ask it for a plain array, which raises `PlainAsked`.
 Then the lists become tensors, and the function is called once more: this time NumPy dispatches. For
 functions that write, or call functions of users, lists become tensors before the only call.
 """
@@ -17,7 +17,8 @@ import numpy
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import holds_tensor, unlisted
 from .._core.tensor.docstrings import with_note
-from .._core.tensor.lost_derivatives import DerivativeLost
+from .._core.tensor.lost_derivatives import PlainAsked
+from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.registry import OF_NUMPY, STAND_INS, implementation
 from ._notes import of_recorded
 
@@ -104,7 +105,7 @@ def taking_lists(found, module: str = "tapegrad.numpy"):
             if kwargs:
                 return found(*args, **kwargs)
             return found(*args)
-        except DerivativeLost:
+        except PlainAsked:
             pass
         return again(found, args, kwargs)
 
@@ -121,7 +122,7 @@ def _of_operands(found: numpy.ufunc, module: str):
             return others(x, *args, **kwargs)
         try:
             return found(x)
-        except DerivativeLost:
+        except PlainAsked:
             pass
         return again(found, (x,), kwargs)
 
@@ -130,7 +131,7 @@ def _of_operands(found: numpy.ufunc, module: str):
             return others(x, y, *args, **kwargs)
         try:
             return found(x, y)
-        except DerivativeLost:
+        except PlainAsked:
             pass
         return again(found, (x, y), kwargs)
 
@@ -151,22 +152,23 @@ def again(found, args: tuple, kwargs: dict):
     if any(a is not b for a, b in zip(before, [*made, *named.values()], strict=True)):
         try:
             return found(*made, **named)
-        except DerivativeLost:
+        except PlainAsked:
             pass
     if implementation(found) is None:
-        raise lost(found.__name__)
+        raise lost(found.__name__, args, kwargs)
     try:
         return OF_NUMPY[found](*made, **named)
-    except DerivativeLost:
-        raise lost(found.__name__) from None
+    except PlainAsked:
+        raise lost(found.__name__, args, kwargs) from None
 
 
-def lost(name: str) -> TypeError:
+def lost(name: str, *arguments) -> TypeError:
     """The error if NumPy's function requires a plain array."""
-    return TypeError(
+    return lost_derivative(
         f"tapegrad.numpy.{name}: an argument is recorded, and is taken as a plain array, in which "
         "its derivative would be lost; use other operations on it, or t.detach() if no derivative "
-        "is needed"
+        "is needed",
+        arguments,
     )
 
 
@@ -237,7 +239,7 @@ def _once(found, places: tuple[int, str]):
             kwargs[key] = as_tensor(kwargs[key])
         try:
             return found(*args, **kwargs)
-        except DerivativeLost:
-            raise lost(found.__name__) from None
+        except PlainAsked:
+            raise lost(found.__name__, args, kwargs) from None
 
     return named_like(function, found)

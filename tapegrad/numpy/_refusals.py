@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .._core.tensor.lost_derivatives import DerivativeLost
+from .._core.tensor.lost_derivatives import PlainAsked
 from .._core.tensor.recorded_arguments import none_recorded
+from .._core.tensor.refused_derivatives import lost_derivative
 from ._lists import named_like
 from ._notes import refuses
 
@@ -26,11 +27,13 @@ def refusing(name: str, found, reason: str):
         try:
             return found(*args, **kwargs)
         except TypeError as error:
-            if not isinstance(error, DerivativeLost) and none_recorded((*args, *kwargs.values())):
+            if not isinstance(error, PlainAsked) and none_recorded((*args, *kwargs.values())):
                 raise
-            raise TypeError(
+            raise lost_derivative(
                 f"tapegrad.numpy.{name}: an argument is recorded, so its derivative would be lost: "
-                f"{reason}; or t.detach() if no derivative is needed"
+                f"{reason}; or t.detach() if no derivative is needed",
+                args,
+                kwargs,
             ) from None
 
     return named_like(function, found, note=refuses(reason))

@@ -33,6 +33,7 @@ from .._core.tensor.apply import apply as _apply
 from .._core.tensor.copies import unlisted as _unlisted
 from .._core.tensor.docstrings import with_note as _with_note
 from .._core.tensor.recorded_arguments import none_recorded as _none_recorded
+from .._core.tensor.refused_derivatives import lost_derivative as _lost_derivative
 from .._core.tensor.trace import learned as _learned
 from .._core.tensor.trace import refuse as _refuse
 from .._core.tensor.trace import steered as _steered
@@ -107,10 +108,12 @@ class _Drawing:
             return self._by_its_parameters(*args, **kwargs)
         if self.name in ("choice", "permutation"):
             return self._picked(*args, **kwargs)
-        raise TypeError(
+        raise _lost_derivative(
             f"{self.place} has no derivative: an argument is recorded, and the draws are not a "
             "function of it and of other draws; use x.detach(), or a distribution that "
-            "docs/randomness.md names"
+            "docs/randomness.md names",
+            args,
+            kwargs,
         )
 
     def _by_its_parameters(self, *args, **kwargs):
@@ -137,9 +140,11 @@ class _Drawing:
         others = {k: v for k, v in kwargs.items() if k != "axis"}
         axis = kwargs.get("axis", 0)
         if not _none_recorded((*args, *others.values())):
-            raise TypeError(
+            raise _lost_derivative(
                 f"{self.place}: p is recorded, but the selection has no derivative with respect to "
-                "p; use p.detach()"
+                "p; use p.detach()",
+                args,
+                others,
             )
         values = _unlisted(values)
         if self.name == "choice" and len(args) > 3:  # axis and shuffle by position

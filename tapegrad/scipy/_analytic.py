@@ -11,6 +11,7 @@ from .._core.operations import PUBLIC
 from .._core.operations import fourier_pairs as pairs
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
+from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
 from ._differentiable import OURS
 
@@ -96,9 +97,10 @@ def detrend(data, axis=-1, type="linear", bp=0, overwrite_data=False):
         raise ValueError("Trend type must be 'linear' or 'constant'.")
     x = unlisted(data)
     if is_complex(x):
-        raise TypeError(
+        raise lost_derivative(
             "tapegrad.scipy.signal.detrend: the operand is complex; take the trend from its real "
-            "and imaginary part"
+            "and imaginary part",
+            x,
         )
     x = pairs.floating(x)
     if type in ("constant", "c"):
@@ -126,9 +128,10 @@ def savgol_filter(
         raise ValueError("mode must be 'mirror', 'constant', 'nearest' 'wrap' or 'interp'.")
     for argument, value in (("delta", delta), ("cval", cval)):
         if is_tensor(value):
-            raise TypeError(
+            raise lost_derivative(
                 f"tapegrad.scipy.signal.savgol_filter: {argument} is recorded, so its derivative "
-                "would be lost; give it as a number"
+                "would be lost; give it as a number",
+                value,
             )
     x = unlisted(x)
     x = x if is_complex(x) else pairs.floating(x)

@@ -11,6 +11,7 @@ from .._core.operations import fourier_pairs as pairs
 from .._core.tensor.complex_functions import by_products, conjugate_of
 from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
+from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.values import dtype_of, is_recorded, shape_of
 from ._differentiable import OURS
 
@@ -228,9 +229,10 @@ _BOUNDARIES = {
 def _extended(x, widths, boundary: str, fillvalue):
     """An image extended by a number of elements at each side."""
     if is_recorded(fillvalue) or is_complex(fillvalue):
-        raise TypeError(
+        raise lost_derivative(
             "tapegrad.scipy.signal: fillvalue is recorded or complex; give a real number, or "
-            "extend the image with np.pad"
+            "extend the image with np.pad",
+            (x, fillvalue),
         )
     if is_complex(x):
         parts = ((real_part(x), fillvalue), (imag_part(x), 0))

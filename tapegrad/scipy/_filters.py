@@ -11,6 +11,7 @@ from .._core.operations import fourier_pairs as pairs
 from .._core.operations.recursions import recursion
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
+from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.trace import fixed
 from .._core.tensor.values import is_tensor, shape_of
 from ._differentiable import OURS
@@ -25,9 +26,10 @@ def _real(name: str, x):
     """A real operand of floats; complex ones are refused."""
     x = unlisted(x)
     if is_complex(x):
-        raise TypeError(
+        raise lost_derivative(
             f"tapegrad.scipy.signal.{name}: an operand is complex; filter its real and imaginary "
-            "parts, z.real and z.imag"
+            "parts, z.real and z.imag",
+            x,
         )
     return pairs.floating(x if is_tensor(x) else np.asarray(x))
 
@@ -150,8 +152,9 @@ def _continued(x, padtype, padlen, taps: int):
 @_entered
 def filtfilt(b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=None):
     if method == "gust":
-        raise TypeError(
-            "tapegrad.scipy.signal.filtfilt: method='gust' has no derivative; use method='pad'"
+        raise lost_derivative(
+            "tapegrad.scipy.signal.filtfilt: method='gust' has no derivative; use method='pad'",
+            (b, a, x),
         )
     if method != "pad":
         raise ValueError("method must be 'pad' or 'gust'.")

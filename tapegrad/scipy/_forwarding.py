@@ -15,6 +15,7 @@ import numpy as np
 
 from .._core.tensor.docstrings import with_note
 from .._core.tensor.recorded_arguments import none_recorded, none_traced
+from .._core.tensor.refused_derivatives import lost_derivative
 from . import (  # noqa: F401
     _analytic,
     _banded_matrices,
@@ -115,11 +116,13 @@ def stand_in(place: str, theirs):
         if is_plain(args) and (not kwargs or is_plain(kwargs.values())):
             return theirs(*args, **kwargs)
         if ours is None:
-            raise TypeError(
+            raise lost_derivative(
                 f"{place} has no derivative yet, and an argument is "
                 f"recorded{': ' + REASONS[name] if name in REASONS else ''}; compute it with "
                 "functions of tapegrad, declare its derivative with tg.custom_vjp, or give "
-                "x.detach().numpy() if no derivative is needed"
+                "x.detach().numpy() if no derivative is needed",
+                args,
+                kwargs,
             )
         return ours(*args, **kwargs)
 

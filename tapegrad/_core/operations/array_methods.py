@@ -10,6 +10,7 @@ import numpy as np
 from ..tensor import runtime as rt
 from ..tensor.copies import view_like
 from ..tensor.indexing import set_item
+from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import PUBLIC
 from ..tensor.trace import named, steered, steering_tensor
 from ..tensor.values import array_of, current, is_recorded, value_of
@@ -197,9 +198,10 @@ def _of_array(name: str, *, is_called: bool):
 
     def found(self):
         if is_recorded(self):
-            raise TypeError(
+            raise lost_derivative(
                 f"tapegrad.{name}: the tensor is recorded, so its derivative would be lost; use "
-                f"detach().numpy().{name}"
+                f"detach().numpy().{name}",
+                self,
             )
         return getattr(array_of(self), name)
 

@@ -21,8 +21,9 @@ from ..tensor.complex_tensors import (
     real_part,
     value_of_complex,
 )
-from ..tensor.conversions import has_outlived, is_differentiated
+from ..tensor.conversions import has_outlived
 from ..tensor.copies import copy_tensor, unlisted
+from ..tensor.refused_derivatives import is_differentiated, lost_derivative
 from ..tensor.registry import PUBLIC
 from ..tensor.trace import refuse
 from ..tensor.values import array_of, dtype_of, is_container, is_recorded, shape_of
@@ -124,7 +125,7 @@ def _as_array(self, dtype=None, copy=None):
         frame, lambda: any(map(is_differentiated, recorded))
     )
     if recorded and not shown and not all(map(has_outlived, recorded)):
-        raise lost_derivatives.as_array(frame)
+        raise lost_derivatives.as_array(frame, self)
     if recorded:
         refuse("np.asarray() reads complex numbers")
     return np.asarray(value_of_complex(self), dtype)
@@ -178,10 +179,11 @@ def _tolist(self):
         Inside a transform that differentiates the tensor.
     """
     if any(is_recorded(part) and is_differentiated(part) for part in (self._re, self._im)):
-        raise TypeError(
+        raise lost_derivative(
             "tapegrad.tolist: the tensor is recorded, and inside a transform its derivative would "
             f"be lost ({callers.users_line()}); use list(z), whose elements keep it, or "
-            "z.detach().tolist() for plain numbers"
+            "z.detach().tolist() for plain numbers",
+            self,
         )
     refuse("tolist() reads complex numbers")
     return np.asarray(value_of_complex(self)).tolist()
@@ -194,7 +196,7 @@ def _complex(self):
             f"{self.shape}"
         )
     if any(is_recorded(part) and is_differentiated(part) for part in (self._re, self._im)):
-        raise lost_derivatives.as_float(sys._getframe(1), "complex")
+        raise lost_derivatives.as_float(sys._getframe(1), self, "complex")
     return complex(self._re.item(), self._im.item())
 
 

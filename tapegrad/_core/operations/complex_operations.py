@@ -26,6 +26,7 @@ from ..tensor.complex_tensors import (
     steered_complex,
 )
 from ..tensor.copies import unlisted
+from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import PUBLIC
 from ..tensor.trace import steered
 from ..tensor.values import tensor_of
@@ -104,7 +105,7 @@ _pad = by_parts("array", "x", "constant_values", "end_values")
 @complex_function("pad")
 def pad(ours, x, pad_width, mode="constant", **kwargs):
     if mode in ("maximum", "minimum", "median") or callable(mode):
-        raise refused(f"pad with mode={mode!r}")
+        raise refused(f"pad with mode={mode!r}", x)
     return _pad(ours, x, pad_width, mode, **kwargs)
 
 
@@ -123,10 +124,10 @@ def filled_like(ours, x, *args, **kwargs):
 def average(ours, x, axis=None, weights=None, returned=False, *, keepdims=False):
     """The mean of products with the weights."""
     if weights is None or returned:
-        raise refused("average without weights, or with returned=True,")
+        raise refused("average without weights, or with returned=True,", x)
     z, weights = unlisted(x), unlisted(weights)
     if np.shape(weights) != np.shape(z):
-        raise refused("average with weights along an axis")
+        raise refused("average with weights along an axis", x)
     total = PUBLIC["sum"](multiply(z, weights), axis=axis, keepdims=keepdims)
     return total / PUBLIC["sum"](weights, axis=axis, keepdims=keepdims)
 
@@ -194,7 +195,7 @@ def float_power(ours, x1, x2):
 
 @complex_function("sinc")
 def sinc(ours, x):
-    raise refused("sinc")
+    raise refused("sinc", x)
 
 
 # --- reductions -----------------------------------------------------------------------------------
@@ -204,7 +205,9 @@ def sinc(ours, x):
 def prod(ours, x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True):
     """A product by pairs: there is no division by elements, so zeros are not a special case."""
     if dtype is not None or out is not None or initial is not None or where is not True:
-        raise TypeError("tapegrad.prod: for complex numbers only axis= and keepdims= are supported")
+        raise lost_derivative(
+            "tapegrad.prod: for complex numbers only axis= and keepdims= are supported", x
+        )
     ndim = np.ndim(x)
     axes = reduced_axes("prod", axis, ndim)
     z = PUBLIC["moveaxis"](x, axes, range(len(axes)))
@@ -229,9 +232,10 @@ def spread(ours, x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **o
     squares = [apply("square", part) for part in parts(away)]
     total = apply("add", *squares)
     if dtype is not None or out is not None or options:
-        raise TypeError(
+        raise lost_derivative(
             f"tapegrad.{ours.__name__}: for complex numbers only axis=, ddof= and keepdims= are "
-            "supported"
+            "supported",
+            x,
         )
     count = total.size // max(center.size, 1)
     sums = PUBLIC["sum"](total, axis=axis, keepdims=keepdims)
@@ -245,7 +249,7 @@ def norm(ours, x, *args, **kwargs):
     order = args[0] if args and ours.__name__ == "norm" else kwargs.get("ord")
     is_matrix = ours.__name__ == "matrix_norm" or len(np.shape(x)) == 2
     if order == "nuc" or is_matrix and order in (2, -2) and ours.__name__ != "vector_norm":
-        raise refused(f"{ours.__name__} of order {order}")
+        raise refused(f"{ours.__name__} of order {order}", x)
     return ours(absolute(unlisted(x)), *args, **kwargs)
 
 

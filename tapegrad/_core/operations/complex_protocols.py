@@ -7,6 +7,7 @@ import numpy as np
 from ..tensor.apply import ELEMENTWISE_OF_COMPLEX
 from ..tensor.complex_functions import refused, seems_complex, written_to
 from ..tensor.complex_tensors import ComplexTensor, steered_complex, value_of_complex
+from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import PUBLIC
 from ..tensor.values import tensor_of, value_of, wrap
 
@@ -24,7 +25,7 @@ def ufunc_of_complex(ufunc, inputs, found):
     """A ufunc called with a complex operand."""
     how = ELEMENTWISE_OF_COMPLEX.get(ufunc.__name__)
     if found is None and how is None:
-        raise refused(ufunc.__name__)
+        raise refused(ufunc.__name__, inputs)
     return how(*inputs) if found is None else found(*inputs)
 
 
@@ -45,9 +46,10 @@ def ufunc_method_of_complex(call, ufunc, method: str, inputs, out, kwargs):
         x, y = [PUBLIC["asarray"](one) for one in inputs]
         return written_to(out, call(ufunc, (x[(..., *[None] * y.ndim)], y)))
     given = ", ".join(f"{name}=" for name in kwargs) or "this method"
-    raise TypeError(
+    raise lost_derivative(
         f"tapegrad.{ufunc.__name__}: {given} of {method} is not supported where an operand is "
-        "complex; use it on z.real and z.imag"
+        "complex; use it on z.real and z.imag",
+        inputs,
     )
 
 

@@ -23,7 +23,7 @@ def _plain(name: str, target, *values):
             "tensor, which is written in place"
         )
     if any([differentiates(x) for x in values]):
-        raise written(f".{name}")
+        raise written(values, f".{name}")
     return [fixed(x, f"{name}() of a plain array") for x in values]
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
+from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import named, steered, steering_tensor, tensor_like
 from ..tensor.values import differentiates, dtype_of
@@ -137,8 +138,9 @@ def nextafter(x1, x2):
         If an operand is recorded: the step is one of rounding and has no derivative.
     """
     if differentiates(x1, x2):
-        raise TypeError(
+        raise lost_derivative(
             "tapegrad.nextafter: an argument is recorded, and a step from float to float has no "
-            "derivative; use x.detach(), or x itself, whose derivative is that of the result"
+            "derivative; use x.detach(), or x itself, whose derivative is that of the result",
+            (x1, x2),
         )
     return steering_tensor(np.nextafter, unlisted(x1), unlisted(x2))

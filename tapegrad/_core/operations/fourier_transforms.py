@@ -75,7 +75,7 @@ def _written(name: str, made, out):
     if type(out) is ComplexTensor or not any(map(is_recorded, _parts_of(made))):
         out[...] = made if type(out) is ComplexTensor else value_of_complex(made)
         return out
-    raise written(f".{name}: out=")
+    raise written(made, f".{name}: out=")
 
 
 def _sizes(shape: tuple[int, ...], s, axes, halved: bool = False) -> tuple[list, list]:

@@ -9,6 +9,7 @@ import numpy as np
 from ..tensor.apply import apply
 from ..tensor.copies import in_dtype, unlisted
 from ..tensor.gathering import scatter_add
+from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import (
@@ -39,9 +40,10 @@ def _edges(name: str, x, bins, limits):
     """
     if isinstance(bins, str):
         if differentiates(x, *_parts(limits)):
-            raise TypeError(
+            raise lost_derivative(
                 f"tapegrad.{name}: bins={bins!r} chooses edges by the values of a recorded tensor; "
-                "give their number or the edges, or x.detach()"
+                "give their number or the edges, or x.detach()",
+                (x, _parts(limits)),
             )
         return np.histogram_bin_edges(fixed(x, f"{name}()"), bins, _fixed(limits))
     if shape_of(bins):

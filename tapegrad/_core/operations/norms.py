@@ -9,6 +9,7 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted, view_like
+from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import function
 from ..tensor.trace import named, steered
 from ..tensor.values import differentiates, scalar_of, shape_of, value_of
@@ -80,9 +81,10 @@ def norm(x, ord=None, axis=None, keepdims=False):
 def check_order(name, ord):
     """Refuse an order that is recorded."""
     if differentiates(ord):
-        raise TypeError(
+        raise lost_derivative(
             f"tapegrad.{name}: ord is recorded, so its derivative would be lost; use detach(), or "
-            "write the norm as a sum of powers"
+            "write the norm as a sum of powers",
+            ord,
         )
 
 

@@ -111,7 +111,7 @@ def _call(ufunc, inputs):
         made = steering_tensor(ufunc, *inputs)
         is_object = is_tensor(made) and dtype_of(made).kind == "O"  # from np.frompyfunc
         return value_of(made) if is_object else made
-    raise unsupported(name)
+    raise unsupported(name, inputs)
 
 
 def _valued(argument):
@@ -153,7 +153,7 @@ def _of_complex(function, args, kwargs):
     """A function without ours, where an argument is complex."""
     if function in _PLAIN:
         return answer_of_complex(function, args, kwargs)
-    raise refused(function.__name__)
+    raise refused(function.__name__, args, kwargs)
 
 
 def _as_tensor(result):

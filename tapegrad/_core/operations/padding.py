@@ -6,6 +6,7 @@ import numpy as np
 
 from ..tensor.copies import link, unlisted
 from ..tensor.indexing import gather
+from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import fixed
 from ..tensor.values import dtype_of, is_recorded, is_tensor, records, shape_of, value_of, wrap
@@ -77,9 +78,10 @@ def _check(x, pad_width, mode, kwargs, of_ends) -> None:
     if not is_recorded(kwargs.get(of_ends)):
         np.pad(np.zeros((1,) * x._array.ndim), pad_width, mode, **kwargs)
     if dtype_of(x).kind != "f":
-        raise TypeError(
+        raise lost_derivative(
             f"tapegrad.pad: {of_ends} is recorded, but the array has dtype {dtype_of(x)}, which "
-            "has no derivative; convert it with astype(float)"
+            "has no derivative; convert it with astype(float)",
+            kwargs,
         )
 
 

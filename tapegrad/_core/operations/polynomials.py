@@ -10,6 +10,7 @@ import numpy as np
 from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import holds_tensors, value_of_complex
 from ..tensor.copies import unlisted
+from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import dtype_of, is_recorded, is_tensor, shape_of, value_of, wrap
@@ -356,9 +357,10 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
         return _of_values(lambda x, y, w: np.polyfit(x, y, deg, rcond, full, w, cov), x, y, w)
     _check_points(x, y, w)
     if full:
-        raise TypeError(
+        raise lost_derivative(
             "tapegrad.polyfit: full=True is not supported if an argument is recorded: the singular "
-            "values have no derivative here; call it with detached tensors for them"
+            "values have no derivative here; call it with detached tensors for them",
+            (x, y, w),
         )
     x, rhs = x + 0.0, y + 0.0
     columns, order = vander(x, int(deg) + 1), int(deg) + 1

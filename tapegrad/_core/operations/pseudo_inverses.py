@@ -23,6 +23,7 @@ from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import ComplexTensor
 from ..tensor.copies import unlisted
+from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import function
 from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, value_of
 from .declaring import adjoint, declared
@@ -210,9 +211,10 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
     if not is_tensor(a) and type(a) is not ComplexTensor:
         return np.linalg.pinv(a, rcond, hermitian, **chosen)
     if differentiates(rcond) or differentiates(rtol):
-        raise TypeError(
+        raise lost_derivative(
             "tapegrad.pinv: rcond is recorded; the result is piecewise constant in it, so use "
-            "detach()"
+            "detach()",
+            (a, rcond, rtol),
         )
     if rcond is not None and chosen:
         raise ValueError("`rtol` and `rcond` can't be both set.")

@@ -15,6 +15,7 @@ from ..tensor.apply import apply
 from ..tensor.copies import LINK, unlisted
 from ..tensor.memory_layouts import row_on
 from ..tensor.out_arguments import begun, mask_of, written_to
+from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered, steering_tensor, tensor_like
 from ..tensor.values import (
@@ -273,8 +274,10 @@ def fixed_ddof(name, ddof, correction):
     """The number subtracted from the count of elements, by either of its names."""
     for key, given in (("ddof", ddof), ("correction", correction)):
         if differentiates(given):
-            raise TypeError(
-                f"tapegrad.{name}: {key} is recorded, so its derivative would be lost; use detach()"
+            raise lost_derivative(
+                f"tapegrad.{name}: {key} is recorded, so its derivative would be lost; use "
+                "detach()",
+                given,
             )
     if correction is None:
         return fixed(ddof, f"ddof of {name}()")

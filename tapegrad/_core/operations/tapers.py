@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor.apply import apply
+from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import function
 from ..tensor.trace import fixed
 from ..tensor.values import differentiates, is_recorded, is_tensor, shape_of, value_of, wrap
@@ -22,9 +23,10 @@ def kaiser(M, beta):
         The shape β, which may be recorded.
     """
     if differentiates(M):
-        raise TypeError(
+        raise lost_derivative(
             "tapegrad.kaiser: the number of points is recorded; it must be an integer, such as "
-            "len(x)"
+            "len(x)",
+            M,
         )
     count = fixed(M, "the length of kaiser()")
     if not is_recorded(beta):

@@ -89,7 +89,7 @@ def _change_in_rounds(call, ufunc, target, picked, values) -> None:
 def _change_plain(ufunc, target, key, values) -> None:
     name = ufunc.__name__
     if any([is_recorded(value) for value in values]):
-        raise written(f".{name}.at")
+        raise written(values, f".{name}.at")
     parts = [unlisted(part) if isinstance(part, list) and part else part for part in as_tuple(key)]
     parts = [fixed(part, f"{name}.at()") for part in parts]
     plain = tuple(parts) if isinstance(key, tuple) else parts[0]

@@ -9,6 +9,7 @@ import numpy as np
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
 from ..tensor.out_arguments import begun, written_to
+from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import PUBLIC
 from ..tensor.trace import fixed, named, of_each, steered, steering_tensor
 from ..tensor.values import array_of, differentiates, dtype_of, is_tensor, shape_of, value_of, wrap
@@ -146,7 +147,7 @@ def reduce(ufunc, x, axis=0, dtype=None, out=None, keepdims=False, initial=None,
         axis = ()
     if differentiates(x, initial) and not _is_answer(ufunc):
         if name not in _REDUCE:
-            raise _unsupported(ufunc, "reduce")
+            raise _unsupported(ufunc, "reduce", x)
         if where is not True and initial is None and name in _WITHOUT_IDENTITY:
             raise ValueError(f"tapegrad.{name}.reduce: where= needs initial=, as in NumPy")
         made = _REDUCE[name](x, axis, keepdims, where, initial)
@@ -182,14 +183,15 @@ _INSTEAD = {
 }
 
 
-def _unsupported(ufunc, method: str) -> TypeError:
+def _unsupported(ufunc, method: str, x) -> TypeError:
     name = f"{ufunc.__name__}.{method}"
     if ufunc.nin != 2 or ufunc.nout != 1:
         return TypeError(f"tapegrad.{name}: only ufuncs of two operands with one result have it")
     instead = _INSTEAD.get((ufunc.__name__, method), "a loop over the elements")
-    return TypeError(
+    return lost_derivative(
         f"tapegrad.{name}: the operation is not associative and has no derivative here; use "
-        f"{instead}"
+        f"{instead}",
+        x,
     )
 
 
@@ -241,7 +243,7 @@ def accumulate(ufunc, x, axis=0, dtype=None, out=None):
     name, x = ufunc.__name__, _operand(x, dtype)
     if differentiates(x) and not _is_answer(ufunc):
         if name not in _ACCUMULATE:
-            raise _unsupported(ufunc, "accumulate")
+            raise _unsupported(ufunc, "accumulate", x)
         axis = checked_axis(f"{name}.accumulate", axis, len(shape_of(x)))
         made = _ACCUMULATE[name](name, array_tensor(x), axis) if array_of(x).size else x.copy()
     else:
@@ -263,7 +265,7 @@ def reduceat(ufunc, x, indices, axis=0, dtype=None, out=None):
         indices = np.array(fixed(unlisted(indices), f"{name}.reduceat()"), np.intp)
     if differentiates(x) and not _is_answer(ufunc):
         if name not in _REDUCE or name == "subtract":
-            raise _unsupported(ufunc, "reduceat")
+            raise _unsupported(ufunc, "reduceat", x)
         ufunc.reduceat(value_of(x), indices, axis)  # raises NumPy's own errors
         axis = checked_axis(f"{name}.reduceat", axis, len(shape_of(x)))
         parts = stretches(name, moveaxis(x, axis, -1), indices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.trace import fixed, steered, tensor_like
 from ..tensor.values import differentiates
 
@@ -11,9 +12,10 @@ def unrecorded(numpy_function, *operands, **keywords):
     name = numpy_function.__name__
     for key, value in keywords.items():
         if differentiates(value):
-            raise TypeError(
+            raise lost_derivative(
                 f"tapegrad.{name}: {key} is recorded, so its derivative would be lost; give it as "
-                f"{key}=t.detach() if no derivative is needed"
+                f"{key}=t.detach() if no derivative is needed",
+                value,
             )
     keywords = {key: fixed(value, f"{name}()") for key, value in keywords.items()}
     made = steered(numpy_function, *operands, **keywords)

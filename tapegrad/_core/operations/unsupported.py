@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor import runtime as rt
+from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.trace import name_of
 from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 
@@ -25,13 +26,14 @@ REASONS = {
 _WRITING = frozenset("copyto put place putmask put_along_axis fill_diagonal".split())
 
 
-def unsupported(name: str) -> TypeError:
+def unsupported(name: str, operands) -> TypeError:
     """The error where a function has no derivative here."""
     reason = REASONS.get(name, "")
     reason = f": {reason}" if reason else ""
-    return TypeError(
+    return lost_derivative(
         f"tapegrad: {name}() is not supported on recorded tensors{reason}. Use detach().numpy() if "
-        "no derivative is needed"
+        "no derivative is needed",
+        operands,
     )
 
 
@@ -45,14 +47,14 @@ def answered(function, args: tuple, kwargs: dict):
     name = name_of(function)
     tensors = [leaf for leaf in _leaves((args, kwargs)) if is_tensor(leaf)]
     if name in _WRITING or any(map(is_recorded, tensors)):
-        raise unsupported(name)
+        raise unsupported(name, tensors)
     made = function(*_valued(args), **_valued(kwargs))
     for part in _leaves(made):
         shared = isinstance(part, np.ndarray) and any(
             np.may_share_memory(part, value_of(t)) for t in tensors if type(t) is rt.Array
         )
         if shared:
-            raise unsupported(name)
+            raise unsupported(name, tensors)
     return _wrapped(made)
 
 

@@ -180,7 +180,7 @@ def _of_complex_operands(name: str, operands):
         return compute(name, operands)
     how = ELEMENTWISE_OF_COMPLEX.get(name)
     if how is None:
-        raise refused(name)
+        raise refused(name, operands)
     return how(*operands)
 
 

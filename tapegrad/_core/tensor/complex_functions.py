@@ -19,6 +19,7 @@ from .complex_tensors import (
     is_complex,
     real_part,
 )
+from .refused_derivatives import lost_derivative
 
 #: The treatment of complex operands by a public function, by its public name: called with the
 #: function and with its arguments.
@@ -57,15 +58,16 @@ def called_with_complex(name: str, ours, args, kwargs):
         return ours(*args, **kwargs)
     how = OF_COMPLEX.get(name)
     if how is None:
-        raise refused(name)
+        raise refused(name, args, kwargs)
     return how(ours, *args, **kwargs)
 
 
-def refused(name: str) -> TypeError:
+def refused(name: str, *operands) -> TypeError:
     """The error of a function that takes no complex operands."""
-    return TypeError(
+    return lost_derivative(
         f"tapegrad.{name}: an operand is complex, which {name} does not take; use it on the real "
-        "and the imaginary part, z.real and z.imag"
+        "and the imaginary part, z.real and z.imag",
+        *operands,
     )
 
 

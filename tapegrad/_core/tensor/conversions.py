@@ -15,10 +15,10 @@ import numpy as np
 
 from ..tape import store
 from ..tape.dependence import dependence_of
-from ..tape.row_reader import Reader, needed
 from . import callers, lost_derivatives
 from . import runtime as rt
 from .aliases import Origin, Told, is_relied_on, told_of
+from .refused_derivatives import is_differentiated, lost_derivative
 from .registry import PUBLIC
 from .trace import is_steering, learned, named, refuse, steered, steering_tensor
 from .values import Storage, array_of, is_recorded, storage_of, value_of, wrap
@@ -85,12 +85,12 @@ def as_numpy_array(self, dtype=None, copy=None):
             learned(self, "np.array_equal()")
             return np.array(array_of(self), dtype=dtype)
         if callers.is_stand_in(frame):
-            raise lost_derivatives.as_array(frame)
+            raise lost_derivatives.as_array(frame, self)
         if callers.shows(frame, lambda: is_differentiated(self)):
             refuse("np.testing or Matplotlib reads values")
             return np.array(array_of(self), dtype=dtype)
         if not is_steering(self) and not has_outlived(self):
-            raise lost_derivatives.as_array(frame)
+            raise lost_derivatives.as_array(frame, self)
         learned(self, "np.asarray()")
     return np.array(array_of(self).view(), dtype=dtype, copy=copy)
 
@@ -148,31 +148,13 @@ def tolist(self):
     """
     learned(self, "tolist()")
     if is_differentiated(self):
-        raise TypeError(
+        raise lost_derivative(
             "tapegrad.tolist: the tensor is recorded, and inside a transform its derivative would "
             f"be lost ({callers.users_line()}); use list(t), whose elements keep it, or "
-            "t.detach().tolist() for plain numbers"
+            "t.detach().tolist() for plain numbers",
+            self,
         )
     return array_of(self).tolist()
-
-
-def is_differentiated(tensor) -> bool:
-    """Whether an active transform differentiates with respect to an ancestor of a tensor.
-
-    As in PyTorch, results of a tensor of the user, made with `requires_grad=True`, are not refused.
-    """
-    inputs = rt.differentiated()
-    if not inputs or not is_recorded(tensor) or not rt.is_recording() or is_steering(tensor):
-        return False
-    if tensor._id in inputs:
-        return True
-    marks, _ = dependence_of([tensor._id])
-    if not marks.rows[[*inputs]].any():
-        return False
-    if rt.trace() is None:
-        return True
-    stops = inputs | rt.trace().steering  # no derivative passes masks and detached values
-    return not inputs.isdisjoint(needed(Reader(), [tensor._id], stops))
 
 
 #: The guard of a number that Python converts to an integer.
@@ -205,7 +187,7 @@ def _lossy(kind):
         recorded = is_recorded(self) and rt.is_recording() and not is_steering(self)
         compared = recorded and callers.compares(frame)
         if recorded and kind is float and not compared and callers.asks_for_stand_in(frame):
-            raise lost_derivatives.as_float(frame)
+            raise lost_derivatives.as_float(frame, self)
         formatted = callers.formats(frame) or (
             recorded and callers.shows(frame, lambda: is_differentiated(self))
         )
@@ -219,13 +201,32 @@ def _lossy(kind):
     return method
 
 
+def as_integer_ratio(number) -> tuple[int, int]:
+    """Return the exact ratio of two integers that a number is.
+
+    Returns
+    -------
+    tuple of int
+
+    Raises
+    ------
+    TypeError
+        Inside a transform that differentiates the number, as for `float()`.
+    """
+    return float(number).as_integer_ratio()
+
+
+_integer_ratio = _lossy(as_integer_ratio)  # by it `statistics` reads numbers
+_integer_ratio.__doc__ = as_integer_ratio.__doc__
+
+
 def _lose(tensor, kind, frame) -> None:
     """Refuse a loss of a derivative at a frame, or warn of it."""
     if callers.writes_item(frame):
-        raise lost_derivatives.written()
+        raise lost_derivatives.written(tensor)
     differentiated = is_differentiated(tensor)
     if kind is not int and differentiated:
-        raise lost_derivatives.as_float(frame, kind.__name__)
+        raise lost_derivatives.as_float(frame, tensor, kind.__name__)
     if differentiated or rt.trace() is None:
         warnings.warn(
             f"{kind.__name__}() of a recorded tensor loses its derivative "
@@ -323,6 +324,7 @@ METHODS = {
     "__floor__": _lossy(math.floor),
     "__ceil__": _lossy(math.ceil),
     "__trunc__": _lossy(math.trunc),
+    "as_integer_ratio": _integer_ratio,
     "__round__": _rounded,
     "__bool__": _bool,
     "__index__": _index,

@@ -12,14 +12,12 @@ import numpy as np
 
 from . import callers
 from . import runtime as rt
+from .refused_derivatives import lost_derivative
 from .registry import PUBLIC
 
 
-class DerivativeLost(TypeError):
-    """The error that functions of `tapegrad.numpy` catch, where NumPy asks for a plain value.
-
-    Others get a TypeError.
-    """
+class PlainAsked(TypeError):
+    """The error that functions of `tapegrad.numpy` catch, where NumPy asks for a plain value."""
 
 
 _IMPORT = "`import tapegrad.numpy as np` in place of `import numpy as np`"
@@ -48,12 +46,12 @@ _RENAMED = dict(
 )
 
 
-def as_array(frame: types.FrameType) -> TypeError:
+def as_array(frame: types.FrameType, tensor) -> TypeError:
     """The error if a frame requests the array of a recorded tensor."""
     if callers.asks_for_stand_in(frame):
-        return DerivativeLost(_TAKEN)
+        return PlainAsked(_TAKEN)
     if callers.writes_item(frame) and callers.container_advice(frame) is None:
-        return written()
+        return written(tensor)
     line, user = callers.users_line(), callers.users_frame()
     scipy = callers.function_of_scipy(frame)
     text = (
@@ -82,10 +80,10 @@ def as_array(frame: types.FrameType) -> TypeError:
         )
     else:
         text += f"{_IMPORT} keeps it, in lists, conversions and arrays that are filled; or use "
-    return TypeError(text + _PLAIN)
+    return lost_derivative(text + _PLAIN, tensor)
 
 
-def written(name: str = "") -> TypeError:
+def written(value, name: str = "") -> TypeError:
     """The error where a recorded value would be written to a plain array."""
     lost = (
         f"tapegrad{name}: a recorded tensor cannot be written to a plain NumPy array "
@@ -98,18 +96,19 @@ def written(name: str = "") -> TypeError:
         how = "inside the function with np.zeros, or copy it there with np.array(a)"
     else:
         how = f"with {_IMPORT}, or with tg.zeros_like"
-    return TypeError(f"{lost}{how}, or write t.detach() if no derivative is needed")
+    return lost_derivative(f"{lost}{how}, or write t.detach() if no derivative is needed", value)
 
 
-def as_float(frame: types.FrameType, kind: str = "float") -> TypeError:
+def as_float(frame: types.FrameType, tensor, kind: str = "float") -> TypeError:
     """The error where a frame takes the number of a recorded tensor by float(), or another kind."""
     if callers.asks_for_stand_in(frame):
-        return DerivativeLost(_TAKEN)
+        return PlainAsked(_TAKEN)
     taken, instead = _advice(frame)
     taken = taken.replace("float()", f"{kind}()")
-    return TypeError(
+    return lost_derivative(
         f"tapegrad: {taken} of a recorded tensor loses its derivative inside a transform "
-        f"({callers.users_line()}); use {instead}, or t.item() for the number alone"
+        f"({callers.users_line()}); use {instead}, or t.item() for the number alone",
+        tensor,
     )
 
 

@@ -34,7 +34,7 @@ def written_to(name: str, result, out, where=True, casting="same_kind", broadcas
         set_item(out, ..., made)
         return out
     if is_recorded(result) and (rt.trace() is None or dtype_of(result) in FLOATS):
-        raise written(f".{name}: out=")
+        raise written(result, f".{name}: out=")
     mask = where if where is True else fixed(mask_of(name, where), "where=")
     np.copyto(out, fixed(result, "out="), casting=casting, where=mask)
     return out

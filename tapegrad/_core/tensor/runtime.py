@@ -77,13 +77,16 @@ class _Mode(threading.local):
 
     def __init__(self):
         self.inputs = []  # ids of the rows that are inputs of the active transforms
-        self.entered = []  # the modes before each context of `_within`, innermost last
+        #: The modes before each context of `_within`, innermost last, with the error by which it
+        #: has refused a derivative, or None. Error and traceback are dropped with the context.
+        self.entered = []
 
 
 _mode = _Mode()
 _count_lock = forks.lock()
 _silent: set[int] = set()  # threads that do not record
-_differentiated: set[int] = set()  # of the inputs of all threads, those that are differentiated
+#: Of the inputs of all threads, those that are differentiated, and the contexts that do it.
+_differentiated: dict[int, list] = {}
 #: Threads that are inside a transform; read before `_mode`, which takes ten times as long to ask.
 transforming: set[int] = set()
 
@@ -162,10 +165,12 @@ def _within(recording: bool, levels: int):
     A generator, which is closed even if an interrupt comes between its parts: with the last
     reference to it, of the interrupt's traceback. When outer contexts have been left by then, there
     is nothing to go back to.
+
+    A refusal that the code inside has caught is raised at the end, also in place of another error.
     """
     mode = _mode
     before = mode.recording
-    entry = before, mode.depth, len(mode.inputs)
+    entry = [before, mode.depth, len(mode.inputs), None]
     try:
         mode.entered.append(entry)
         if before != recording:
@@ -174,6 +179,12 @@ def _within(recording: bool, levels: int):
             mode.depth += levels
             transforming.add(threading.get_ident())
         yield before
+        if entry[-1] is not None:
+            raise entry[-1]
+    except Exception as error:
+        if entry[-1] is None or error is entry[-1]:
+            raise
+        raise entry[-1] from None
     finally:
         try:
             _go_back(mode, entry)
@@ -192,7 +203,7 @@ def switched(on: bool):
     return _within(on, 0)
 
 
-def _go_back(mode: _Mode, entry: tuple[bool, int, int]) -> None:
+def _go_back(mode: _Mode, entry: list) -> None:
     """Leave a context and those inside it; to do it twice changes nothing."""
     entered = mode.entered
     if not entered or entered[-1] is not entry:
@@ -200,10 +211,10 @@ def _go_back(mode: _Mode, entry: tuple[bool, int, int]) -> None:
             return
         while entered[-1] is not entry:
             entered.pop()
-    recording, depth, inputs = entry
+    recording, depth, inputs, _ = entry
     noted = mode.inputs
     while len(noted) > inputs:
-        _differentiated.discard(noted[-1])
+        _differentiated.pop(noted[-1], None)
         noted.pop()
     mode.depth = depth
     if not depth:
@@ -217,7 +228,7 @@ def note_input(number: int, differentiated: bool = True) -> None:
     """Register a row as an input of the innermost active transform."""
     _mode.inputs.append(number)
     if differentiated:
-        _differentiated.add(number)
+        _differentiated[number] = _mode.entered[-1]
 
 
 def noted_inputs() -> list[int]:
@@ -228,6 +239,24 @@ def noted_inputs() -> list[int]:
 def differentiated() -> set[int]:
     """Rows with respect to which active transforms differentiate, of any thread."""
     return set(_differentiated)
+
+
+def remember(refusal: BaseException, inputs: set[int]) -> None:
+    """Let the transforms that differentiate with respect to some rows raise an error at their end.
+
+    Each remembers the last one, which is the one that arrives if nothing catches it.
+    """
+    for number in inputs:
+        context = _differentiated.get(number)
+        if context is not None:
+            context[-1] = refusal
+
+
+def take_refusal() -> BaseException | None:
+    """The error that the innermost context remembers, for a caller that goes on by other means."""
+    context = _mode.entered[-1]
+    refusal, context[-1] = context[-1], None
+    return refusal
 
 
 def in_transform() -> bool:

@@ -16,6 +16,7 @@ from ..._core.ops.table import TABLE
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.copies import view_like
 from ..._core.tensor.pytree import repeats, tree_build, tree_leaves
+from ..._core.tensor.refused_derivatives import DerivativeLost
 from ..._core.tensor.values import is_recorded, is_tensor, records, scalar_of, value_of, wrap
 from ..._derivatives.inputs import Inputs, plain
 from ..._derivatives.sweep_rules import references_of
@@ -132,7 +133,10 @@ def _as_number(call: RecordedCall, operands: list) -> tuple | None:
     arguments = call.arguments
     try:
         value, gradient = arguments.call(call.owner.value_and_grad, arguments.values)
-    except ValueError:  # as for another kind of result; the function gives the reason
+    except (
+        ValueError,
+        DerivativeLost,
+    ):  # of another result; the function as it is gives the reason
         return None
     if call.owner._reason is not None:
         return None

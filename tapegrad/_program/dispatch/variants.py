@@ -181,7 +181,9 @@ class Traced:
             except NotRecorded:
                 raise
             except Exception as error:
-                raise NotRecorded(_unrecorded(error)) from error
+                raise NotRecorded(_unrecorded(rt.take_refusal() or error)) from error
+            if (refusal := rt.take_refusal()) is not None:  # the function has caught it
+                raise NotRecorded(_unrecorded(refusal)) from refusal
             if draws is not None and (reason := draws.reason()):
                 self.trace.refuse(reason)
             self._check_outside()

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._core.operations import PUBLIC
 from ..._core.tensor.copies import unlisted
+from ..._core.tensor.refused_derivatives import lost_derivative
 from ..._core.tensor.trace import fixed, steered
 from ..._core.tensor.values import array_of, is_recorded
 
@@ -163,8 +164,9 @@ def _factors(name: str, weight, classes: int, dtype) -> np.ndarray:
     if weight is None:
         return np.ones(classes, dtype)
     if is_recorded(weight):
-        raise TypeError(
-            f"tapegrad.{name}: weight is recorded, but has no derivative here; pass detach()"
+        raise lost_derivative(
+            f"tapegrad.{name}: weight is recorded, but has no derivative here; pass detach()",
+            weight,
         )
     factors = np.asarray(array_of(weight), dtype)
     if factors.shape != (classes,):
