@@ -33,10 +33,10 @@ class Unbatched(Exception):
 class _ElementTrace(Trace):
     """A trace that knows the user's line at which it was refused."""
 
-    def refuse(self, reason: str) -> None:
+    def refuse(self, reason: str, *, faithful: bool = False) -> None:
         for file, line, _ in places(1):
             reason = f"{reason}, at {file}:{line}"
-        super().refuse(reason)
+        super().refuse(reason, faithful=faithful)
 
     def repeat(self, row, call: CustomCall) -> None:
         self.refuse(f"it calls {call.name}, which has no batching rule")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,21 @@ from .._core.tape import store
 from .._core.tensor import runtime as rt
 from .._core.tensor.aliases import rely
 from .._core.tensor.copies import view_like
-from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
+from .._core.tensor.pytree import tree_build, tree_leaves
+from .._core.tensor.values import array_of, is_recorded, is_tensor, value_of, wrap
 from .._derivatives.tape_traversal import Traversal
 from .._derivatives.view_layouts import cast
 
 
 class _Saved:
-    """The place of a recorded tensor that `ctx` holds: an operand of the row, or a result."""
+    """The place of a tensor that `ctx` holds: an operand of the row, or a result.
 
-    def __init__(self, kind: str, number: int, tensor):
-        self.kind, self.number = kind, number
-        self.shape, self.dtype = tensor.shape, tensor.dtype
+    `given` is what was saved, where that is a plain value: a derivative that is recorded gets the
+    tensor in its place.
+    """
+
+    def __init__(self, kind: str, number: int, dtype: np.dtype, given: Any = None):
+        self.kind, self.number, self.dtype, self.given = kind, number, dtype, given
 
 
 class _Constant:
@@ -34,6 +39,16 @@ class _Constant:
     def before_write(self, array) -> bool:
         self.tensor = self.tensor.copy()
         return False
+
+
+class _Computed:
+    """A value that is no place: values that forward has computed, containers; `what` names it.
+
+    `places` has a `_Saved` for each leaf that is one.
+    """
+
+    def __init__(self, value, what: str, places: list):
+        self.value, self.what, self.places = value, what, places
 
 
 class Context:
@@ -57,8 +72,10 @@ class Context:
         self._is_packed = True  # whether all that backward finds is arguments and results
         self._held: dict = {}
         self._given: list = []
+        self._returned: list = []  # by forward, as it did
         self._traversal: Any = None
         self._number = -1
+        self._marked: Callable | None = None  # while a derivative is recorded
 
     def save_for_backward(self, *tensors) -> None:
         """Save tensors for `saved_tensors`; a later call replaces an earlier one.
@@ -124,56 +141,75 @@ class Context:
         self._materialize = bool(value)
 
     def _pack(self, args, results, outputs) -> list:
-        """Replace recorded tensors by where they are found; returns the operands of the row.
+        """Replace tensors by where they are found; returns the operands of the row.
 
         A tensor stored here would keep the row alive that keeps this object alive.
         """
         operands = [arg for arg in args if is_recorded(arg)]
 
         def packed(value):
-            for place, k in enumerate(outputs):
-                if value is results[k]:
-                    return _Saved("result", place, value)
-            for k, alias in enumerate(self._given):
-                if value is alias and is_recorded(args[k]):
-                    value = args[k]
-            if not is_tensor(value) or not is_recorded(value):
+            kind, k = self._place(value, results, outputs) or ("", -1)
+            if kind == "result":
+                result = results[outputs[k]]
+                return _Saved(kind, k, result.dtype, None if value is result else value)
+            found = args[k] if kind else value
+            if not is_tensor(found) or not is_recorded(found):
                 return value
-            for k, one in enumerate(operands):
-                if value is one:
-                    return _Saved("operand", k, value)
-            operands.append(value)
-            return _Saved("operand", len(operands) - 1, value)
+            number = next((n for n, one in enumerate(operands) if found is one), len(operands))
+            if number == len(operands):
+                operands.append(found)
+            is_plain = kind and value is not found and value is not self._given[k]
+            return _Saved("operand", number, found.dtype, value if is_plain else None)
 
         self._saved = tuple([packed(one) for one in self._saved])
-        known = [None, *args]
-        self._is_packed = all(
-            type(one) is _Saved or any(one is x for x in known) for one in self._saved
-        )
-        self._keep()
-        for name, value in list(vars(self).items()):
-            if not name.startswith("_") and type(found := packed(value)) is _Saved:
+        self._is_packed = all(one is None or _is_place(one, args) for one in self._saved)
+        for name in [one for one in vars(self) if not one.startswith("_")]:
+            found = packed(value := vars(self)[name])
+            if type(found) is not _Saved and name != "needs_input_grad":
+                self._is_packed = self._is_packed and _is_place(found, args)
+                if not any(value is arg for arg in args) and any(map(_is_computed, _leaves(value))):
+                    found = _Computed(value, f"ctx.{name}", [*map(packed, _leaves(value))])
+            if type(found) in (_Saved, _Computed):
                 self._packed[name] = found
                 del self.__dict__[name]
-            elif not name.startswith("_") and name != "needs_input_grad":
-                self._is_packed = False
+        self._keep(args)
         return operands
 
-    def _keep(self) -> None:
+    def _place(self, value, results, outputs) -> tuple[str, int] | None:
+        """The number of the recorded result, or of the argument, that a value is."""
+        arguments = [("argument", k, one, one) for k, one in enumerate(self._given)]
+        found = [("result", n, results[k], self._returned[k]) for n, k in enumerate(outputs)]
+        is_written = any(value is one for one in self._dirty)  # its new value is a result
+        known = [*found, *arguments] if is_written else [*arguments, *found]
+        for kind, k, one, given in known:
+            if value is one or value is given:
+                return kind, k
+        return next(((kind, k) for kind, k, one, _ in known if _is_at(value, one)), None)
+
+    def _places(self, results, outputs) -> list:
+        """The place of each value that backward finds."""
+        names = sorted(name for name in vars(self) if not name.startswith("_"))
+        values = [*self._saved, *[vars(self)[name] for name in names]]
+        return [len(self._saved), *names, *[self._place(x, results, outputs) for x in values]]
+
+    def _keep(self, args=()) -> None:
         """Forget what was only for the call of forward; later writes do not change the rest."""
-        self._saved = tuple([_kept(one) for one in self._saved])
-        self._given = []
+        self._saved = tuple([_kept(one, args) for one in self._saved])
+        self._given = self._returned = []
         self._dirty = self._constant = ()
 
     @contextlib.contextmanager
-    def _at(self, traversal: Traversal, number: int):
-        """The traversal that reads saved values from this row, inside."""
-        before = self._traversal, self._number
-        self._traversal, self._number = traversal, number
+    def _at(self, traversal: Traversal, number: int, marked: Callable | None = None):
+        """The traversal that reads saved values from this row, inside.
+
+        `marked(value, what)` marks what forward has computed, in a derivative that is recorded.
+        """
+        before = self._traversal, self._number, self._marked
+        self._traversal, self._number, self._marked = traversal, number, marked
         try:
             yield
         finally:
-            self._traversal, self._number = before
+            self._traversal, self._number, self._marked = before
 
     def __getattr__(self, name: str):
         packed = self.__dict__.get("_packed", {})
@@ -185,10 +221,16 @@ class Context:
         return self._unpacked(packed[name])
 
     def _unpacked(self, saved):
+        marked = self._marked if rt.is_recording() else None
+        if type(saved) is _Computed:
+            value = self._unpacked(saved.value)
+            return value if marked is None else self._marks(value, saved, marked)
         if type(saved) is _Constant:
             return saved.tensor
         if type(saved) is not _Saved:
             return saved
+        if saved.given is not None and marked is None:
+            return saved.given
         traversal = self._traversal or Traversal(())
         if traversal.reader.row(self._number)["op"] < 0:
             raise RuntimeError(
@@ -204,10 +246,52 @@ class Context:
         leaf = _input_at(source, view)
         return _tensor(traversal.value(self._number, source, view)) if leaf is None else leaf
 
+    def _marks(self, value, saved: _Computed, marked: Callable):
+        """A value with each number that forward has computed marked."""
+        made = []
+        for one, place in zip(_leaves(value), saved.places, strict=True):
+            if type(place) is _Saved:
+                one = self._unpacked(place)
+            elif _is_computed(one) and not is_recorded(one):
+                one = marked(one, saved.what)
+            made.append(one)
+        return tree_build(value, iter(made))
 
-def _kept(saved):
+
+def _kept(saved, args):
     """A saved value that later writes do not change."""
-    return _Constant(saved) if type(saved) is rt.Array else saved
+    if not is_tensor(saved):
+        return saved
+    kept = _Constant(saved) if type(saved) is rt.Array else saved
+    if any(saved is arg for arg in args) or not _is_computed(saved):
+        return kept
+    return _Computed(kept, "a tensor in ctx.saved_tensors", [None])
+
+
+def _is_place(value, args) -> bool:
+    """Whether a value is found by its place: a result, or an argument that is no Python number."""
+    is_array = is_tensor(value) or isinstance(value, (np.ndarray, float)) or callable(value)
+    return type(value) is _Saved or (is_array and any(value is arg for arg in args))
+
+
+def _is_at(value, other) -> bool:
+    """Whether a value is the elements of another: of a tensor that was detached, for instance."""
+    if isinstance(value, np.ndarray) or type(value) is rt.Array:
+        array, memory = array_of(value), value_of(other)
+        alike = isinstance(memory, np.ndarray) and array.dtype == memory.dtype and array.size
+        return bool(alike and rt.same_place(array, memory))
+    return False
+
+
+def _is_computed(value) -> bool:
+    """Whether a derivative can be lost in a value: in floats other than a number of Python's."""
+    if is_tensor(value) or isinstance(value, (np.ndarray, np.generic)):
+        return value.dtype.kind in "fc"
+    return False
+
+
+def _leaves(value) -> list:
+    return [leaf for _, leaf in tree_leaves(value)]
 
 
 def _tensor(value):

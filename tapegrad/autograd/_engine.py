@@ -60,7 +60,7 @@ def _run(roots, seeds, retain: bool, create: bool, targets: list[Target], accumu
             with rt.recording():
                 Recorded(targets, accumulate).run(roots, seeds)
             return
-        refuse("a backward pass without create_graph gives detached derivatives")
+        refuse("a backward pass without create_graph gives detached derivatives", faithful=True)
         plain = [np.asarray(value_of(seed))[None] for seed in seeds]
         Swept(targets, accumulate).run(roots, plain, retain)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations.creation import tensor
 from .._core.tensor import runtime as rt
+from .._core.tensor.apply import check_dtype
+from .._core.tensor.pytree import tree_leaves
 from .._core.tensor.trace import refuse
 from .._core.tensor.values import FLOATS, is_recorded, is_tensor, value_of, wrap
 from .._derivatives.forward_mode import BY_HAND as TANGENTS
@@ -31,22 +35,72 @@ def shape_and_dtype(value) -> tuple:
     return (value.shape, value.dtype) if is_array else ((), np.dtype(np.float64))
 
 
+def parts_of(out) -> list:
+    """The results of forward as it returned them: those in a tuple or list, or one."""
+    return [*out] if isinstance(out, (tuple, list)) else [out]
+
+
 def results_of(out) -> list:
     """The results of forward, arrays as tensors."""
-    return [as_tensor(one) for one in (out if isinstance(out, tuple) else (out,))]
+    return [as_tensor(one) for one in parts_of(out)]
+
+
+def numbers_as_tensors(name: str, results: list) -> list:
+    """Results of which derivatives are recorded, numbers of Python as tensors.
+
+    Integers and truths beside other results are none: a number of iterations, whether it converged.
+    """
+    kinds = (float,) if any(is_tensor(x) or type(x) is float for x in results) else _NUMBERS
+    made = [wrap(np.float64(x)) if isinstance(x, kinds) else x for x in results]
+    for k, one in enumerate(made):
+        _check(name, k, one, alone=not any(map(is_tensor, made)))
+    return made
+
+
+def _check(name: str, k: int, one, alone: bool) -> None:
+    """Refuse a result whose derivative would be lost."""
+    if np.iscomplexobj(value_of(one)) or type(one) is rt.ComplexTensor:
+        raise TypeError(
+            f"tapegrad.{name}: result {k} of forward is complex; return its real and its imaginary "
+            "part as two results"
+        )
+    if is_tensor(one) and one.dtype.kind == "f":
+        check_dtype(f"{name}.forward", one)
+    if alone and any(map(_is_number, [leaf for _, leaf in tree_leaves(one)])):
+        raise TypeError(
+            f"tapegrad.{name}: result {k} of forward is of type {type(one).__name__} and holds "
+            "numbers, whose derivative would be lost; return them themselves, several as a tuple"
+        )
+
+
+def _is_number(value) -> bool:
+    return is_tensor(value) or isinstance(value, (float, np.ndarray, np.floating))
 
 
 def differentiable(ctx, results) -> list[int]:
     """The places of the results that have a derivative."""
+    constant = [*map(id, ctx._constant)]
+    returned = ctx._returned or results
     return [
         k
-        for k, one in enumerate(results)
-        if is_tensor(one) and one.dtype in FLOATS and not any(one is n for n in ctx._constant)
+        for k, (one, given) in enumerate(zip(results, returned, strict=True))
+        if is_tensor(one) and one.dtype in FLOATS and not {id(one), id(given)} & {*constant}
     ]
+
+
+_NUMBERS = (float, int, np.bool_, np.integer)
+_COMPUTED = (
+    "tapegrad.{}: a derivative of a derivative needs that of {}, which forward has computed and "
+    "does not return; compute it in backward, from saved arguments and results, or return it as a "
+    "further result and save that"
+)
 
 
 class Call:
     """One call of a Function, held by its row; the sweep calls it (`Sweep.run`)."""
+
+    #: `refusing(value, message, causes)` is the value, as one of causes that no derivative passes.
+    refusing: Callable
 
     def __init__(self, cls, ctx, args, raw, outputs):
         self.cls = cls
@@ -94,10 +148,22 @@ class Call:
     def pass_back(self, traversal: Traversal, number: int, gradients) -> tuple:
         """The results of backward for the gradients of all results, checked, for each argument."""
         operands = self.operands(traversal, number)
-        with self.ctx._at(traversal, number):
+        with self.ctx._at(traversal, number, self._marking(traversal, number)):
             found = self.returned(gradients, [shape_and_dtype(view) for _, view in operands])
         pairs = zip(found, operands, strict=True)
         return tuple([one if source >= 0 else None for one, (source, _) in pairs])
+
+    def _marking(self, traversal: Traversal, number: int) -> Callable:
+        """What marks a value of ctx that forward has computed as depending on the arguments."""
+
+        def marked(value, what: str):
+            operands = [one for one in self.operands(traversal, number) if one[0] >= 0]
+            causes = [traversal.value(number, *one) for one in operands]
+            return self.refusing(
+                as_tensor(value), _COMPUTED.format(self.cls.__name__, what), causes
+            )
+
+        return marked
 
     def returned(self, gradients, kinds) -> list:
         """The same for arguments of these shapes and dtypes, wherever they are."""
@@ -151,17 +217,20 @@ class Call:
                 seeds = [zero if one is None else np.asarray(value_of(one)) for one in given]
                 sweep.plant(tensor, np.array(seeds))
 
-    def _derived(self) -> None:
+    def _derived(self, number: int) -> None:
         """The derivative becomes operations; a program has them for other arguments.
 
-        So it may read arguments and results alone.
+        So it may read arguments and results alone, the same ones in each call.
         """
+        trace = rt.trace()
+        if trace is not None and number in trace.custom:
+            trace.custom[number].derived = True
         if not self.ctx._is_packed:
             refuse(f"forward of {self.cls.__name__} leaves more than arguments and results in ctx")
 
     def write(self, traversal, number: int, adjoint) -> None:
         """Write the adjoints of the operands as rows."""
-        self._derived()
+        self._derived(number)
         base = traversal.base(number)
         adjoint = (
             adjoint if is_tensor(adjoint) else wrap(np.array(np.broadcast_to(adjoint, base.shape)))
@@ -180,7 +249,7 @@ class Call:
 
     def tangent(self, traversal, number: int):
         """The tangent of the row from those of its operands, an axis of directions first."""
-        self._derived()
+        self._derived(number)
         operands = self.operands(traversal, number)
         tangents = [None if s < 0 else traversal.tangent(s, view) for s, view in operands]
         rows = []
@@ -201,7 +270,8 @@ class Call:
                 if traversal.recorded
                 else {k: wrap(value_of(one)) for k, one in found.items()}
             )
-        with self.ctx._at(traversal, number):
+        marking = self._marking(traversal, number) if traversal.recorded else None
+        with self.ctx._at(traversal, number, marking):
             returned = self.cls.jvp(self.ctx, *given)
         return returned if isinstance(returned, tuple) else (returned,)
 

@@ -15,7 +15,13 @@ from .._core.tensor.reachable import reachable
 from .._core.tensor.row_listeners import listen, stop_listening
 from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor, value_of, wrap
 from ._context import Context
-from ._function_call import Call, differentiable, results_of, shape_and_dtype
+from ._function_call import (
+    Call,
+    differentiable,
+    numbers_as_tensors,
+    results_of,
+    shape_and_dtype,
+)
 
 
 def unrecorded(arg):
@@ -93,19 +99,25 @@ class Repeated:
         self.numbers = [type(arg) is rt.Scalar for arg in args]
         self.args = [None if is_recorded(arg) else _kept(arg) for arg in args]
         self.needs = ctx.needs_input_grad
-        results = results_of(out)
+        results = self._results(out)
         self.form = self._form(ctx, out, results)
         self.outputs, _, kinds = self.form
+        self.places = ctx._places(results, self.outputs)
+        self.derived = False  # whether a derivative is recorded: it finds values by their places
         others = [k for k, x in enumerate(results) if is_tensor(x) and k not in self.outputs]
         self.tensors = [*self.outputs, *others]
         floats = [kinds[k][1] for k in self.outputs] or [_common_float(args)]
         self.dtype = np.result_type(*floats)
 
+    def _results(self, out) -> list:
+        return numbers_as_tensors(self.name, results_of(out))
+
     def _form(self, ctx: Context, out, results) -> tuple:
         """What is the same in every call that is repeated: above all shapes and dtypes."""
         outputs = differentiable(ctx, results) if any(self.needs) else []
         kinds = [(x.shape, x.dtype) if is_tensor(x) else type(x) for x in results]
-        return outputs, isinstance(out, tuple), kinds
+        several = type(out) if isinstance(out, (tuple, list)) else None
+        return outputs, several, kinds
 
     def asides_of(self, results) -> list[np.ndarray] | None:
         """The results without derivative as arrays; None if a program cannot follow all results."""
@@ -150,14 +162,16 @@ class Repeated:
         args = [_shown(next(given), number) if one else arg for arg, one, number in items]
         with _apart():
             out = self.compute(ctx, args)
-        results = results_of(out)
+        results = self._results(out)
         if self._form(ctx, out, results) != self.form or self.unlike(results):
+            return None, None
+        if self.derived and ctx._places(results, self.outputs) != self.places:
             return None, None
         call = Call(self.cls, ctx, args, results, self.outputs)
         call.parts, whole = self.parts, np.empty(*self.whole)
         for k, part in zip(self.tensors, call.every_view(whole), strict=True):
             part[...] = array_of(results[k])
-        ctx._keep()
+        ctx._keep(args)
         return whole, (call, [shape_and_dtype(value_of(x)) for x in args])
 
     def adjoints(self, held: Any, g: np.ndarray) -> list[np.ndarray | None]:

@@ -35,7 +35,14 @@ from .._core.tensor.values import (
 )
 from .._derivatives.view_layouts import cast
 from ._context import Context
-from ._function_call import Call, as_tensor, differentiable, results_of
+from ._function_call import (
+    Call,
+    as_tensor,
+    differentiable,
+    numbers_as_tensors,
+    parts_of,
+    results_of,
+)
 from ._repeated_call import Repeated, noting_reads, unrecorded
 
 assert _declaration
@@ -55,8 +62,12 @@ class Function:
     Notes
     -----
     `@staticmethod` is optional. `tg.autograd.function.Context` describes `ctx`. The derivative can
-    itself be differentiated if `backward` computes with tensors. NumPy arrays that `forward`
-    returns become tensors; other results are returned unchanged.
+    itself be differentiated if `backward` computes with tensors, from arguments and results of
+    `forward`; what `forward` computed beside them has no derivative, and an error names it.
+
+    Results are those in a tuple or a list, or one. NumPy arrays and, where the call is recorded,
+    numbers of Python become tensors; integers and truths do if no result is a float or an array.
+    Other results are returned unchanged.
 
     Examples
     --------
@@ -95,7 +106,7 @@ class Function:
         Returns
         -------
         object
-            A tensor, or a tuple of tensors and other objects.
+            A tensor, an array, a number, or a tuple or list of them and other objects.
         """
         raise NotImplementedError(
             "tapegrad.Function: the class has no forward; define forward(ctx, …) as a staticmethod"
@@ -170,8 +181,10 @@ class Function:
 
 
 def _finished(out, results):
-    """Results as forward returned them: a tuple or one."""
-    return tuple(results) if isinstance(out, tuple) else results[0]
+    """Results as forward returned them: a tuple, a list or one."""
+    if isinstance(out, (tuple, list)):
+        return results if isinstance(out, list) else tuple(results)
+    return results[0]
 
 
 def _traced(cls, ctx, args):
@@ -185,6 +198,7 @@ def _traced(cls, ctx, args):
     results = results_of(out)
     if not any(map(is_recorded, args)):
         return _finished(out, _recorded(cls, ctx, args, results, {}, True))
+    results = numbers_as_tensors(cls.__name__, results)
     again = Repeated(functools.partial(_forward, cls), cls, ctx, args, out)
     if again.reads_more(rt.trace()):
         refuse(f"backward of {cls.__name__} reads a recorded tensor that is not in ctx")
@@ -207,7 +221,7 @@ def _traced(cls, ctx, args):
 def _recorded(cls, ctx, args, results, dirty, recording):
     """The results of a call, recorded if a derivative may be wanted."""
     if recording and any(ctx.needs_input_grad):
-        return _record(cls, ctx, args, results, dirty)
+        return _record(cls, ctx, args, numbers_as_tensors(cls.__name__, results), dirty)
     return [_unrecorded(ctx, one, args, dirty) for one in results]
 
 
@@ -265,9 +279,11 @@ def _forward(cls, ctx, args):
     ctx._given = given
     try:
         if cls.setup_context is Function.setup_context:
-            return cls.forward(ctx, *given)
-        out = cls.forward(*given)
-        cls.setup_context(ctx, tuple(given), out)
+            out = cls.forward(ctx, *given)
+        else:
+            out = cls.forward(*given)
+            cls.setup_context(ctx, tuple(given), out)
+        ctx._returned = parts_of(out)
         return out
     except BaseException:
         _put_back(ctx, args)
@@ -287,8 +303,7 @@ def _dirty(cls, ctx, args, out) -> dict:
     try:
         for tensor in ctx._dirty:
             numbers = [k for k, one in enumerate(ctx._given) if one is tensor]
-            results = out if isinstance(out, tuple) else (out,)
-            if not numbers or not any(one is tensor for one in results):
+            if not numbers or not any(one is tensor for one in parts_of(out)):
                 raise RuntimeError(
                     f"tapegrad.{cls.__name__}: mark_dirty got a tensor that is not both an "
                     "argument and a result of forward; return each argument that is written in "
@@ -378,19 +393,29 @@ def _buffer(arrays, args):
     ]
 
 
+_ONCE = (
+    "tapegrad: trying to differentiate twice a function that was marked with @once_differentiable"
+)
+
+
 class _Refusal(Function):
-    """The value of its first argument, which must not be differentiated."""
+    """The value of its first argument as one of `causes`, by which it is not differentiated."""
 
     @staticmethod
-    def forward(ctx, value, *causes):
+    def forward(ctx, value, error, message, *causes):
+        ctx.error, ctx.message = error, message
         return value.detach().copy()
 
     @staticmethod
     def backward(ctx, gradient):
-        raise RuntimeError(
-            "tapegrad: trying to differentiate twice a function that was marked with "
-            "@once_differentiable"
-        )
+        raise ctx.error(ctx.message)
+
+
+def _refusing(value, message: str, causes):
+    return _Refusal.apply(value, NotImplementedError, message, *causes)
+
+
+Call.refusing = staticmethod(_refusing)
 
 
 def once_differentiable(backward):
@@ -431,7 +456,7 @@ def once_differentiable(backward):
             return returned
         several = isinstance(returned, tuple)
         refused = [
-            one if one is None else _Refusal.apply(as_tensor(one), *causes)
+            one if one is None else _Refusal.apply(as_tensor(one), RuntimeError, _ONCE, *causes)
             for one in (returned if several else (returned,))
         ]
         return tuple(refused) if several else refused[0]

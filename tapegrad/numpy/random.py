@@ -187,7 +187,7 @@ def _method(name: str, kind: type):
     @_functools.wraps(theirs)
     def method(self, *args, **kwargs):
         if _rt.trace() is not None and self._trace is not _rt.trace():
-            _refuse(f"{place}() draws random numbers: {_DRAWS} as arguments")
+            _refuse(f"{place}() draws random numbers: {_DRAWS} as arguments", faithful=True)
         return _Drawing(name, self, _functools.partial(theirs, self), place)(args, kwargs)
 
     method.__doc__ = _with_note(theirs.__doc__, _DRAWS_NOTE)
@@ -251,7 +251,9 @@ def _function(name: str, theirs):
     @_functools.wraps(theirs)
     def function(*args, **kwargs):
         if _rt.trace() is not None:
-            _refuse(f"np.random.{name}() draws random numbers: {_DRAWS} as arguments")
+            _refuse(
+                f"np.random.{name}() draws random numbers: {_DRAWS} as arguments", faithful=True
+            )
         return _Drawing(name, owner, theirs, place)(args, kwargs)
 
     function.__doc__ = _with_note(theirs.__doc__, _DRAWS_NOTE)

@@ -117,7 +117,7 @@ def _text(name):
 
 def _saver(name):
     def save(*args, **kwargs):
-        refuse(f"np.{name}() writes a file")
+        refuse(f"np.{name}() writes a file", faithful=True)
         values = {key: value_of(value) for key, value in kwargs.items()}
         return getattr(np, name)(*map(value_of, args), **values)
 
@@ -148,7 +148,7 @@ def _to_file(self, fid, sep="", format="%s"):
     -------
     None
     """
-    refuse("tofile() writes a file")
+    refuse("tofile() writes a file", faithful=True)
     np.asarray(value_of(self)).tofile(fid, sep, format)
 
 

@@ -103,7 +103,7 @@ def set_recording(on: bool) -> bool:
     """
     before = _mode.recording
     if not on and _mode.trace is not None:
-        _mode.trace.refuse("recording is switched off inside it (no_grad)")
+        _mode.trace.refuse("recording is switched off inside it (no_grad)", faithful=True)
     if before != on:
         try:
             _switch(on)

@@ -125,13 +125,19 @@ class Trace:
         #: Buffers, by row, and their contents before a recorded write made them rows.
         self.originals: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.refusal: str | None = None
+        self.is_faithful = True  # whether the call gives what it would give without a trace
         #: While derivatives are recorded: whether products of 0 and infinity are looked for.
         self.careful: bool | None = None
         self._place = place
 
-    def refuse(self, reason: str) -> None:
-        """Note that the computation cannot be repeated; the first reason counts."""
+    def refuse(self, reason: str, *, faithful: bool = False) -> None:
+        """Note that the computation cannot be repeated; the first reason counts.
+
+        The function is called again without a trace, unless all refusals are `faithful`: the call
+        gives what it would give then, and has an effect that should not occur twice.
+        """
         self.refusal = self.refusal or reason
+        self.is_faithful = self.is_faithful and faithful
 
     def repeat(self, row, call: CustomCall) -> None:
         """Let a program repeat the call of a row, also where nothing reads the results."""
@@ -196,11 +202,11 @@ def learned(tensor, what: str) -> bool:
     return True
 
 
-def refuse(reason: str) -> None:
-    """Note in a trace that the computation cannot be repeated."""
+def refuse(reason: str, *, faithful: bool = False) -> None:
+    """Note in a trace that the computation cannot be repeated; see `Trace.refuse`."""
     trace = rt.trace()
     if trace is not None:
-        trace.refuse(reason)
+        trace.refuse(reason, faithful=faithful)
 
 
 def is_steering(tensor) -> bool:

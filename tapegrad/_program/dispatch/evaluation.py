@@ -266,8 +266,10 @@ class Replayed:
             if names.unchanged():  # else the program may be of either value
                 family.pending = traced
             later = traced.is_long and not self._native  # the first result does not wait for it
-            if not later:
-                self._convert(family)
+            if not later and (reason := self._reason_against(family)) is not None:
+                if traced.trace.refusal is None:
+                    raise NotRecorded(reason)
+                self._give_up(reason)
             if not gradient:
                 return traced.value(), None
             value, found = traced.value_and_grad(retain=later)
@@ -275,17 +277,22 @@ class Replayed:
 
     def _convert(self, family: Variants) -> None:
         """Make a program of the last recording, if that is still due."""
+        if (reason := self._reason_against(family)) is not None:
+            self._give_up(reason)
+
+    def _reason_against(self, family: Variants) -> str | None:
+        """The same; returns the reason for having none."""
         traced, family.pending = family.pending, None
         if traced is None:
-            return
+            return None
         variant, reason = traced.program()
         if variant is None:
-            self._give_up(reason)
-            return
+            return reason
         recent = self._fast or self._fast_value
         family.add(variant, None if recent is None else recent.variant)
         if self._native:
             self._make_native(variant, traced.values)
+        return None
 
     def _eagerly(self, args, kwargs, gradient: bool):
         """Call the function eagerly; as in a program, its writes to arguments are local."""

@@ -151,6 +151,10 @@ def reads_others(result, inputs: list) -> bool:
     return bool(recorded) and depends_on_others(recorded, inputs)
 
 
+#: The types of results, other than tensors, that programs return.
+_RESULTS = (np.ndarray, np.generic, float, int, str, bool, type(None))
+
+
 class NotRecorded(Exception):
     """A function cannot be recorded, for this reason; it may do well without."""
 
@@ -185,18 +189,25 @@ class Traced:
             if (refusal := rt.take_refusal()) is not None:  # the function has caught it
                 raise NotRecorded(_unrecorded(refusal)) from refusal
             if draws is not None and (reason := draws.reason()):
-                self.trace.refuse(reason)
+                self.trace.refuse(reason, faithful=True)
+            if not self.inputs:
+                self.trace.refuse("it has no arguments that are floats or arrays", faithful=True)
             self._check_outside()
             self._end = self.trace.now()
         self.is_long = is_long(self._first, self._end)
 
     def _check_outside(self) -> None:
         """Check that the result follows from the arguments alone, and is what it is eagerly."""
+        if not self.trace.is_faithful:
+            raise NotRecorded(self.trace.refusal)
         if reads_others(self.out, [tensor for tensor, _ in self.inputs]):
             raise NotRecorded(self.trace.refusal or READS_OTHERS)
         results = [one for _, one in tree_leaves(self.out) if is_recorded(one)]
         if self.trace.sees_old_values(results):
             raise NotRecorded(self.trace.refusal or SHARED)
+        for place, one in tree_leaves(self.out):
+            if not is_tensor(one) and not isinstance(one, _RESULTS):
+                raise NotRecorded(f"the result{place} is of type {type(one).__name__}")
 
     @property
     def values(self) -> list:
@@ -205,8 +216,6 @@ class Traced:
 
     def program(self) -> tuple[Variant | None, str | None]:
         """The program, or why there is none; the rows must not have been used up."""
-        if not self.inputs:
-            return None, "it has no arguments that are floats or arrays"
         if self.trace.refusal is not None:
             return None, self.trace.refusal
         try:
@@ -233,18 +242,14 @@ class Traced:
     def _convert(self) -> Variant:
         outputs: list = []
         leaves: list[tuple[int, Any]] = []
-        for place, value in tree_leaves(self.out):
+        for _, value in tree_leaves(self.out):
             if is_recorded(value):
                 leaves.append((len(outputs), copy_axes(array_of(value))))
                 outputs.append(value)
             elif is_tensor(value):
                 leaves.append((-1, plain(np.array(value_of(value)))))
-            elif isinstance(value, np.ndarray):
-                leaves.append((-1, np.array(value)))
-            elif isinstance(value, (np.generic, float, int, str, bool, type(None))):
-                leaves.append((-1, value))
             else:
-                raise Unsupported(f"the result{place} is of type {type(value).__name__}")
+                leaves.append((-1, np.array(value) if isinstance(value, np.ndarray) else value))
         dtype = self._call[1].dtype
         converter = Converter(self.inputs, self._end, outputs, self.trace, dtype)
         made = converter.convert(outputs)

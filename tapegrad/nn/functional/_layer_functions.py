@@ -215,7 +215,7 @@ def dropout(input, p=0.5, training=True, generator=None):
     check_probability("dropout", p)
     if not training or p == 0.0:
         return input
-    refuse("dropout draws random numbers")
+    refuse("dropout draws random numbers", faithful=True)
     value = array_of(input)
     kept = generator_or(generator).random(value.shape) >= p
     scale = 1.0 / (1.0 - p) if p < 1.0 else 0.0
@@ -297,5 +297,5 @@ def batch_norm(
 def average_into(running, value, momentum: float) -> None:
     """Move a running statistic towards a value."""
     if running is not None:
-        refuse("batch_norm averages running statistics")
+        refuse("batch_norm averages running statistics", faithful=True)
         running[...] = (1.0 - momentum) * array_of(running) + momentum * array_of(value).ravel()
