@@ -1,6 +1,6 @@
 """Functions of tensors, each family in a file; importing them registers them."""
 
-from ..tensor import conversions, operators  # noqa: F401
+from ..tensor import conversions, operators, plain_data  # noqa: F401
 from ..tensor.registry import LATE, PUBLIC
 from . import (  # noqa: F401
     answers,

@@ -380,7 +380,6 @@ METHODS = {
     "__neg__": lambda self: apply("negative", self),
     "__pos__": own_memory,
     "__abs__": lambda self: apply("absolute", self),
-    "__hash__": object.__hash__,
     "__bool__": _truth,
     "__complex__": _complex,
     "__float__": _real_only("float"),

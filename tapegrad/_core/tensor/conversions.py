@@ -256,7 +256,8 @@ def _index(self):
     return int(value)
 
 
-def _text(self):
+def text_of_tensor(self) -> str:
+    """The text of a tensor that is shown as one."""
     value = array_of(self)
     body = _shown(self, None)
     dtype = "" if value.dtype in (np.float64, np.int64, np.bool_) else f", dtype={value.dtype}"
@@ -277,10 +278,14 @@ def _formatted(self, layout):
     return _shown(self, layout)
 
 
-def _shown(tensor, layout) -> str:
-    """The text of a value, which is all that Python learns: programs round otherwise."""
+def note_text(tensor, layout) -> None:
+    """Note that Python reads the text of a value, not all digits: programs round otherwise."""
     if rt.trace() is not None:
         learned(steered(_digest, tensor, layout=layout), "a format")
+
+
+def _shown(tensor, layout) -> str:
+    note_text(tensor, layout)
     return _text_of(array_of(tensor), layout)
 
 
@@ -328,7 +333,6 @@ METHODS = {
     "__round__": _rounded,
     "__bool__": _bool,
     "__index__": _index,
-    "__repr__": _text,
     "__format__": _formatted,
 }
 for _name, _method in METHODS.items():

@@ -161,7 +161,6 @@ METHODS = {
     "__divmod__": _divmod_method,
     "__rdivmod__": _reflected(_divmod_method),
     "__invert__": lambda self: steering_tensor(operator.invert, self),
-    "__hash__": object.__hash__,
 }
 _LOGICAL = {name: _logical(f"__{name}__") for name in ("and", "or", "xor", "lshift", "rshift")}
 METHODS |= {f"__{name}__": _compare(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")}

@@ -116,6 +116,9 @@ class Trace:
         self.held: list = []  # tensors whose rows must stay
         self.required: list = []  # calls that a program makes in any case, since they may raise
         self.steering: set[int] = set()  # rows of values without derivative
+        #: Rows of arguments that are plain values where nothing is traced, and the types of their
+        #: elements, or their own if they are numbers (see `plain_data`).
+        self.data: dict[int, type] = {}
         self.detached: set[int] = set()  # rows of them that share memory if nothing is traced
         #: Memory that detached tensors share if nothing is traced, their rows, which are None where
         #: they share it here, too, and a row of that time.

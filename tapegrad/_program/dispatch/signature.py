@@ -97,6 +97,7 @@ class Arguments:
         self.values: list[Any] = []
         self.kinds: list[tuple[np.dtype, tuple, bool]] = []
         self.orders: list[tuple[int, ...] | None] = []  # of inputs, see `copy_axes`
+        self.types: list[type] = []  # of inputs, or of their elements
         self.fixed: list[bool] = []  # of inputs, whether a graph is for their lengths alone
         self._numbers: list[int] = []  # of inputs, the argument that each is of
         self.static: list[tuple[bool, Any]] = []  # by leaf: whether it is no input, and its value
@@ -153,7 +154,7 @@ class Arguments:
             value = np.asarray(value)
         kind = type(value)
         if kind is float or (differentiated and kind is int) or kind is np.float64:
-            return self._input(float(value), DOUBLE, (), differentiated)
+            return self._input(float(value), DOUBLE, (), differentiated, kind=kind)
         if isinstance(value, (np.ndarray, np.generic)):
             value = plain_array(value) if isinstance(value, np.ndarray) else value
             if value.dtype.kind in "iub" or value.dtype in (DOUBLE, _FLOAT32):
@@ -162,7 +163,8 @@ class Arguments:
                 own = _FLOAT32 if value.dtype == _FLOAT32 else DOUBLE
                 array = np.ascontiguousarray(value, own).reshape(value.shape)
                 order = copy_axes(np.asarray(value))
-                return self._input(array, value.dtype, value.shape, differentiated, order)
+                kind = value.dtype.type if value.shape else kind
+                return self._input(array, value.dtype, value.shape, differentiated, order, kind)
             self.reason = f"an argument has dtype {value.dtype}; pass float64 or float32"
         elif not isinstance(value, _STATIC) and not callable(value):
             self.reason = f"an argument is of type {kind.__name__}"
@@ -173,13 +175,17 @@ class Arguments:
         self.static.append((True, value))
         return kind, value if self.reason is None else None
 
-    def _input(self, value, dtype: np.dtype, shape: tuple, differentiated: bool, order=None):
+    def _input(self, value, dtype: np.dtype, shape, differentiated: bool, order=None, kind=float):
+        """Enter an input; a number that is data is one of Python's or, with axes `()`, NumPy's."""
         if differentiated and dtype.kind == "b":
             self.reason = "an argument to be differentiated is boolean"
         dtype = DOUBLE if differentiated and dtype != _FLOAT32 else dtype
         self.static.append((False, None))
         self.values.append(float(value) if shape == () else value)
         self.kinds.append((dtype, shape, differentiated))
+        if shape == () and not differentiated and kind is not float:
+            order, kind = (), np.ndarray  # or a number, which are alike for the signature
+        self.types.append(kind)
         self.orders.append(order)
         self.fixed.append(differentiated)
         return dtype.str, shape, differentiated, order
@@ -195,8 +201,8 @@ class Arguments:
         Data refuse writes, which would be those of a plain array where nothing is recorded.
         """
         made = []
-        inputs = zip(self.values, self.kinds, self.orders, strict=True)
-        for value, (dtype, shape, differentiated), order in inputs:
+        inputs = zip(self.values, self.kinds, self.orders, self.types, strict=True)
+        for value, (dtype, shape, differentiated), order, kind in inputs:
             if shape == () and dtype == DOUBLE:
                 tensor = rt.scalar_leaf(value)
             else:
@@ -205,6 +211,8 @@ class Arguments:
                 tensor = rt.row(LEAF, array)
             if dtype.kind != "f" or not differentiated:
                 trace.steering.add(tensor._id)
+            if not differentiated:
+                trace.data[tensor._id] = kind
             rt.note_input(tensor._id, differentiated)
             made.append((tensor, differentiated))
         trace.held.extend(tensor for tensor, _ in made)

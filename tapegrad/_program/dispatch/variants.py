@@ -15,6 +15,7 @@ from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tape.reverse_sweep import Sweep
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.dependencies import NOTHING, Dependencies
+from ..._core.tensor.plain_data import given
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import places
 from ..._core.tensor.trace import SHARED, Guard, Trace
@@ -178,7 +179,7 @@ class Traced:
         with rt.tracing(self.trace):
             self._first = self.trace.now()
             self.inputs = arguments.record(self.trace)
-            args, kwargs = arguments.build([tensor for tensor, _ in self.inputs])
+            args, kwargs = arguments.build([given(*one) for one in self.inputs])
             draws = Draws(f) if self._draws else None
             try:
                 self.out = f(*args, **kwargs)
