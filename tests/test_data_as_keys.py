@@ -205,3 +205,51 @@ def test_a_number_that_outlived_its_transform_is_a_key():
     kept = []
     tg.grad(lambda x: (kept.append(x[0]), x[0] * x[1])[1])(X)
     assert {1.3: 3}[kept[0]] == 3
+
+
+# --- repetition -------------------------------------------------------------------------------
+
+
+def in_place(x, d):
+    items = [x[0]]
+    items *= d[0]
+    return sum(items)
+
+
+REPEATED = [
+    lambda x, d: sum([v * len([0] * k) for v, k in zip(x, d, strict=True)]),
+    lambda x, d: sum([x[0]] * d[0]) + sum((x[1], x[2]) * (d[0] + 1)),
+    lambda x, d: x[0] * len(d[0] * [0] * d[1]) + x[1] * len("ab" * d[1]),
+    in_place,
+    lambda x, d: x[0] * np.sum(d * [1, 2, 3]) + x[1] * np.sum([1, 2, 3] * d),
+    lambda x, d: x[0] * np.sum(d[0] * np.array([1.0, 2.0])) + x[1] * sum([1, 2] + d[0]),
+    lambda x, d: sum([x[0]] * np.argmax(d)) + x[1] * len([0] * np.argmax(x)),
+    lambda x, d: x[0] * len([0] * np.sum(x > 2.0)),
+]
+
+
+@pytest.mark.parametrize("f", REPEATED)
+def test_an_integer_repeats_a_list(f):
+    c, d = tg.compile(f), tg.compile(f)
+    for counts in ([2, 1, 3], [2, 1, 3], [2, 1, 3], [1, 4, 2], [0, 1, 1]):
+        counts = np.array(counts)
+        assert float(c(X, counts)) == pytest.approx(float(f(X, counts)))
+        np.testing.assert_allclose(d.grad(X, counts), tg.grad(f)(X, counts))
+        delta = np.eye(3) * 1e-6
+        slopes = [(f(X + e, counts) - f(X - e, counts)) / 2e-6 for e in delta]
+        np.testing.assert_allclose(tg.grad(f)(X, counts), slopes, atol=1e-8)
+
+
+def test_numbers_and_arrays_without_axes_are_told_apart():
+    f = lambda x, d: x[0] * len([1, 2, 4] * d)  # noqa: E731
+    c = tg.compile(f)
+    for d in (np.int64(2), np.array(2), np.int64(2), np.int64(3), np.array(3)):
+        assert float(c(X, d)) == float(f(X, d))
+
+
+def test_a_float_does_not_repeat_a_list():
+    for d in (2.0, np.float64(2.0), np.array([2.0, 1.0])[0], np.array([True])[0]):
+        c = tg.compile(lambda x, d: x[0] * sum([1, 2] * d))
+        for _ in range(3):
+            with pytest.raises(TypeError, match="sequence|index"):
+                c(X, d)

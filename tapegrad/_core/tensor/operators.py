@@ -12,6 +12,7 @@ from .apply import ELEMENTWISE_OF_COMPLEX, apply
 from .complex_tensors import ComplexTensor, is_complex
 from .copies import unlisted
 from .indexing import WRITE, get_item, set_item
+from .plain_data import repeats
 from .trace import steering_tensor
 from .values import check_casting, dtype_of, is_container, is_number
 
@@ -62,6 +63,17 @@ def _is_fraction(operand) -> bool:
     return kind.__name__ == "Fraction" and kind.__module__ == "fractions"
 
 
+def _multiply(x, y):
+    """A product, or a list or tuple repeated where NumPy has an integer for a tensor."""
+    for number, other in ((x, y), (y, x)):
+        if isinstance(other, (list, tuple)) and rt.in_transform() and repeats(number):
+            return NotImplemented
+    return _product(x, y)
+
+
+_product = _binary("multiply")
+
+
 def _power_method(x, y):
     if not _understands(y) or not _understands(x):
         return NotImplemented
@@ -83,7 +95,7 @@ def _delete(tensor, key):
 rt.slow.update(
     add=_binary("add"),
     subtract=_binary("subtract"),
-    multiply=_binary("multiply"),
+    multiply=_multiply,
     divide=_binary("divide"),
     power=_power_method,
     item=get_item,

@@ -47,17 +47,33 @@ def plain(tensor) -> Any:
     kinds = origin(tensor)
     if kinds is None:
         return None
-    array = array_of(tensor)
+    kind, array = _type_of(tensor, kinds), array_of(tensor)
+    return np.array(array) if kind is np.ndarray else kind(array)
+
+
+def _type_of(tensor, kinds: set[type]) -> type:
+    """The type that data have where nothing is traced."""
+    trace, array = rt.trace(), array_of(tensor)
     if array.ndim:
-        return np.array(array)
-    if kinds == {float} and tensor._id in rt.trace().data:
-        return float(array)
+        return np.ndarray
     if not kinds.isdisjoint((float, np.ndarray)):
-        rt.trace().refuse(
-            f"it asks at {callers.users_line()} for the type of a number, which may be one of "
-            "Python's or of NumPy's there; convert it with float() or np.asarray()"
+        if tensor._id in trace.data:
+            return trace.data[tensor._id]
+        trace.refuse(
+            f"the type of a computed number counts at {callers.users_line()}, which may be one of "
+            "Python's or of NumPy's; convert it with float(), int() or np.asarray()"
         )
-    return array[()]
+    return array.dtype.type
+
+
+def repeats(number) -> bool:
+    """Whether the product of a tensor and a list repeats the list, or is an error, in NumPy."""
+    array = array_of(number)
+    if array.ndim:
+        return False
+    if (kinds := origin(number)) is not None:
+        return _type_of(number, kinds) is not np.ndarray
+    return array.dtype.kind in "iu"
 
 
 def given(tensor, differentiated: bool):

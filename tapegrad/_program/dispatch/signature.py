@@ -33,6 +33,8 @@ from ..ir.steps import DOUBLE
 from ..replay.opaque_calls import LARGEST, holds
 
 _FLOAT32 = np.dtype(np.float32)
+#: What stands for the memory order of data without axes that are NumPy's, and no Python floats.
+NUMPYS = ("number", "array")
 _STATIC = (bool, int, str, bytes, type(None))
 
 
@@ -176,18 +178,18 @@ class Arguments:
         return kind, value if self.reason is None else None
 
     def _input(self, value, dtype: np.dtype, shape, differentiated: bool, order=None, kind=float):
-        """Enter an input; a number that is data is one of Python's or, with axes `()`, NumPy's."""
+        """Enter an input; returns its part of the key, which tells data without axes apart."""
         if differentiated and dtype.kind == "b":
             self.reason = "an argument to be differentiated is boolean"
         dtype = DOUBLE if differentiated and dtype != _FLOAT32 else dtype
         self.static.append((False, None))
         self.values.append(float(value) if shape == () else value)
         self.kinds.append((dtype, shape, differentiated))
-        if shape == () and not differentiated and kind is not float:
-            order, kind = (), np.ndarray  # or a number, which are alike for the signature
         self.types.append(kind)
         self.orders.append(order)
         self.fixed.append(differentiated)
+        if shape == () and not differentiated and kind is not float:
+            order = NUMPYS[kind is np.ndarray]
         return dtype.str, shape, differentiated, order
 
     def fix_lengths_of(self, argnums: tuple[int, ...]) -> None:
@@ -238,8 +240,8 @@ class Arguments:
 
         Some of them, by number, are `tensors` instead.
         """
-        inputs = zip(values, self.kinds, self.orders, strict=True)
-        made = [_typed(x, dtype, order) for x, (dtype, _, _), order in inputs]
+        inputs = zip(values, self.kinds, self.orders, self.types, strict=True)
+        made = [_typed(x, dtype, order, kind) for x, (dtype, _, _), order, kind in inputs]
         for k, tensor in (tensors or {}).items():
             made[k] = tensor
         args, kwargs = self.build(made)
@@ -286,7 +288,9 @@ def is_float(value) -> bool:
     return isinstance(value, (float, np.ndarray)) and np.asarray(value).dtype == DOUBLE
 
 
-def _typed(value, dtype: np.dtype, order):
-    """A copy of a number or an array, of a dtype and in a memory order."""
-    is_float = type(value) is float and dtype == DOUBLE
-    return value if is_float else copied(np.asarray(value), order, dtype)[()]
+def _typed(value, dtype: np.dtype, order, kind: type):
+    """A copy of a number or an array, of a dtype and in a memory order, or of a type."""
+    if type(value) is float and dtype == DOUBLE and kind in (float, int):
+        return value
+    made = copied(np.asarray(value), order, dtype)
+    return made if kind is np.ndarray else made[()]

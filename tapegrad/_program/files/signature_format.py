@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch.signature import kind_of_key
+from ..dispatch.signature import NUMPYS, kind_of_key
 from ..ir.json_values import fields, integer, integers, items, pairs, text, truth
 from .decode import Reader, dtype_named
 from .encode import Writer
@@ -91,8 +91,8 @@ def _read_positional(item) -> tuple[int, Any]:
 def _leaf(writer: Writer, leaf: tuple) -> dict:
     if len(leaf) > 2:
         dtype, shape, differentiated, *order = leaf
-        given = [np.dtype(dtype).name, list(shape), differentiated, *map(encode_order, order)]
-        return {"input": given}
+        laid = [one if one in NUMPYS else encode_order(one) for one in order]
+        return {"input": [np.dtype(dtype).name, list(shape), differentiated, *laid]}
     kind, value = leaf
     if kind not in STATIC:
         raise ValueError(f"an argument is {value!r:.60}, which files have no name for")
@@ -121,7 +121,9 @@ def _read_leaf(reader: Reader, item, of_graph: bool) -> tuple:
             free = [None if one is None else integer(one) for one in items(shape)]
             return name, tuple(free), truth(differentiated)
         lengths = integers(shape)
-        return name, lengths, truth(differentiated), read_order(order[0], lengths)
+        is_numpys = lengths == () and not differentiated and order[0] in NUMPYS
+        laid = order[0] if is_numpys else read_order(order[0], lengths)
+        return name, lengths, truth(differentiated), laid
     (value,) = (reader.value(one) for one in fields(item, "static"))
     if type(value) not in STATIC:
         raise ValueError("an argument that is fixed is of another type")
