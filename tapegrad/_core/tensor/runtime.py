@@ -170,7 +170,7 @@ def _within(recording: bool, levels: int):
     """
     mode = _mode
     before = mode.recording
-    entry = [before, mode.depth, len(mode.inputs), None]
+    entry: list[Any] = [before, mode.depth, len(mode.inputs), None]
     try:
         mode.entered.append(entry)
         if before != recording:
@@ -241,7 +241,7 @@ def differentiated() -> set[int]:
     return set(_differentiated)
 
 
-def remember(refusal: BaseException, inputs: set[int]) -> None:
+def remember(refusal: Exception, inputs: set[int]) -> None:
     """Let the transforms that differentiate with respect to some rows raise an error at their end.
 
     Each remembers the last one, which is the one that arrives if nothing catches it.
@@ -252,7 +252,7 @@ def remember(refusal: BaseException, inputs: set[int]) -> None:
             context[-1] = refusal
 
 
-def take_refusal() -> BaseException | None:
+def take_refusal() -> Exception | None:
     """The error that the innermost context remembers, for a caller that goes on by other means."""
     context = _mode.entered[-1]
     refusal, context[-1] = context[-1], None
