@@ -13,10 +13,16 @@ def track_first_gradient_warm():
     return figures.first_gradient(cold=False, times=5)
 
 
+def track_first_gradient_after_import():
+    """Processor time of that gradient alone, without the import."""
+    return figures.first_gradient_after_import(times=5)
+
+
 def track_first_gradient_cold():
     """A whole process with one gradient, the cache folder being empty."""
     return figures.first_gradient(cold=True, times=2)
 
 
-track_import.unit = track_first_gradient_warm.unit = track_first_gradient_cold.unit = "seconds"
+track_import.unit = track_first_gradient_warm.unit = "seconds"
+track_first_gradient_after_import.unit = track_first_gradient_cold.unit = "seconds"
 track_first_gradient_cold.timeout = 300

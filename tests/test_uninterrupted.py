@@ -60,14 +60,14 @@ def test_errors_pass():
 @pytest.mark.parametrize("compiles", [factory.compile_source, factory.compile_plain])
 def test_an_interrupt_ends_the_waiting(compiles, alarm, monkeypatch):
     text, exports = TEXT.format(compiles.__name__), {f"doubled{compiles.__name__}": "int64(int64)"}
-    ended, usual = [], factory._read
+    ended, usual = [], factory.read
 
     def slow(path):
         time.sleep(0.3)
         ended.append(path)
         return usual(path)
 
-    monkeypatch.setattr(factory, "_read", slow)
+    monkeypatch.setattr(factory, "read", slow)
     with pytest.raises(KeyboardInterrupt):
         alarm(0.05)
         compiles(text, exports)

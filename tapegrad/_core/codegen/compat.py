@@ -133,8 +133,8 @@ def holds(name: str, probe: Callable[[], bool], part: str = "") -> bool:
 
 
 def is_assumed(name: str) -> bool:
-    """Whether an assumption holds as far as it has been asked: for what its probe itself runs."""
-    return _found.get((name, ""), True)
+    """Whether an assumption holds as far as it has been asked: without running its probe."""
+    return _found.get((name, ""), name not in switched_off())
 
 
 def _probed(name: str, probe: Callable[[], bool]) -> bool:

@@ -1,138 +1,59 @@
 """The kernel factory: Python source text in, addresses of compiled C functions out.
 
-The machine code of a text is kept in a file named by the hash of the text and of everything it is
-compiled with, so that a stale result can never be loaded. Its checksum is of the name too. What is
-no such file, for whatever reason, is compiled anew and put in its place.
+The machine code of a text is kept in a file named by the hash of the text and of all that it is
+made from: the definitions that it includes, those that compile it, versions, the processor.
+Therefore a stale result can never be loaded. What is no such file is compiled anew.
 """
 
 import ctypes
 import functools
 import hashlib
-import os
-import sys
-import tempfile
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import llvmlite
-import numba
-import numpy as np
-
-from .. import PACKAGE
 from . import compat, forks
 from .compiler_choice import is_ours, ours, usual_addresses
 from .external_symbols import load_symbols
+from .included_sources import included, keep
 from .intrinsics import helper
 from .machine_code import assembled, load, machine_code, magic, parsed
+from .machine_files import cache_folder, read, versions
 from .plain_expressions import NotPlain, known_intrinsics
 from .plain_functions import lowered
 from .uninterrupted import uninterrupted
 from .vector_math import VARIANTS
 
-_DIGEST_BYTES = 32
-#: What generated code may include.
-_FOLDERS = (
-    *("_core/codegen", "_core/ops", "_core/recorder", "_core/sweep"),
-    *("_program/ir", "_program/replay", "_program/native", "_flow/ir", "_flow/interpreted"),
-)
 _lock = forks.lock()
 #: Addresses of the functions of a text, by its digest.
 _loaded: dict[str, dict[str, int]] = {}
 
 
 @functools.cache
-def fingerprint() -> str:
-    """Hash of what generated code may include, and of the compiler's versions."""
-    digest = hashlib.sha256()
-    for folder in _FOLDERS:
-        for path in sorted((PACKAGE / folder).glob("*.py")):
-            digest.update(path.read_bytes())
-    versions = (sys.version, numba.__version__, llvmlite.__version__, np.__version__)
-    digest.update(repr(versions).encode())
-    return digest.hexdigest()
-
-
-def _user_cache() -> Path:
-    if folder := os.environ.get("NUMBA_CACHE_DIR"):
-        return Path(folder)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base)
-
-
-@functools.cache
-def cache_folder() -> Path:
-    """Where machine code lives; a folder that cannot be written is replaced, with a warning."""
-    wanted = Path("tapegrad") / fingerprint()[:16]
-    try:
-        wanted = _user_cache() / wanted
-        wanted.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=wanted):
-            return wanted
-    except (OSError, RuntimeError) as error:  # the latter where nobody has a home
-        folder = Path(tempfile.mkdtemp(prefix="tapegrad-"))
-        warnings.warn(
-            f"tapegrad: the cache folder {wanted} cannot be written ({_why(error)}); compiled "
-            f"kernels are kept in {folder} for this process only. Set NUMBA_CACHE_DIR to a folder "
-            "that can be written to keep them.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return folder
-
-
-def _why(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
-
-
-def _checksum(path: Path, code: bytes) -> bytes:
-    """Of code and of the name that it belongs to: files may be mistaken for one another."""
-    return hashlib.sha256(path.name.encode() + code).digest()
-
-
-def _write(path: Path, code: bytes) -> None:
-    """Put `code` at `path` in one step: another process sees all of it or nothing."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir() and not path.is_symlink():
-            os.replace(path, tempfile.mkdtemp(dir=path.parent, suffix=".damaged"))
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(_checksum(path, code) + code)
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
-    except OSError as error:
-        warnings.warn(
-            f"tapegrad: {path} cannot be written ({_why(error)}); what was compiled is kept for "
-            "this process only, and other processes compile it again",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-
-
-def _read(path: Path) -> bytes | None:
-    """What was written to `path`; None if there is nothing, or anything else."""
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    code = content[_DIGEST_BYTES:]
-    return code if _checksum(path, code) == content[:_DIGEST_BYTES] else None
-
-
-@functools.cache
 def _machine() -> str:
-    """What machine code depends on, beside what it is made from."""
-    return uninterrupted(magic) + repr(VARIANTS)
+    """Hash of what machine code depends on, beside what it is made from."""
+    given = versions() + uninterrupted(magic) + repr(VARIANTS)
+    return hashlib.sha256(given.encode()).hexdigest()
+
+
+def _digest(*given: str) -> str:
+    return hashlib.sha256("\n".join((_machine(), *given)).encode()).hexdigest()[:24]
+
+
+def _symbols(exports: Iterable[str], name: str) -> dict[str, str]:
+    """Names that are known everywhere, by names in a text that has a name itself."""
+    return {exported: f"tapegrad_{name}_{exported}" for exported in exports}
+
+
+def _kept(source: str, digest: str, maker: str, *given: str) -> tuple[str, Path | None]:
+    """A name for what a function of this module makes of a text and of what else is given, and the
+    file that keeps it; None if nothing may be kept.
+    """
+    definitions = included(source, digest, (__name__, maker))
+    if definitions is None:
+        return digest, None
+    name = _digest(definitions, *given)
+    return name, cache_folder() / f"k_{name}.o"
 
 
 def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
@@ -140,8 +61,7 @@ def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
 
     `exports` maps a function's name to its Numba signature, for instance "int64(int64, int64)".
     """
-    key = fingerprint() + _machine() + source + repr(exports)
-    digest = hashlib.sha256(key.encode()).hexdigest()[:24]
+    digest = _digest(source, repr(exports))
     return _loaded.get(digest) or uninterrupted(lambda: _compiled_once(source, exports, digest))
 
 
@@ -153,19 +73,23 @@ def _compiled_once(source: str, exports: dict[str, str], digest: str) -> dict[st
 
 
 def _compile(source: str, exports: dict[str, str], digest: str) -> dict[str, int]:
-    module: dict[str, Any] = {"__name__": f"tapegrad_{digest}"}
-    exec(compile(source, f"<{digest}>", "exec"), module)
+    name, path = _kept(source, digest, "_by_numba", repr(exports))
     load_symbols(source)
-    if not is_ours():
-        return usual_addresses({name: (module[name], exports[name]) for name in exports})
-    symbols = {name: f"tapegrad_{digest}_{name}" for name in exports}
-    path = cache_folder() / f"k_{digest}.o"
-    code = _read(path)
+    code = read(path) if compat.is_assumed("numba-pipeline") else None
     if code is None:
-        wanted = {symbols[name]: (helper(module[name]), exports[name]) for name in exports}
-        code = machine_code(ours.compiled(wanted))
-        _write(path, code)
-    return dict(zip(exports, load(code, symbols.values()), strict=True))
+        module: dict[str, Any] = {"__name__": f"tapegrad_{name}"}
+        exec(compile(source, f"<{name}>", "exec"), module)
+        if not is_ours():
+            return usual_addresses({one: (module[one], exports[one]) for one in exports})
+        code = _by_numba(module, exports, name)
+        keep(path, code)
+    return _load_once(name, code, exports)
+
+
+def _by_numba(module: dict[str, Any], exports: dict[str, str], name: str) -> bytes:
+    symbols = _symbols(exports, name)
+    wanted = {symbols[one]: (helper(module[one]), exports[one]) for one in exports}
+    return machine_code(ours.compiled(wanted))
 
 
 def compile_plain(source: str, exports: dict[str, str], single: bool = False) -> dict[str, int]:
@@ -173,35 +97,39 @@ def compile_plain(source: str, exports: dict[str, str], single: bool = False) ->
 
     Other threads compile meanwhile. Numbers in the text are of float32 if that is `single`.
     """
-    key = f"plain {single}" + fingerprint() + _machine() + source + repr(exports)
-    digest = hashlib.sha256(key.encode()).hexdigest()[:24]
+    digest = _digest(f"plain {single}", source, repr(exports))
     return _loaded.get(digest) or uninterrupted(lambda: _plain(source, exports, single, digest))
 
 
 def _plain(source: str, exports: dict[str, str], single: bool, digest: str) -> dict[str, int]:
+    name, path = _kept(source, digest, "_by_statements", f"plain {single}", repr(exports))
     load_symbols(source)
-    symbols = {name: f"tapegrad_{digest}_{name}" for name in exports}
-    path = cache_folder() / f"k_{digest}.o"
-    code = _read(path)
+    code = read(path) if compat.is_assumed("numba-intrinsics") else None
     if code is None:
         try:
             if not compat.holds("numba-intrinsics", known_intrinsics):
                 raise NotPlain("intrinsics are not as they were")
-            wanted = {symbols[name]: (name, exports[name]) for name in exports}
-            module = lowered(source, wanted, single)
+            code = _by_statements(source, exports, single, name)
         except NotPlain:
             return compile_source(source, exports)
-        code = machine_code(parsed(module, symbols.values()))
-        _write(path, code)
-    return _load_once(digest, code, symbols)
+        keep(path, code)
+    _loaded[digest] = _load_once(name, code, exports)
+    return _loaded[digest]
 
 
-def _load_once(digest: str, code: bytes, symbols: dict[str, str]) -> dict[str, int]:
+def _by_statements(source: str, exports: dict[str, str], single: bool, name: str) -> bytes:
+    symbols = _symbols(exports, name)
+    wanted = {symbols[one]: (one, exports[one]) for one in exports}
+    return machine_code(parsed(lowered(source, wanted, single), symbols.values()))
+
+
+def _load_once(name: str, code: bytes, exports: Iterable[str]) -> dict[str, int]:
     """Addresses in machine code; what another thread has loaded meanwhile is not loaded twice."""
     with _lock:
-        if digest not in _loaded:
-            _loaded[digest] = dict(zip(symbols, load(code, symbols.values()), strict=True))
-        return _loaded[digest]
+        if name not in _loaded:
+            symbols = _symbols(exports, name)
+            _loaded[name] = dict(zip(symbols, load(code, symbols.values()), strict=True))
+        return _loaded[name]
 
 
 def compile_assembly(text: str, exports: Iterable[str]) -> dict[str, int]:
@@ -209,20 +137,24 @@ def compile_assembly(text: str, exports: Iterable[str]) -> dict[str, int]:
 
     Names that the text defines and exports get the digest, for they are known everywhere.
     """
-    digest = hashlib.sha256((fingerprint() + _machine() + text).encode()).hexdigest()[:24]
+    digest = _digest("assembly", text)
     return _loaded.get(digest) or uninterrupted(lambda: _assembled(text, exports, digest))
 
 
 def _assembled(text: str, exports: Iterable[str], digest: str) -> dict[str, int]:
-    symbols = {name: f"tapegrad_{digest}_{name}" for name in exports}
-    path = cache_folder() / f"k_{digest}.o"
-    code = _read(path)
+    name, path = _kept("", "assembly", "_by_llvm", text)
+    code = read(path)
     if code is None:
-        for name, symbol in symbols.items():
-            text = text.replace(f"@{name}(", f"@{symbol}(")
-        code = assembled(text)
-        _write(path, code)
-    return _load_once(digest, code, symbols)
+        code = _by_llvm(text, exports, name)
+        keep(path, code)
+    _loaded[digest] = _load_once(name, code, exports)
+    return _loaded[digest]
+
+
+def _by_llvm(text: str, exports: Iterable[str], name: str) -> bytes:
+    for exported, symbol in _symbols(exports, name).items():
+        text = text.replace(f"@{exported}(", f"@{symbol}(")
+    return assembled(text)
 
 
 def functions(source: str, exports: dict[str, int], keep_lock: bool) -> dict:

@@ -87,7 +87,7 @@ def release_llvm() -> None:
 def _is_importing() -> bool:
     """Whether a module of ours is being imported: another thread that imports it waits."""
     name = PACKAGE.name
-    modules = [one for key, one in [*sys.modules.items()] if key.partition(".")[0] == name]
+    modules = [one for key, one in [*sys.modules.items()] if key.startswith(name)]
     return any(getattr(getattr(one, "__spec__", None), "_initializing", False) for one in modules)
 
 
