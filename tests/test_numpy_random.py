@@ -4,7 +4,10 @@ import copy
 import functools
 import inspect
 import pickle
+import queue
 import random as python_random
+import sys
+import threading
 import warnings
 
 import numpy as np
@@ -237,6 +240,106 @@ def test_a_program_does_not_repeat_draws(name, use):
     if use == "value" or name not in OF_A_MEAN:  # the derivative to a mean is 1
         assert len(set(found)) > 1
     assert len([one for one in warned if "without a program" in str(one.message)]) == 1
+
+
+class Elsewhere:
+    """A thread that draws when it is asked to, and has done so before `ask` returns."""
+
+    def __init__(self, draw):
+        self._asked, self._done = queue.SimpleQueue(), queue.SimpleQueue()
+        self._draw = draw
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while self._asked.get():
+            self._draw()
+            self._done.put(None)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._asked.put(False)
+        self._thread.join()
+
+    def ask(self):
+        self._asked.put(True)
+        self._done.get()
+
+
+COMMON = {
+    "random": python_random.random,
+    "gauss": lambda: python_random.gauss(0.0, 1.0),
+    "np.random": np.random.rand,
+    "np.random.normal": np.random.normal,
+}
+
+
+@pytest.mark.parametrize("draw", COMMON)
+@pytest.mark.parametrize("use", ["value", "grad"])
+def test_draws_of_another_thread(draw, use):
+    """Nothing is said, and the function is compiled."""
+    with Elsewhere(COMMON[draw]) as other:
+
+        def f(x):
+            other.ask()
+            return x * x
+
+        c = tg.compile(f)
+        for k in range(6):
+            x = 1.0 + k
+            assert c(x) == x * x if use == "value" else c.grad(x) == 2.0 * x
+    assert "1 signature, 1 program" in repr(c)
+
+
+@pytest.mark.parametrize("name", DRAWING)
+@pytest.mark.parametrize("draw", COMMON)
+def test_draws_of_the_function_beside_those_of_another_thread(name, draw):
+    f = DRAWING[name]
+    with Elsewhere(COMMON[draw]) as other:
+        c = tg.compile(lambda x: (other.ask(), f(x))[1])
+        with pytest.warns(RuntimeWarning, match="draws random numbers.*pass them as arg") as warned:
+            found = [float(c(1.0)) for _ in range(5)]
+    assert len(set(found)) > 1
+    assert len([one for one in warned if "without a program" in str(one.message)]) == 1
+
+
+@pytest.mark.parametrize(
+    "draw", [np.random.normal, lambda: python_random.gauss(0.0, 1.0), STATE.normal]
+)
+def test_a_draw_that_was_kept_by_an_earlier_one(draw):
+    """Of two normal numbers that are made at once the second changes no other state."""
+    np.random.seed(3)
+    python_random.seed(3)
+    STATE.seed(3)
+    draw()
+    c = tg.compile(lambda x: x * draw())
+    with pytest.warns(RuntimeWarning, match="draws random numbers"):
+        assert len({float(c(1.0)) for _ in range(4)}) == 4
+
+
+def test_a_generator_of_the_system():
+    system = python_random.SystemRandom()
+    c = tg.compile(lambda x: x * system.random())
+    with pytest.warns(RuntimeWarning, match="draws random numbers from a SystemRandom"):
+        assert len({float(c(1.0)) for _ in range(4)}) == 4
+
+
+def test_profilers_of_users_stay():
+    seen = []
+    with Elsewhere(python_random.random) as other:
+        c = tg.compile(lambda x: (other.ask(), x * x)[1])
+        profiler = lambda *event: seen.append(event)  # noqa: E731
+        sys.setprofile(profiler)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # nothing can be watched: it runs eagerly
+                assert [c(3.0) for _ in range(3)] == [9.0] * 3
+            assert sys.getprofile() is profiler
+        finally:
+            sys.setprofile(None)
+    assert seen
 
 
 def test_a_generator_as_argument_says_what_to_do():

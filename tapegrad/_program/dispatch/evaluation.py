@@ -24,6 +24,7 @@ from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
 from .names_read import Renewals, names_read
+from .random_draws import Draws
 from .recorded_call import recorded_call, short_recorded_call
 from .rounding import first_difference
 from .rule_programs import rule_program
@@ -63,6 +64,7 @@ class Replayed:
         self._compiling: list[Future] = []
         self._compares = verify != "never"  # native code with the interpreted program
         self._flows = Flows()
+        self._watched = False  # whether draws of random numbers are its own, see `Draws`
         #: Arguments that are objects of their own, see `Arguments`, in calls for values.
         self._apart: tuple[int, ...] | None = ()
 
@@ -261,9 +263,11 @@ class Replayed:
     def _recorded(self, family: Variants, arguments: Arguments, gradient: bool):
         names = self._families.names or names_read(self._f)
         self._families.names = names
-        with traced_call(self._f, arguments, draws=True) as traced:
+        draws = Draws(self._f, self._watched)
+        with traced_call(self._f, arguments, draws=draws) as traced:
             traced.names = names = self._families.after_call(names)
-            if names.unchanged():  # else the program may be of either value
+            self._watched = draws.is_unsure  # once more
+            if names.unchanged() and not draws.is_unsure:  # else it may be of either value
                 family.pending = traced
             later = traced.is_long and not self._native  # the first result does not wait for it
             if not later and (reason := self._reason_against(family)) is not None:

@@ -163,13 +163,15 @@ class NotRecorded(Exception):
 class Traced:
     """One call of a function with arguments made inputs: its result and, if it can be, its program.
 
-    The program is made by all passes but those that are named in `without`. With `draws`, random
-    numbers that the function draws are a reason for no program.
+    The program is made by all passes but those that are named in `without`. Random numbers that the
+    function draws are a reason for no program, with the `draws` of `random_draws`.
     """
 
-    def __init__(self, f: Callable, arguments: Arguments, without: tuple[str, ...], draws: bool):
+    def __init__(
+        self, f: Callable, arguments: Arguments, without: tuple[str, ...], draws: Draws | None
+    ):
         self.trace = Trace(lambda: places(1))
-        self._call, self._without, self._draws = (f, arguments), without, draws
+        self._call, self._without, self.draws = (f, arguments), without, draws
         self.names = NOTHING  # see `Variant`
 
     def run(self) -> None:
@@ -180,16 +182,16 @@ class Traced:
             self._first = self.trace.now()
             self.inputs = arguments.record(self.trace)
             args, kwargs = arguments.build([given(*one) for one in self.inputs])
-            draws = Draws(f) if self._draws else None
             try:
-                self.out = f(*args, **kwargs)
+                with contextlib.nullcontext() if self.draws is None else self.draws.watching():
+                    self.out = f(*args, **kwargs)
             except NotRecorded:
                 raise
             except Exception as error:
                 raise NotRecorded(_unrecorded(rt.take_refusal() or error)) from error
             if (refusal := rt.take_refusal()) is not None:  # the function has caught it
                 raise NotRecorded(_unrecorded(refusal)) from refusal
-            if draws is not None and (reason := draws.reason()):
+            if self.draws is not None and (reason := self.draws.reason()):
                 self.trace.refuse(reason, faithful=True)
             if not self.inputs:
                 self.trace.refuse("it has no arguments that are floats or arrays", faithful=True)
@@ -269,7 +271,7 @@ class Traced:
 
 @contextlib.contextmanager
 def traced_call(
-    f: Callable, arguments: Arguments, without: tuple[str, ...] = (), draws: bool = False
+    f: Callable, arguments: Arguments, without: tuple[str, ...] = (), draws: Draws | None = None
 ) -> Iterator[Traced]:
     """Call a function, and go on where its recording can be differentiated; see `Traced`."""
     rt.start()
