@@ -224,7 +224,7 @@ def compare_recorded(call, found, args):
         raise Difference(f"no result is recorded: {floats}")
 
 
-#: Faults of SciPy's own (1.17), and NumPy's: functions, what is in the message, and why.
+#: Faults of SciPy's own (1.17, 1.18), and NumPy's: functions, what is in the message, and why.
 KNOWN = [
     ("cholesky solve_triangular", "keyword lower", "only 0 and 1 are taken for true and false"),
     ("cholesky solve_triangular", "'lower': (0", "a tuple is read as its first number"),
@@ -238,6 +238,8 @@ KNOWN = [
     ("solve_continuous_lyapunov", "real `a` and complex `q`, right is", "it is no solution"),
     ("solve_discrete_lyapunov", "float16", "its products are of float16"),
     ("lstsq", "illegal value in 4-th argument", "a matrix without columns as right side"),
+    ("lstsq", "rows (0 != 2).; right is a value", "without equations `b` is not looked at"),
+    ("svdvals", "shapes [(0, 3)], right are [(0, 0)]", "an empty stack"),
     ("solve", "Singular matrix; right is a value", "without right sides `a` is not looked at"),
     ("eigh", "infs or NaNs; right is a value", "of an empty `a`, `b` is not looked at"),
     ("solve_toeplitz", "shapes [(3, 0, 3)], right are [(3, 0, 0)]", "an empty stack"),

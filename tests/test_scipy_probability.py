@@ -75,21 +75,16 @@ def test_values_are_scipys(name):
     np.testing.assert_allclose(found.detach(), wanted, rtol=1e-13, atol=atol)
 
 
-#: SciPy 1.15 gives xlogy of a number and float32 in float32, SciPy 1.17 and tapegrad in float64.
-NARROW = np.lib.NumpyVersion(scipy.__version__) < "1.16.0"
-
-
 @pytest.mark.parametrize("number", [0.5, 2, True, np.float64(0.5)])
 @pytest.mark.parametrize("name", ["xlogy", "xlog1py", "rel_entr", "kl_div"])
 def test_numbers_beside_float32(name, number):
-    """Python's numbers take the dtype of the array, NumPy's do not."""
+    """NumPy's numbers do not take the dtype of the array; Python's do, if SciPy has them so."""
     x, f = np.array([0.3, 0.7], np.float32), getattr(special, name)
     for k in range(2):
         args, plain = [number, number], [number, number]
         args[k], plain[k] = tg.tensor(x, requires_grad=True), x
         wanted = getattr(scipy.special, name)(*plain)
-        if not NARROW or not name.startswith("xlog"):
-            assert f(*args).dtype == wanted.dtype
+        assert f(*args).dtype == wanted.dtype
         np.testing.assert_allclose(f(*args).detach(), wanted, rtol=1e-6)
 
 
@@ -125,6 +120,20 @@ def test_integrals_are_scipys(name, n):
         wanted = getattr(scipy.integrate, name)(y, axis=1, **given)
         found = getattr(integrate, name)(tg.tensor(y, requires_grad=True), axis=1, **given)
         np.testing.assert_allclose(found.detach(), wanted, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("places", [{}, {"dx": 2}, {"dx": 0.3}, {"x": np.cumsum([0.1] * 6)}])
+@pytest.mark.parametrize("n", range(1, 7))
+def test_integrals_of_float32(n, places):
+    """The dtype, too, is that of the installed SciPy: single precision from 1.18 on."""
+    y = np.linspace(1.0, 2.0, 12, dtype=np.float32).reshape(2, 6)[:, :n]
+    for dtype in (np.float32, np.float64):
+        given = {key: x[:n].astype(dtype) if key == "x" else x for key, x in places.items()}
+        for name in ("simpson", "cumulative_trapezoid"):
+            wanted = getattr(scipy.integrate, name)(y, **given)
+            found = getattr(integrate, name)(tg.tensor(y, requires_grad=True), **given)
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found.detach(), wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["simpson", "cumulative_trapezoid"])

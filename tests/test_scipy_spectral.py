@@ -1,5 +1,7 @@
 """Eigenvalues, singular values and what stands on them under `scipy.linalg`."""
 
+import inspect
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -96,6 +98,54 @@ def test_what_is_no_derivative():
     assert L.null_space(a).shape == (3, 1) and L.orth(a).shape == (3, 2)
 
 
+@pytest.mark.parametrize("driver", ["gelsd", "gelss", "gelsy"])
+@pytest.mark.parametrize("shape", [(4,), (4, 2)])
+def test_residuals_below_the_rank(driver, shape, rng):
+    """None before SciPy 1.18, NaN from then on."""
+    a, b = np.outer(np.arange(1.0, 5.0), [1.0, 2.0]), rng.normal(size=shape)
+    wanted = scipy.linalg.lstsq(a, b, lapack_driver=driver)
+    f = lambda a, b: tg.scipy.linalg.lstsq(a, b, lapack_driver=driver)  # noqa: E731
+    for call in (f, tg.compile(f)):
+        for _ in range(2):
+            found = call(tg.tensor(a, requires_grad=True), b)
+            for one, other in zip(found[:3], wanted, strict=False):
+                one = one.detach() if isinstance(one, tg.Tensor) else one
+                np.testing.assert_allclose(one, other, atol=1e-12)
+                assert np.shape(one) == np.shape(other)
+
+
+def test_vectors_are_real_where_all_eigenvalues_are():
+    """As in SciPy; NumPy's are complex from 2.5 on."""
+    L, plane = tg.scipy.linalg, np.array([[0.0, 1.0], [-1.0, 0.0]])
+    c = tg.compile(lambda a: np.sum(np.absolute(L.eig(a)[1]) ** 3))
+    for a in (
+        np.diag([1.0, 3.0]) + 0.25,
+        plane,
+        np.diag([2.0, 1.0]) + np.tri(2, k=-1),
+        np.zeros((0, 0)),
+    ):
+        w, v = L.eig(tg.tensor(a, requires_grad=True))
+        for found, wanted in zip((w, v), scipy.linalg.eig(a), strict=True):
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found.detach().numpy(), wanted, atol=1e-12)
+        np.testing.assert_allclose(c(a), np.sum(np.absolute(scipy.linalg.eig(a)[1]) ** 3))
+
+
+def test_arguments_of_eigvals():
+    """In the order of the installed SciPy, which 1.18 changed."""
+    a = np.array([[2.0, np.inf], [0.0, 1.0]])
+    names = list(inspect.signature(scipy.linalg.eigvals).parameters)
+    given = [{"check_finite": True}.get(name, False) for name in names[2:]]
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        tg.scipy.linalg.eigvals(tg.tensor(a, requires_grad=True), None, *given)
+    found = tg.scipy.linalg.eigvals(
+        tg.tensor(np.diag([2.0, 1.0]), requires_grad=True), None, *given[:-1]
+    )
+    np.testing.assert_array_equal(found.detach().numpy(), [2.0, 1.0])
+    with pytest.raises(TypeError, match="linalg.eigvals: homogeneous_eigvals=True"):
+        tg.scipy.linalg.eigvals(tg.tensor(a, requires_grad=True), None, *given[:-1], True)
+
+
 WRONG = {
     "not square": (ValueError, lambda L, a: L.eigh(a[:2])),
     "another b": (ValueError, lambda L, a: L.eigh(a, a[:2, :2])),
@@ -108,7 +158,7 @@ WRONG = {
     "mode": (ValueError, lambda L, a: L.qr(a, mode="none")),
     "rows": (ValueError, lambda L, a: L.lstsq(a, np.ones(2))),
     "ranks": (ValueError, lambda L, a: L.orth(np.stack([a, 0.0 * a]))),
-    "no stack": (ValueError, lambda L, a: L.qr(a[None][:0])),
+    "no stack": (ValueError, lambda L, a: L.null_space(a[None][:0])),
     "driver": (ValueError, lambda L, a: L.lstsq(a, np.ones(3), lapack_driver="none")),
 }
 

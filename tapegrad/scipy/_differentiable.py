@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+
+import numpy as np
+
 from .._core.operations import PUBLIC
 from .._core.operations.named_values import all_finite
 from .._core.ops.table import TABLE, Pointwise
@@ -27,6 +32,12 @@ def differentiable(name: str):
         return function
 
     return enter
+
+
+@functools.cache
+def is_before(version: str) -> bool:
+    """Whether the installed SciPy is older than a version, in which a function changed."""
+    return np.lib.NumpyVersion(importlib.import_module("scipy").__version__) < version
 
 
 def real_parts(x) -> list:

@@ -22,7 +22,7 @@ from .._core.tensor.complex_tensors import real_part, value_of_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import steered
 from .._core.tensor.values import dtype_of, shape_of
-from ._differentiable import differentiable
+from ._differentiable import differentiable, is_before
 from ._matrix_equations import (
     aligned,
     named_singular,
@@ -51,9 +51,10 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
 
 @differentiable("linalg.cho_factor")
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
-    """SciPy leaves the other triangle unchanged."""
+    """SciPy before 1.18 leaves the other triangle unchanged; since then it is 0."""
     factor, a = _definite("linalg.cho_factor", a, lower, check_finite)
-    factor = factor + (PUBLIC["triu"](a, 1) if lower else PUBLIC["tril"](a, -1))
+    if is_before("1.18.0"):
+        factor = factor + (PUBLIC["triu"](a, 1) if lower else PUBLIC["tril"](a, -1))
     batch = shape_of(a)[:-2]
     return [factor, np.full(batch, lower)] if batch else (factor, lower)
 

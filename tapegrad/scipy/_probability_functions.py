@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 
 import numpy as np
@@ -76,12 +77,12 @@ def _log_of_tail(x):
 @differentiable("special.xlogy")
 def xlogy(x, y):
     """At x = 0 the derivative to x is log y also where that is infinite."""
-    return _times_logarithm(unlisted(x), unlisted(y), _log)
+    return _times_logarithm(*_operands("xlogy", x, y), _log)
 
 
 @differentiable("special.xlog1py")
 def xlog1py(x, y):
-    return _times_logarithm(unlisted(x), unlisted(y), _log1p)
+    return _times_logarithm(*_operands("xlog1py", x, y), _log1p)
 
 
 def _times_logarithm(x, y, log):
@@ -103,17 +104,16 @@ def entr(x):
 
 @differentiable("special.rel_entr")
 def rel_entr(x, y):
-    return _relative(unlisted(x), unlisted(y), lambda inside, x, y: inside)
+    return _relative(*_operands("rel_entr", x, y), lambda inside, x, y: inside)
 
 
 @differentiable("special.kl_div")
 def kl_div(x, y):
-    return _relative(unlisted(x), unlisted(y), lambda inside, x, y: inside - x + y)
+    return _relative(*_operands("kl_div", x, y), lambda inside, x, y: inside - x + y)
 
 
 def _relative(x, y, of_numbers):
     """A function of x log(x / y) and both; infinity where one is negative, or y alone 0."""
-    x, y = _of_one_dtype(x, y)
     is_zero = (x == 0.0) & (y >= 0.0)
     is_outside = ((x < 0.0) & (y == y)) | ((y < 0.0) & (x == x)) | ((y == 0.0) & (x > 0.0))
     apart = is_zero | is_outside
@@ -123,12 +123,20 @@ def _relative(x, y, of_numbers):
     return _where(is_outside, np.inf, of_numbers(inside, x, y))
 
 
-def _of_one_dtype(*operands):
-    """Operands, Python's numbers in the dtype of the others, as NumPy's ufuncs read them."""
-    is_number = [type(one) in (bool, int, float) for one in operands]
-    known = [dtype_of(one) for one, number in zip(operands, is_number, strict=True) if not number]
-    kind = np.result_type(*known).type if known else float
-    return [kind(one) if number else one for one, number in zip(operands, is_number, strict=True)]
+def _operands(name: str, *operands):
+    """Operands, Python's numbers in the dtype in which SciPy's ufunc reads them."""
+    found = [unlisted(one) for one in operands]
+    is_number = [type(one) in (bool, int, float) for one in found]
+    if not any(is_number):
+        return found
+    ufunc = getattr(importlib.import_module("scipy.special"), name)
+    kinds = [
+        (int if type(one) is bool else type(one)) if number else dtype_of(one)
+        for one, number in zip(found, is_number, strict=True)
+    ]
+    *read, _ = ufunc.resolve_dtypes((*kinds, None))
+    pairs = zip(found, is_number, read, strict=True)
+    return [kind.type(one) if number else one for one, number, kind in pairs]
 
 
 def _log_of_ratio(x, y):

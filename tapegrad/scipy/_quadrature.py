@@ -6,8 +6,8 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor.copies import unlisted
-from .._core.tensor.values import dtype_of, is_tensor, shape_of
-from ._differentiable import differentiable
+from .._core.tensor.values import dtype_of, shape_of
+from ._differentiable import differentiable, is_before
 from ._matrix_equations import plain_array
 
 _where, _sum, _moveaxis = PUBLIC["where"], PUBLIC["sum"], PUBLIC["moveaxis"]
@@ -49,7 +49,7 @@ def simpson(y, x=None, *, dx=1.0, axis=-1):
     n = shape_of(y)[-1]
     if n == 2:
         return 0.5 * (dx if steps is None else steps[..., 0]) * (y[..., 0] + y[..., 1])
-    if steps is not None:
+    if steps is not None and is_before("1.18.0"):
         steps = steps.astype(np.float64)
     whole = n - 1 if n % 2 else n - 2  # intervals in pairs
     made = _of_pairs(y, steps, dx, whole)
@@ -71,9 +71,8 @@ def _of_pairs(y, steps, dx, whole: int):
 def _of_last(y, steps, dx):
     """The last interval, of a parabola through the last three samples (Cartwright 2017, 8)."""
     if steps is None:
-        a = b = dx if is_tensor(dx) else np.float64(dx)
-    else:
-        a, b = steps[..., -2], steps[..., -1]
+        return (5.0 * y[..., -1] + 8.0 * y[..., -2] - y[..., -3]) * (dx / 12.0)
+    a, b = steps[..., -2], steps[..., -1]
     alpha = _quotient(2.0 * b * b + 3.0 * a * b, 6.0 * (a + b))
     beta = _quotient(b * b + 3.0 * a * b, 6.0 * a)
     eta = _quotient(b * b * b, 6.0 * a * (a + b))

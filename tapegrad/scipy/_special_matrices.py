@@ -11,7 +11,7 @@ from .._core.operations.named_values import any_zero, asked_of_matrix
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import dtype_of, shape_of, value_of
-from ._differentiable import differentiable, real_parts
+from ._differentiable import differentiable, is_before, real_parts
 from ._matrix_equations import plain_array
 
 
@@ -120,16 +120,14 @@ def fiedler_companion(a):
     a = _vector(a)
     if shape_of(a)[-1] > 2:
         _check_leading("fiedler_companion", a, "Leading coefficient is zero.")
-    if shape_of(a)[-1] < 2:
-        return a[..., :0]
     return _of_monic("fiedler_companion", a)
 
 
 @differentiable("linalg.fiedler")
 def fiedler(a):
     a = _vector(a)
-    if shape_of(a)[-1] < 2:
-        return 0.0 * (a[..., None] if shape_of(a)[-1] else a)
+    if not shape_of(a)[-1] and is_before("1.18.0"):
+        return 0.0 * a
     return PUBLIC["absolute"](a[..., :, None] - a[..., None, :])
 
 

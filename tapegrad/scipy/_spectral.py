@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 
 import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations.declaring import transposed
+from .._core.operations.general_eigenvalues import all_real
+from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import fixed, named, steered
 from .._core.tensor.values import dtype_of, shape_of, value_of
-from ._differentiable import differentiable, unsupported
+from ._differentiable import differentiable, is_before, unsupported
 from ._matrix_equations import in_double, mirrored, operands
 from ._stacks import is_stack, of_stacks
 
@@ -164,13 +167,20 @@ def eig(
 ):
     a = _general("linalg.eig", a, b, left, homogeneous_eigvals, check_finite)
     w, v = PUBLIC["eig"](a)
+    if not is_complex(a) and is_complex(v) and all_real(w.imag):  # unlike NumPy from 2.5 on
+        v = v.real
     return (w + 0j, v) if right else w + 0j
 
 
 @differentiable("linalg.eigvals")
-def eigvals(a, b=None, overwrite_a=False, check_finite=True, homogeneous_eigvals=False):
-    a = _general("linalg.eigvals", a, b, False, homogeneous_eigvals, check_finite)
-    return PUBLIC["eigvals"](a) + 0j
+def eigvals(*args, **kwargs):
+    """With the arguments of the installed SciPy: from 1.18 on `overwrite_b` is the fourth."""
+    theirs = importlib.import_module("scipy.linalg").eigvals
+    given = inspect.signature(theirs).bind(*args, **kwargs)
+    given.apply_defaults()
+    a, b, finite = (given.arguments[name] for name in ("a", "b", "check_finite"))
+    homogeneous = given.arguments["homogeneous_eigvals"]
+    return PUBLIC["eigvals"](_general("linalg.eigvals", a, b, False, homogeneous, finite)) + 0j
 
 
 # --- singular values ------------------------------------------------------------------------------
@@ -316,7 +326,10 @@ def lstsq(
         )
     cond = np.finfo(np.result_type(dtype_of(a), dtype_of(b))).eps if cond is None else cond
     x, residuals, rank, s = PUBLIC["lstsq"](a, b, float(value_of(cond)))
-    if shape_of(a)[1] == 0:
+    m, n = shape_of(a)
+    if m > n and shape_of(residuals) == (0,) and not is_before("1.18.0"):  # the rank is below n
+        residuals = np.full(shape_of(b)[1:], np.nan, dtype_of(x))
+    elif n == 0:
         residuals = PUBLIC["sum"](PUBLIC["square"](b), axis=0)
     elif len(shape_of(b)) == 1 and shape_of(residuals) == (1,):
         residuals = residuals[0]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
-
 import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import shape_of
+from ._differentiable import is_before
 
 #: Functions of `scipy.linalg` that take stacks since SciPy 1.16.
 _STACKED = frozenset(
@@ -22,15 +20,10 @@ _STACKED = frozenset(
 )
 
 
-@functools.cache
-def _is_old() -> bool:
-    return np.lib.NumpyVersion(importlib.import_module("scipy").__version__) < "1.16.0"
-
-
 def is_of_matrices(name: str) -> bool:
     """Whether a function of the installed SciPy takes no stacks, though that of others does."""
     module, _, function = name.rpartition(".")
-    return module == "linalg" and function in _STACKED and _is_old()
+    return module == "linalg" and function in _STACKED and is_before("1.16.0")
 
 
 def holds_stack(arguments) -> bool:

@@ -93,7 +93,7 @@ ASSUMPTIONS = {
         "kernels call BLAS, LAPACK and special functions without Python",
         "BLAS and LAPACK are those of scipy.linalg.blas and lapack, special functions calls of "
         "Python",
-        "SciPy 1.15 to 1.17",
+        "SciPy 1.15 to 1.18",
     ),
     "libmvec": Assumption(
         "glibc's libmvec has functions under the names of its vector ABI",

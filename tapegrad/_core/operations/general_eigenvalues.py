@@ -135,7 +135,7 @@ def _decomposed(a):
     if rt.trace() is not None:
         _, equal = _inverse_gaps(np, w)
         learn_equality("eig", np.sum(equal) > np.size(value_of(w.real)))
-    return (w.real, v.real) if is_real and _may_be_real() and _all_real(w.imag) else (w, v)
+    return (w.real, v.real) if is_real and _may_be_real() and all_real(w.imag) else (w, v)
 
 
 @functools.cache
@@ -144,7 +144,7 @@ def _may_be_real() -> bool:
     return np.linalg.eigvals(np.ones((1, 1))).dtype.kind == "f"
 
 
-def _all_real(imaginary) -> bool:
+def all_real(imaginary) -> bool:
     """Whether all eigenvalues are real; programs test that again."""
     if not np.size(value_of(imaginary)):
         return True
