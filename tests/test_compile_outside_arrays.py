@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.interpolate
 import scipy.sparse
+import scipy.spatial.transform
 from assumed import needs
 from compiled import programs, same
 
@@ -314,6 +315,20 @@ def test_arrays_of_objects_of_libraries():
     masked[3] = 100.0
     check(f, c)
     masked.mask[3] = True
+    check(f, c)
+    assert programs(c) == 1
+
+
+def test_arrays_of_objects_in_slots_and_in_objects_of_libraries():
+    turns = scipy.spatial.transform.Rotation.from_rotvec(np.diag([0.1, 0.5, 2.0]))
+    turning = scipy.spatial.transform.RotationSpline([0.0, 1.0, 2.0], turns)
+    spline = scipy.interpolate.CubicSpline(np.arange(5.0), RNG.normal(size=5))
+    f = lambda w: np.sum(w * turning(0.5).as_rotvec()) * spline(1.5)  # noqa: E731
+    c = tg.compile(f)
+    check(f, c)
+    turning.interpolator.c[:] *= 0.5
+    check(f, c)
+    spline.c[:] *= 2.0
     check(f, c)
     assert programs(c) == 1
 

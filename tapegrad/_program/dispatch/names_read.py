@@ -207,8 +207,7 @@ class _Search:
             self.add(self._of_instance(one))
             self.follow([(type(one).__name__, type(one))])
         else:  # a sparse matrix, an interpolator: their methods are not searched
-            held = held_by(one).values()
-            self.follow([(name, array) for array in held if isinstance(array, np.ndarray)])
+            self.follow([(name, held) for held in _arrays_and_holders(one)])
 
     def _add_array(self, name: str, one: np.ndarray) -> None:
         """Compare the elements, unless nothing can write to them."""
@@ -266,6 +265,14 @@ class _Search:
             base = next(_holding(kind, name), None)
             if base is not None and not self._reach.is_library(base):
                 yield name, vars(base)[name]
+
+
+def _arrays_and_holders(one) -> list:
+    """The arrays and the objects of SciPy that an object has in its dict and slots."""
+    members = [raw for kind in type(one).__mro__ for raw in vars(kind).values()]
+    slots = [raw for raw in members if isinstance(raw, types.MemberDescriptorType)]
+    held = [*held_by(one).values(), *(getattr(one, slot.__name__, None) for slot in slots)]
+    return [x for x in held if isinstance(x, np.ndarray) or type(x).__module__.startswith("scipy.")]
 
 
 def _has(raw, method: str) -> bool:
