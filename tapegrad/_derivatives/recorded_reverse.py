@@ -25,6 +25,7 @@ from .._core.tensor.gathering import scatter_add
 from .._core.tensor.values import is_recorded, value_of
 from .declared_adjoints import write_adjoint, write_pointwise
 from .functionalization import without_writes, without_writes_to
+from .hooked import HOOKED, meets_hooks
 from .infinities import settled
 from .tape_traversal import Traversal, tensor_at
 from .view_layouts import cast, in_zeros, of_input
@@ -133,6 +134,8 @@ def recorded_adjoints(outputs, seeds, inputs, only: bool = False) -> list:
     If this is the `only` differentiation with respect to them, they may have been written (see
     `functionalization.without_writes_to`).
     """
+    if meets_hooks(outputs, inputs):
+        return _filled(inputs, HOOKED["recorded"](outputs, seeds, inputs))
     return _filled(inputs, adjoints_if_reached(outputs, seeds, inputs, only))
 
 
@@ -141,6 +144,8 @@ def adjoints_and_inputs(outputs, seeds, inputs) -> tuple[list, list]:
 
     That is another tensor for one that was written (see `functionalization`).
     """
+    if meets_hooks(outputs, inputs):
+        return recorded_adjoints(outputs, seeds, inputs), inputs
     again: list = []
 
     def derive() -> list:

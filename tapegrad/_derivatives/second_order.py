@@ -24,6 +24,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.values import array_of, is_recorded
 from .declared_adjoints import output_at, parts_of, site_of, summed_to, values_at
 from .forward_mode import BY_HAND, Carried, tangents_of
+from .hooked import meets_hooks
 from .inputs import InputTensors
 
 
@@ -68,7 +69,7 @@ def product_with_hessian(out, inputs: InputTensors, v) -> list | None:
     stops = [one._id for one in inputs.tensors]
     try:
         with Carrying(1) as carrying:
-            if carrying.meets_writes([out._id]):
+            if carrying.meets_writes([out._id]) or meets_hooks([out], inputs.tensors):
                 return None
             tangents = _Tangents(stops, carrying)
             for one, seed in zip(inputs.tensors, v, strict=True):

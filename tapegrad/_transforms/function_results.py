@@ -16,9 +16,10 @@ from .._core.tensor.pytree import tree_build, tree_leaves
 from .._core.tensor.row_listeners import users_level
 from .._core.tensor.values import is_recorded, is_tensor, value_of
 from .._derivatives.forward_mode import tangents_of
+from .._derivatives.hooked import meets_hooks, run_to
 from .._derivatives.inputs import plain
 from .._derivatives.recorded_reverse import depends_on_others, recorded_adjoints
-from .._derivatives.reverse_mode import plant, run
+from .._derivatives.reverse_mode import plant
 
 
 def with_aux(name, result, inputs):
@@ -100,13 +101,18 @@ def pulled(outs, inputs, seeds, nested) -> list:
         for out, seed in pairs:
             seed = np.asarray(value_of(seed), np.asarray(value_of(out)).dtype)
             plant(sweep, out, seed[None])
-        run(sweep)
+        run_to(sweep, inputs.tensors)
         return inputs.flat(sweep)
 
 
 def pushed(outs, inputs, seeds, nested) -> list:
     """Tangents of results for those of inputs; both have an axis of directions first."""
     recorded = [out for out in outs if is_recorded(out)]
+    if meets_hooks(recorded, inputs.tensors, gradients=False):
+        raise NotImplementedError(
+            "tapegrad.register_hook: forward mode computes no gradients with which hooks could be "
+            "called; take a reverse derivative: grad, vjp or jacobian"
+        )
     made, are_choices = with_choices(lambda: tangents_of(recorded, inputs.tensors, seeds, nested))
     if are_choices:
         _warn_by_reverse(recorded, inputs)

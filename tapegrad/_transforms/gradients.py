@@ -7,9 +7,10 @@ import numpy as np
 from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import is_recorded
+from .._derivatives.hooked import run_to
 from .._derivatives.inputs import Inputs, plain, scalar_output
 from .._derivatives.recorded_reverse import recorded_adjoints
-from .._derivatives.reverse_mode import plant, run
+from .._derivatives.reverse_mode import plant
 from .compiled_functions import method_of_compiled
 from .complex_derivatives import holomorphic_value_and_grad
 from .function_results import must_record, with_aux
@@ -106,7 +107,7 @@ def first_order(out, value, inputs):
         inputs.prepare(sweep)
         if is_recorded(out):
             plant(sweep, out, _ONE if is_number else np.ones((1, *value.shape), value.dtype))
-            run(sweep)
+            run_to(sweep, inputs.tensors)
         return inputs.gradients(sweep)
 
 

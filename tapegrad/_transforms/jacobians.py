@@ -10,10 +10,11 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import tree_build
 from .._core.tensor.values import array_of, dtype_of, is_recorded, scalar_of, shape_of
+from .._derivatives.hooked import run_to
 from .._derivatives.infinities import settled
 from .._derivatives.inputs import Inputs, plain
 from .._derivatives.recorded_reverse import recorded_adjoints
-from .._derivatives.reverse_mode import plant, run
+from .._derivatives.reverse_mode import plant
 from .compiled_functions import method_of_compiled
 from .complex_derivatives import refuse_complex, refuse_two_complex
 from .function_results import must_record, pushed, results_of, with_aux
@@ -231,7 +232,7 @@ def _rows(inputs, out, seeds) -> list:
     with Sweep(seeds=len(seeds), retain=True) as sweep:
         inputs.prepare(sweep)
         plant(sweep, out, seeds)
-        run(sweep)
+        run_to(sweep, inputs.tensors)
         return inputs.read(sweep)
 
 

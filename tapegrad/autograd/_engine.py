@@ -15,10 +15,14 @@ from .._core.tape.row_reader import Reader
 from .._core.tensor import runtime as rt
 from .._core.tensor.trace import refuse
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
+from .._derivatives.hooked import HOOKED
 from .._derivatives.reverse_mode import seed_of
 from ._backward_pass import Recorded, Swept, Target
 from ._complex_inputs import by_parts, holds_complex
 from ._hooks import kept_of, leaf_of, retain_grad
+from ._transform_hooks import reaches, recorded, swept
+
+HOOKED.update(swept=swept, recorded=recorded, reaches=reaches)
 
 
 def _listed(name: str, what: str, value) -> list:

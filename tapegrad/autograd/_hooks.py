@@ -17,9 +17,11 @@ from .._core.codegen import layout
 from .._core.tape import store
 from .._core.tape.row_reader import Reader
 from .._core.tensor import runtime as rt
+from .._core.tensor.trace import refuse
 from .._core.tensor.values import Leaf, is_recorded, is_tensor, meta_of, value_of, wrap
 
 _numbers = itertools.count()
+IN_PROGRAMS = "it registers a hook, which programs do not call"
 
 
 class RemovableHandle:
@@ -191,6 +193,7 @@ def register_hook(self, hook) -> RemovableHandle:
             "it; make it with requires_grad=True"
         )
     _check_callable("register_hook", hook)
+    refuse(IN_PROGRAMS)
     leaf = leaf_of(self)
     if leaf is not None:
         return RemovableHandle(watch_leaf(leaf).hooks, (None, hook))
@@ -224,6 +227,7 @@ def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
     tensor(6.)
     """
     _check_callable("register_post_accumulate_grad_hook", hook)
+    refuse(IN_PROGRAMS)
     leaf = leaf_of(self)
     if leaf is None:
         raise RuntimeError(
@@ -269,6 +273,7 @@ def retain_grad(self) -> None:
         )
     if leaf_of(self) is not None or kept_of(self) is not None:
         return
+    refuse("it retains a gradient (retain_grad)")
     if type(self) is rt.Array:
         kept = self._meta = Kept(weakref.ref(self._array))
         watch_row(self._id).kept.append(weakref.ref(kept))

@@ -18,13 +18,14 @@ from .._core.ops.table import TABLE, Pointwise
 from .._core.tape import store
 from .._core.tape.row_reader import Reader, name_of_op, name_of_row
 from .._core.tensor import runtime as rt
+from .._core.tensor.trace import refuse
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
 from .._derivatives.declared_adjoints import site_of, summed_to
 from .._derivatives.recorded_reverse import pass_back
 from .._derivatives.reverse_mode import AGAIN
 from .._derivatives.tape_traversal import Traversal, tensor_at
 from .._derivatives.view_layouts import cast, in_zeros, seen_as
-from ._hooks import RemovableHandle, Watch, leaf_of, part_of, watch_leaf, watch_row
+from ._hooks import IN_PROGRAMS, RemovableHandle, Watch, leaf_of, part_of, watch_leaf, watch_row
 from ._node_names import name_of
 
 _NUMBER = np.zeros(())  # the array of a row of a number
@@ -75,14 +76,19 @@ class Node:
         Both are tuples; what it returns, unless None, takes the place of `grad_inputs`, the
         gradients of the operands.
         """
-        return RemovableHandle(self._watch().after, hook)
+        return RemovableHandle(self._to_be_called().after, hook)
 
     def register_prehook(self, hook) -> RemovableHandle:
         """Call `hook(grad_outputs)` before a backward pass passes this node.
 
         Its result, unless None, replaces the gradients of the results.
         """
-        return RemovableHandle(self._watch().before, hook)
+        return RemovableHandle(self._to_be_called().before, hook)
+
+    def _to_be_called(self) -> Watch:
+        """The watch, to which a hook is added."""
+        refuse(IN_PROGRAMS)
+        return self._watch()
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self):#x}>"
@@ -269,6 +275,14 @@ class AccumulateGrad(Node):
         if self.variable is None:
             return Watch()
         return watch_leaf(self.variable._meta)
+
+    def _to_be_called(self):
+        if self.variable is None:
+            raise RuntimeError(
+                "tapegrad.grad_fn: the node is the end of the graph at an input of a transform, or "
+                "at one that was freed, to which nothing is added; register the hook on the tensor"
+            )
+        return super()._to_be_called()
 
 
 class FunctionNode(RowNode):

@@ -30,7 +30,15 @@ from .rounding import first_difference
 from .rule_programs import rule_program
 from .signature import Arguments, own_copy
 from .takeover import Trial
-from .variants import Families, NotRecorded, Variant, Variants, reads_others, traced_call
+from .variants import (
+    Families,
+    NotRecorded,
+    RaisedError,
+    Variant,
+    Variants,
+    reads_others,
+    traced_call,
+)
 
 #: The largest numbers of programs kept for one signature, and of signatures.
 VARIANTS, SIGNATURES = 32, 64
@@ -254,8 +262,11 @@ class Replayed:
         """Call the function, and keep its program."""
         try:
             return self._recorded(family, arguments, gradient)
-        except NotRecorded as error:
+        except RaisedError as error:
             reason = str(error)
+        except NotRecorded as error:
+            self._give_up(str(error))
+            return self._eagerly(args, kwargs, gradient)
         found = self._eagerly(args, kwargs, gradient)
         self._give_up(reason)
         return found

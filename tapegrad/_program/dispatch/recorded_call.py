@@ -191,7 +191,11 @@ def _begun(owner, family: Variants, arguments: Arguments) -> tuple[Variant | Non
                 owner._count_hit(family, variant, arguments.values)
                 return variant, run
             run.program.end(run)
-        arguments.call(lambda *a, **k: owner._evaluate(a, k, False), arguments.values)
+        try:
+            arguments.call(lambda *a, **k: owner._evaluate(a, k, False), arguments.values)
+        except Exception:  # a function that runs eagerly may need tensors
+            if owner._reason is None:
+                raise
         if owner._reason is not None:
             break
         owner._convert(family)

@@ -160,6 +160,10 @@ class NotRecorded(Exception):
     """A function cannot be recorded, for this reason; it may do well without."""
 
 
+class RaisedError(NotRecorded):
+    """The reason is an error, which it may raise without a recording, too."""
+
+
 class Traced:
     """One call of a function with arguments made inputs: its result and, if it can be, its program.
 
@@ -188,9 +192,9 @@ class Traced:
             except NotRecorded:
                 raise
             except Exception as error:
-                raise NotRecorded(_unrecorded(rt.take_refusal() or error)) from error
+                raise RaisedError(_unrecorded(rt.take_refusal() or error)) from error
             if (refusal := rt.take_refusal()) is not None:  # the function has caught it
-                raise NotRecorded(_unrecorded(refusal)) from refusal
+                raise RaisedError(_unrecorded(refusal)) from refusal
             if self.draws is not None and (reason := self.draws.reason()):
                 self.trace.refuse(reason, faithful=True)
             if not self.inputs:
