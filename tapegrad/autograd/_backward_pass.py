@@ -7,6 +7,7 @@ compiled sweep, `Recorded` writes the adjoints as rows.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def accumulated(before, gradient):
 class Pass:
     """The tasks at rows, for either kind of pass."""
 
-    def __init__(self, targets: list[Target], accumulate):
+    def __init__(self, targets: Sequence[Target], accumulate):
         self.targets = targets
         self.accumulate = accumulate  # whether to add to `grad` of an input, by its tensor
         self.arriving: dict[int, Any] = {}  # inputs by the rows that the pass has reached
