@@ -66,9 +66,11 @@ def _partial_method(partial: functools.partial, method: types.MethodType) -> typ
     return types.MethodType(applied, method.__self__)
 
 
-def _arranged_with(partial: functools.partial, function, trees: list, names: list[str]) -> tuple:
+def _arranged_with(
+    partial: functools.partial, function, trees: list, names: list[str], held: list
+) -> tuple:
     """The method and all its arguments, as graphs are read of it."""
-    made, names = with_bound(partial, trees[1:], names)
+    made, names = with_bound(partial, trees[1:], names, held)
     return function, [trees[0], *made], names
 
 
@@ -121,7 +123,7 @@ class MethodPrograms:
         own = tuple([number if number >= 0 else number - count for number in numbers])
         return self.make(of_attributes, own[0] if single else own)
 
-    def _arranged(self, count: int, trees: list, names: list[str]) -> tuple:
+    def _arranged(self, count: int, trees: list, names: list[str], _held: list) -> tuple:
         """The method and its arguments, as graphs are read of it; the first is the instance."""
         instance, attributes, _ = _call.under_way
         end = len(trees) - len(names)

@@ -211,7 +211,7 @@ class CompiledByName:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-def _arranged(f: Callable, trees: list, names: list[str]) -> tuple[Callable, list, list[str]]:
+def _arranged(f: Callable, trees: list, names: list[str], _held: list) -> tuple:
     """The arguments of the user's function, as graphs are read of it."""
     *instance, values, places, rest, others = trees
     every, named = joined(values, [place.value for place in places], rest, others)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import keyword
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,19 +38,20 @@ class Dependency(NamedTuple):
     value: Any
 
 
+_OF_PARTIAL = ("func", "args", "keywords")
 #: What is compared in each call.
-_One = Dependency | Contents | Part
+Checked = Dependency | Contents | Part
 
 
 class Dependencies:
     """All of them of a function."""
 
-    def __init__(self, found: Sequence[_One]):
+    def __init__(self, found: Sequence[Checked]):
         self._found = found
         #: Whether all names still have their values, and objects their contents.
         self.unchanged = check(found)
 
-    def __iter__(self) -> Iterator[_One]:
+    def __iter__(self) -> Iterator[Checked]:
         return iter(self._found)
 
     def changed(self) -> str:
@@ -90,7 +92,22 @@ def own_dependencies(f: types.FunctionType) -> list[Dependency]:
     return [Dependency(f, name, value) for name, value in parts if value is not None]
 
 
-def check(dependencies: Sequence[_One]) -> Callable[[], bool]:
+def partial_dependencies(partial: functools.partial) -> list[Dependency]:
+    """The parts of a functools.partial, which can be replaced as well; see also their contents."""
+    return [Dependency(partial, name, getattr(partial, name)) for name in _OF_PARTIAL]
+
+
+def method_dependencies(kind: type, name: str) -> list[Dependency]:
+    """Where a class finds a method: in itself or in a base, up to that which has it."""
+    found: list[Dependency] = []
+    for base in kind.__mro__:
+        found.append(Dependency(vars(base), name, vars(base).get(name)))
+        if name in vars(base):
+            break
+    return found
+
+
+def check(dependencies: Sequence[Checked]) -> Callable[[], bool]:
     """A function that says whether all names still have their values.
 
     It consists of Python's own expressions, `name is value and …`, with the user's globals and
@@ -105,19 +122,19 @@ def check(dependencies: Sequence[_One]) -> Callable[[], bool]:
     return found or _nothing_changes
 
 
-def _left(one: _One) -> _One | None:
+def _left(one: Checked) -> Checked | None:
     """What a call has not changed of a dependency."""
     if _is_of_name(one) or check([one])():
         return one
     return None if isinstance(one, Dependency) else one.left()
 
 
-def _is_of_name(one: _One) -> bool:
+def _is_of_name(one: Checked) -> bool:
     kinds = (dict, types.CellType, types.FunctionType)
     return isinstance(one, Dependency) and isinstance(one.owner, kinds)
 
 
-def _is_namespace(one: _One) -> bool:
+def _is_namespace(one: Checked) -> bool:
     return isinstance(one, Dependency) and isinstance(one.owner, dict)
 
 
@@ -143,7 +160,7 @@ def _check_of_group(group: list, rest: Callable[[], bool] | None):
     )
 
 
-def _term(one: _One, k: int, cells: dict[str, Any]) -> str:
+def _term(one: Checked, k: int, cells: dict[str, Any]) -> str:
     """The expression for one name; the cells that it refers to are added."""
     value = f"{_OURS}value_{k}"
     cells[value] = types.CellType(one.value)

@@ -46,9 +46,8 @@ class Reach:
                     found.append(other)
         return found
 
-    def functions(self) -> list[types.FunctionType]:
-        """The functions among them, and the function itself; not those of libraries."""
-        every = self.objects(lambda one: False)
+    def functions(self, every: list) -> list[types.FunctionType]:
+        """The functions among objects; not those of libraries."""
         functions = [one for one in every if isinstance(one, types.FunctionType)]
         return [one for one in functions if not self.is_of_library(_module(one))]
 

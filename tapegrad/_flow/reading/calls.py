@@ -9,7 +9,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from ..._core.tensor.dependencies import Dependency
+from ..._core.tensor.container_contents import Contents
+from ..._core.tensor.dependencies import Checked, method_dependencies, partial_dependencies
 from . import prelude
 from .builtin_functions import BUILTINS
 from .errors import Raises, Refused
@@ -43,6 +44,7 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
         owner = s.reader.outside(target.__self__)
         return called(s, Known(target.__func__), [owner, *args], kwargs)
     if isinstance(target, functools.partial):
+        s.reader.dependencies += held_by_partial(target)
         bound = {name: s.reader.outside(one) for name, one in target.keywords.items()}
         first = [s.reader.outside(one) for one in target.args]
         return called(s, Known(target.func), [*first, *args], {**bound, **kwargs})
@@ -55,6 +57,7 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
     if isinstance(target, types.FunctionType) and _is_users(target):
         return s.inline(function, args, kwargs)
     if isinstance(target, type) and _is_plain_class(target):
+        s.reader.dependencies += method_dependencies(target, "__init__")
         made = s.reader.make(s.site, "instance", (target, ()), ())
         if _init_of(target) is object.__init__:
             if args or kwargs:
@@ -63,6 +66,11 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
         call = s.inline(Known(_init_of(target)), [made, *args], kwargs)
         return dataclasses.replace(call, result=made)
     raise Refused(f"it calls {getattr(target, '__qualname__', target)!s}, which is not known here")
+
+
+def held_by_partial(partial: functools.partial) -> list[Checked]:
+    """What a functools.partial holds; its keywords can be changed in place."""
+    return [*partial_dependencies(partial), Contents.of(partial.keywords, "keywords")]
 
 
 def _inside(compiled) -> Any:
@@ -138,8 +146,5 @@ def _method(s, method: Method, args: list, kwargs: dict):
         return called(s, Known(found.__func__), args, kwargs)
     if not isinstance(found, types.FunctionType):
         raise Refused(f"the attribute {name} of a class is no plain method")
-    for base in kind.__mro__:
-        if name in vars(base):
-            s.reader.dependencies.append(Dependency(vars(base), name, found))
-            break
+    s.reader.dependencies += method_dependencies(kind, name)
     return called(s, Known(found), [owner, *args], kwargs)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.tensor.dependencies import Dependency, own_dependencies
+from ..._core.tensor.dependencies import Checked, Dependency, own_dependencies
 from ..._core.tensor.pytree import fields_of, is_fixed
 from ..ir.flow_graph import Graph, Input
 from ..ir.validation import validate
@@ -57,7 +57,7 @@ class Reading:
 
     graph: Graph
     result: Form
-    dependencies: list[Dependency]
+    dependencies: list[Checked]
     hidden: list[np.ndarray]
 
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..._core.tensor.dependencies import Dependency
+from ..._core.tensor.dependencies import Checked
 from ..ir.activity import varying
 from ..ir.block_builder import Builder
 from ..ir.flow_graph import Block, Edge, Graph, Jump, Leave, Line, Place, Return, Value
@@ -107,7 +107,7 @@ class Reader:
         self._regions: list[int] = []
         self._rows: dict[Any, int] = {}
         self._lines: dict[Line, int] = {}
-        self.dependencies: list[Dependency] = []
+        self.dependencies: list[Checked] = []
         self.hidden: dict[int, Any] = {}
         self._plain: list[Value] = []
 

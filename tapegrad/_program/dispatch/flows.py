@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core.tensor.dependencies import Dependencies
+from ..._core.tensor.dependencies import Checked, Dependencies
 from ..._core.tensor.pytree import repeats
 from ..._derivatives.inputs import plain
 from ..._flow.foreign_calls import Callee, entry
 from ..._flow.passes.simplify import simplified
 from ..._flow.passes.tangents import with_tangents
 from ..._flow.program import OWN, Limits, Outcome
+from ..._flow.reading.calls import held_by_partial
 from ..._flow.reading.errors import Refused
 from ..._flow.reading.forms import FLOATS, SINGLE, Known, Number
 from ..._flow.reading.read import Given, Reading, read
@@ -97,18 +98,26 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> F
         raise Refused("it is given one container, or an array in it, more than once; pass copies")
     trees = arguments.built(leaves)
     names, inputs = arguments.names, [one for one in leaves if isinstance(one, Given)]
+    held: list[Checked] = []
     while f in _stands_for:
-        f, trees, names = _stands_for[f](trees, names)
+        f, trees, names = _stands_for[f](trees, names, held)
     if isinstance(f, functools.partial):
-        trees, names = with_bound(f, trees, names)
+        trees, names = with_bound(f, trees, names, held)
         f = f.func
     reading = read(f, trees, names, inputs, choices)
+    reading.dependencies += held
     simplified(reading.graph)
     return Flow(reading, key)
 
 
-def with_bound(partial: functools.partial, trees: list, names: list[str]) -> tuple[list, list[str]]:
-    """The arguments of a partial's function, as graphs are read of it, and names of the last."""
+def with_bound(
+    partial: functools.partial, trees: list, names: list[str], held: list[Checked]
+) -> tuple[list, list[str]]:
+    """The arguments of a partial's function, as graphs are read of it, and names of the last.
+
+    What the partial holds is added to `held`.
+    """
+    held += held_by_partial(partial)
     if not all(isinstance(one, _FIXED) for one in (*partial.args, *partial.keywords.values())):
         raise Refused("a functools.partial holds more than numbers; pass the rest as arguments")
     count = len(trees) - len(names)
@@ -120,11 +129,12 @@ def with_bound(partial: functools.partial, trees: list, names: list[str]) -> tup
 #: Arguments of a functools.partial that graphs may take for constants.
 _FIXED = (bool, int, float, str, type(None), types.FunctionType)
 #: Functions of this package that call the user's with the same arguments in another order: for
-#: trees, and the names of the last ones, the user's function and those of its arguments.
+#: trees, and the names of the last ones, the user's function and those of its arguments; what else
+#: they read is added to a list.
 _stands_for: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-def stand_for(f: Callable, arranged: Callable[[list, list[str]], tuple]) -> None:
+def stand_for(f: Callable, arranged: Callable[[list, list[str], list[Checked]], tuple]) -> None:
     """Let graphs of a function be those of the user's that it calls."""
     _stands_for[f] = arranged
 

@@ -11,6 +11,7 @@ import builtins
 import collections
 import dis
 import functools
+import itertools
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +22,13 @@ import numpy as np
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.array_contents import is_constant, least
 from ..._core.tensor.container_contents import Contents, held_memory
-from ..._core.tensor.dependencies import Dependencies, Dependency, own_dependencies
+from ..._core.tensor.dependencies import (
+    Dependencies,
+    Dependency,
+    method_dependencies,
+    own_dependencies,
+    partial_dependencies,
+)
 from ..._core.tensor.reachable import MOST, MOST_ITEMS, Reach, held_by, is_numerical
 from ..._core.tensor.values import is_recorded, is_tensor
 
@@ -35,7 +42,8 @@ _MISSING = object()
 def names_read(f: Callable) -> Dependencies:
     """The names that a function reads, with their values now."""
     reach = Reach(f)
-    functions = reach.functions()
+    every = reach.objects(lambda one: False)
+    functions = reach.functions(every)
     uses = [_uses(one.__code__) for one in functions]
     attributes = frozenset().union(*[one.attributes for one in uses])
     search = _Search(reach, attributes, {key for one in functions for key in _assigned(one)})
@@ -43,6 +51,7 @@ def names_read(f: Callable) -> Dependencies:
         search.add(own_dependencies(function))
         search.add(_names(function))
         search.follow(_imported(function))
+    search.follow([("a partial", one) for one in every if isinstance(one, functools.partial)])
     search.run()
     return Dependencies([*search.found.values()])
 
@@ -194,12 +203,13 @@ class _Search:
         elif isinstance(one, (tuple, frozenset)):
             self.follow([(name, item) for item in one] if len(one) <= MOST_ITEMS else [])
         elif isinstance(one, functools.partial):
-            self.follow([(name, item) for item in (one.func, one.args, one.keywords)])
+            self.add(partial_dependencies(one))
         elif isinstance(one, types.MethodType):
             self.follow([(name, one.__self__)])
         elif isinstance(one, type):
             if not self._reach.is_library(one):
                 self.add(self._of_class(one))
+                self.follow([(base.__name__, base) for base in one.__bases__])
         elif not isinstance(one, (bytes, type)) and held_memory(one) is not None:
             if self._takes(1):
                 self.found[id(one), ""] = Contents.of(one, name)
@@ -229,15 +239,22 @@ class _Search:
                 yield Dependency(module, name, vars(module)[name])
 
     def _of_class(self, kind: type) -> Iterator[Dependency]:
-        """The attributes that are read of a class or of instances, wherever they are inherited."""
+        """The attributes that are read of a class or of instances, wherever they are inherited.
+
+        With them are methods that Python calls for operators, calls and the like.
+        """
+        every = {*itertools.chain(*map(vars, kind.__mro__[:-1]))}
+        for name in sorted(every.difference(self._attributes)):
+            found = getattr(kind, name, None) if name.startswith("__") else None
+            if isinstance(found, types.FunctionType):
+                yield Dependency(kind, name, found)
         for name, raw in self._inherited(kind):
             if isinstance(raw, types.MemberDescriptorType):
                 continue
             if isinstance(raw, (types.FunctionType, staticmethod)) or not _has(raw, "__get__"):
                 yield Dependency(kind, name, getattr(kind, name))
             else:  # bound anew each time, as a class method is
-                searched = kind.__mro__[: kind.__mro__.index(next(_holding(kind, name))) + 1]
-                yield from [Dependency(vars(k), name, vars(k).get(name)) for k in searched]
+                yield from method_dependencies(kind, name)
 
     def _of_instance(self, one) -> Iterator[Dependency]:
         """The attributes that are read of an instance: in its dict or slots, or of its class."""
