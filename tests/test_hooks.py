@@ -393,3 +393,70 @@ def test_where_hooks_may_not_be():
     z.grad_fn.register_hook(lambda i, o: None)
     with pytest.raises(NotImplementedError, match="not called with create_graph=True"):
         z.sum().backward(create_graph=True)
+
+
+# --- views of a buffer that is written elsewhere --------------------------------------------------
+
+
+def written(write, keep):
+    """What is kept of a view, whose uses surround a write; and the elements of the view."""
+    x = tg.tensor(np.arange(1.0, 7.0), requires_grad=True) * 1.0
+    view = x[2:] if keep != "stepped" else x[::2]
+    y = (view * view).sum()
+    found = []
+    if keep != "late":
+        view.retain_grad()
+    write(x)
+    if keep == "late":
+        view.register_hook(found.append)
+        y.backward()
+        return found[0].numpy(), view.detach().numpy()
+    if keep == "requested":
+        return tg.autograd.grad(y, view)[0].numpy(), view.detach().numpy()
+    y.backward()
+    return view.grad.numpy(), view.detach().numpy()
+
+
+WRITES = {
+    "cell": lambda x: x.__setitem__(1, 9.0),
+    "added": lambda x: x.__setitem__(1, x[1] + x[3]),
+    "slice": lambda x: x[:2].__imul__(2.0),
+    "indices": lambda x: x.__setitem__(np.array([1, 1]), 9.0),
+    "many": lambda x: [x.__setitem__(1, float(k)) for k in range(4)],
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("keep", ["retained", "late", "requested", "stepped"])
+def test_a_write_to_other_elements_leaves_a_view_its_gradient(write, keep):
+    if keep == "stepped" and write == "slice":
+        write = "cell"  # element 0 belongs to this view
+    gradient, view = written(WRITES[write], keep)
+    np.testing.assert_array_equal(gradient, 2.0 * view)
+
+
+def test_views_that_are_retained_have_versions_of_their_own():
+    x = tg.tensor(np.arange(1.0, 7.0), requires_grad=True) * 1.0
+    tail, head, cells = x[2:], x[:3], x[1::2]
+    for view in (tail, head, cells, x):
+        view.retain_grad()
+    y = (tail * 2.0).sum() + (head**2).sum() + (cells * 5.0).sum()
+    x[5] = 1.0
+    (y + (tail * 3.0).sum()).backward()
+    np.testing.assert_array_equal(head.grad.numpy(), [2.0, 4.0 + 5.0, 6.0 + 2.0 + 3.0])
+    np.testing.assert_array_equal(tail.grad.numpy(), [3.0, 3.0, 3.0, 3.0])
+    np.testing.assert_array_equal(cells.grad.numpy(), [0.0, 3.0, 3.0])
+    np.testing.assert_array_equal(x.grad.numpy(), [0.0, 0.0, 3.0, 3.0, 3.0, 3.0])
+
+
+def test_retained_gradients_of_views_as_in_pytorch():
+    def script(lib):
+        x = leaf(lib, [1.0, 1.0, 1.0, 1.0]) * 1.0
+        view = x[2:]
+        y = view[1] * 3.0
+        view.retain_grad()
+        x[0] += 0.0
+        y.backward()
+        return view.grad
+
+    both(script)

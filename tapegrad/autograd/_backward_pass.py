@@ -25,7 +25,7 @@ from .._derivatives.recorded_reverse import adjoints_if_reached
 from .._derivatives.reverse_mode import plant, run
 from .._derivatives.tape_traversal import Traversal
 from .._derivatives.view_layouts import in_zeros, seen_as
-from ._hooks import Watch, called, fitting, forget_row, part_of, version_of, watches
+from ._hooks import Kept, Watch, called, fitting, forget_row, part_of, version_of, watches
 from .grad_mode import no_grad
 from .graph import node_at
 
@@ -38,8 +38,8 @@ class Target:
     def __init__(self, tensor, reader: Reader):
         self.tensor = tensor
         self.row = tensor._id
-        self.place = version_of(reader, self.row)
         self.view = part_of(tensor)
+        self.place = version_of(reader, self.row, self.view)
         self.found: list | None = None  # a gradient per seed
 
 
@@ -66,9 +66,18 @@ class Pass:
         if targets:  # as in PyTorch, other hooks are not called
             on_the_way = self._leading(self.watched, self.goals)
             self.watched = {n: watch for n, watch in self.watched.items() if n in on_the_way}
-        kept = [number for number, watch in self.watched.items() if watch.kept]
-        self.keeping = {version_of(self.traversal.reader, n): n for n in kept}
+        self.keeping = self._keeping()
         self.ends = self._ends() if targets else set()
+
+    def _keeping(self) -> dict[int, list[Kept]]:
+        """The gradients that results retain, by the rows that gave them their values."""
+        keeping: dict[int, list[Kept]] = {}
+        for number, watch in self.watched.items():
+            for kept in filter(None, [kept() for kept in watch.kept]):
+                view = None if kept.view is None else kept.view()
+                place = version_of(self.traversal.reader, number, view)
+                keeping.setdefault(place, []).append(kept)
+        return keeping
 
     @functools.cached_property
     def traversal(self) -> Traversal:
@@ -133,7 +142,7 @@ class Pass:
         for watch in watching:
             for view, hook in list(watch.hooks.values()):
                 self._change(number, view, functools.partial(called, hook))
-        for kept in self._kept(place):
+        for kept in self.keeping.get(place, ()):
             view = None if kept.view is None else kept.view()
             kept.grad = accumulated(kept.grad, self.read(number, view)[-1])
         for watch in watching:
@@ -166,11 +175,6 @@ class Pass:
     def _arrive(self, number: int, leaf) -> None:
         """The tasks at an input."""
         self.visit(number, number)
-
-    def _kept(self, place: int) -> list:
-        watch = self.watched.get(self.keeping.get(place, -1))
-        found = [kept() for kept in watch.kept] if watch else []
-        return [kept for kept in found if kept is not None]
 
     def _change(self, number, view, hook) -> None:
         before = self.read(number, view)

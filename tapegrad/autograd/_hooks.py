@@ -19,6 +19,8 @@ from .._core.tape.row_reader import Reader
 from .._core.tensor import runtime as rt
 from .._core.tensor.trace import refuse
 from .._core.tensor.values import Leaf, is_recorded, is_tensor, meta_of, value_of, wrap
+from .._derivatives.tape_traversal import Traversal, placed
+from .._derivatives.view_layouts import zeros_for
 
 _numbers = itertools.count()
 IN_PROGRAMS = "it registers a hook, which programs do not call"
@@ -103,14 +105,33 @@ def watches() -> list[tuple[int, Watch]]:
     return [pair for rows in list(store.watched.values()) for pair in list(rows.items())]
 
 
-def version_of(reader: Reader, number: int) -> int:
-    """The row that gave a buffer its present value: the last write into it, or its own."""
+def version_of(reader: Reader, number: int, view) -> int:
+    """The row that gave a view of a buffer its present value: the last write into it, or its own.
+
+    A view of None is the whole buffer.
+    """
     writes = reader.writes(number)
+    if view is not None and writes and not rt.same_place(view, reader.base(number)):
+        traversal = Traversal(())
+        writes = [write for write in writes if _meets(traversal, number, write, view)]
     return writes[-1] if writes else number
 
 
+def _meets(traversal: Traversal, number: int, write: int, view: np.ndarray) -> bool:
+    """Whether a write to a buffer changes elements of a view of it."""
+    (_, written), *others = traversal.read(write)
+    picked = others[2][1] if len(others) > 2 else None
+    if picked is None or not np.may_share_memory(written, view):
+        return np.shares_memory(written, view)
+    base = traversal.base(number)
+    memory, flat = zeros_for(base), np.zeros(written.size, base.dtype)
+    flat[picked.ravel()] = 1.0
+    placed(memory, base, written)[...] = flat.reshape(written.shape)
+    return bool(placed(memory, base, view).any())
+
+
 def _watch_version(tensor) -> Watch:
-    return watch_row(version_of(Reader(), tensor._id))
+    return watch_row(version_of(Reader(), tensor._id, part_of(tensor)))
 
 
 def part_of(tensor):
