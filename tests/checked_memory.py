@@ -109,9 +109,9 @@ def plain_arrays(library):
 def check_blas(library):
     """Let calls of BLAS check the matrices that they are given."""
     for name in ("dgemm", "sgemm", "dgemv", "sgemv"):
-        external_symbols.LOADERS[f"blas_{name}"] = _checked(
-            library, name, external_symbols.LOADERS[f"blas_{name}"]
-        )
+        symbol = f"tapegrad_{name}"
+        usual = external_symbols.LOADERS[symbol]
+        external_symbols.LOADERS[symbol] = _checked(library, name, usual)
 
 
 def _checked(library, name, usual):

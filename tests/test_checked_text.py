@@ -33,8 +33,7 @@ def called(text, name, *arguments):
     usual = str(llvm.parse_assembly(text))  # in the words of the LLVM that is installed
     module = llvm.parse_assembly(with_checks(usual))
     module.verify()
-    code = machine_code.target_machine().emit_object(module)
-    (address,) = machine_code.load(code, [name])
+    (address,) = machine_code.load(machine_code.emitted(module), [name])
     seen.clear()
     ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))(address)(*arguments)
     loaded, stored = set(), set()

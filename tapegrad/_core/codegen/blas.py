@@ -8,7 +8,7 @@ from .matmul_tiles import PANEL_BYTES
 
 
 def _named(name: str, arity: int):
-    fortran_function(f"blas_{name}", f"tapegrad_{name}", "blas", name, arity)
+    fortran_function(f"tapegrad_{name}", "blas", name, arity)
     return c_function(f"tapegrad_{name}", types.none(*[types.int64] * arity))
 
 

@@ -12,6 +12,8 @@ import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
+from . import forks
+
 _VARIABLE = "TAPEGRAD_WITHOUT"
 
 
@@ -109,6 +111,7 @@ ASSUMPTIONS = {
     ),
 }
 _found: dict[tuple[str, str], bool] = {}
+_probing = forks.lock()
 
 
 def switched_off() -> frozenset[str]:
@@ -125,10 +128,13 @@ def switched_off() -> frozenset[str]:
 def holds(name: str, probe: Callable[[], bool], part: str = "") -> bool:
     """Whether an assumption holds, as its probe says when it is first asked; False if it raises.
 
-    One that is of several `part`s is probed for each.
+    One that is of several `part`s is probed for each. Threads that ask meanwhile wait: a probe may
+    find what those need who were told that it holds.
     """
     if (name, part) not in _found:
-        _found[name, part] = name not in switched_off() and _probed(name, probe)
+        with _probing:
+            if (name, part) not in _found:
+                _found[name, part] = name not in switched_off() and _probed(name, probe)
     return _found[name, part]
 
 

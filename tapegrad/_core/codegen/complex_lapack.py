@@ -8,7 +8,7 @@ from numba import types
 
 from . import elements
 from . import lapack as real_lapack
-from .external_symbols import LOADERS, link_fortran
+from .external_symbols import fortran_function
 from .intrinsics import (
     c_function,
     free,
@@ -29,23 +29,19 @@ _ARITIES = {
     **dict(zpotrf=5, zgetrf=6, zgetrs=9, zgetri=7, ztrtrs=10, ztrtri=6),
     **dict(zheevd=13, zgesdd=15, zgeqrf=8, zungqr=9, ztrsm=11),
 }
-_named = {
-    name: c_function(f"tapegrad_{name}", types.none(*[types.int64] * arity))
-    for name, arity in _ARITIES.items()
-}
+
+
+def _function(name: str, arity: int):
+    module = "blas" if name == "ztrsm" else "lapack"
+    fortran_function(f"tapegrad_{name}", module, name, arity)
+    return c_function(f"tapegrad_{name}", types.none(*[types.int64] * arity))
+
+
+_named = {name: _function(name, arity) for name, arity in _ARITIES.items()}
 _zheevd, _zgesdd, _zgetri = _named["zheevd"], _named["zgesdd"], _named["zgetri"]
 _ztrsm = _named["ztrsm"]
 #: Columns of memory that an inverse is computed with.
 _COLUMNS = 32
-
-
-def _load() -> None:
-    for name, arity in _ARITIES.items():
-        module = "blas" if name == "ztrsm" else "lapack"
-        link_fortran(f"tapegrad_{name}", module, name, arity)
-
-
-LOADERS["complex_lapack"] = _load
 
 
 @helper

@@ -1,7 +1,8 @@
-"""C functions of SciPy that generated code names: found by the address in their capsules.
+"""Symbols that generated code calls: LLVM is told their addresses before the code is loaded.
 
-A loader runs before a text that contains its word is compiled or loaded from the cache, so that
-SciPy is imported only when a kernel calls it.
+Machine code carries the list of symbols that it calls. The loader of a symbol runs when code that
+calls it is first loaded, so that SciPy is imported only for kernels that need it; its functions are
+found by the address in their capsules.
 """
 
 import ctypes
@@ -9,16 +10,21 @@ import functools
 import importlib
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import llvmlite.binding as llvm
 import numpy as np
 
-from . import compat
+from . import compat, forks
 
-#: Word in the text of a kernel → function that names the symbols for it.
+#: Symbol → function that tells LLVM its address, as the last thing that it does.
 LOADERS: dict[str, Callable[[], object]] = {}
-_done: set[str] = set()
+#: The modules that register loaders, with others for generated code.
+_REGISTERING = ("vector_math", "blas", "lapack", "complex_lapack", "pocketfft", "shared_kernels")
+#: Held while code is loaded, and what it calls: other threads find all of it or wait.
+loading = forks.lock()
+_known: set[str] = set()  # symbols that LLVM has found
+_under_way: set[str] = set()  # symbols whose loaders run, in the thread that holds the lock
 #: The arguments that functions of BLAS, LAPACK and scipy.special are called with.
 _KNOWN = re.compile(
     r"(char|int|__pyx_t_\w+_[ds]|__pyx_t_double_complex) \*|double|int __pyx_skip_dispatch"
@@ -26,12 +32,12 @@ _KNOWN = re.compile(
 _keep: list = []  # compiled code holds addresses only
 
 
-def fortran_function(word: str, symbol: str, module: str, function: str, arity: int) -> None:
-    """Let `word` in a text stand for a function of BLAS or LAPACK, linked as `symbol`."""
-    LOADERS[word] = functools.partial(link_fortran, symbol, module, function, arity)
+def fortran_function(symbol: str, module: str, function: str, arity: int) -> None:
+    """Let a symbol stand for a function of BLAS or LAPACK."""
+    LOADERS[symbol] = functools.partial(_link_fortran, symbol, module, function, arity)
 
 
-def link_fortran(symbol: str, module: str, function: str, arity: int) -> None:
+def _link_fortran(symbol: str, module: str, function: str, arity: int) -> None:
     """Name a function of BLAS or LAPACK for compiled code."""
     wanted = f"scipy.linalg.cython_{module}", function
     if _has_signature(*wanted, arity):
@@ -42,8 +48,8 @@ def link_fortran(symbol: str, module: str, function: str, arity: int) -> None:
     llvm.add_symbol(symbol, address)
 
 
-def special_function(word: str, symbol: str, name: str, function: str) -> None:
-    """Let `word` in a text stand for a function of scipy.special of one double."""
+def special_function(symbol: str, name: str, function: str) -> None:
+    """Let a symbol stand for a function of scipy.special of one double."""
 
     def load():
         wanted = "scipy.special.cython_special", function
@@ -55,7 +61,7 @@ def special_function(word: str, symbol: str, name: str, function: str) -> None:
             address = ctypes.cast(called, ctypes.c_void_p).value
         llvm.add_symbol(symbol, address)
 
-    LOADERS[word] = load
+    LOADERS[symbol] = load
 
 
 def _called(function):
@@ -88,21 +94,40 @@ def _has_signature(module: str, function: str, arity: int) -> bool:
     return compat.holds("scipy-capsules", probe, f"{module}.{function}")
 
 
-def names_symbols(source: str) -> bool:
-    """Whether a text of generated code needs symbols."""
-    return any(word in source for word in LOADERS)
+def name_symbols(symbols: Iterable[str]) -> None:
+    """Let LLVM find symbols; it ends the process where code that it loads calls unknown ones."""
+    unknown = [one for one in symbols if one not in _known and not _is_named(one)]
+    if unknown:
+        raise RuntimeError(
+            f"tapegrad: compiled code calls {', '.join(unknown)}, which this process does not "
+            "have: the code was compiled in another environment. Set NUMBA_CACHE_DIR to an empty "
+            "folder, so that it is compiled again"
+        )
 
 
-def load_symbols(source: str) -> None:
-    """Name the symbols that a text of generated code needs."""
-    for word, load in LOADERS.items():
-        if word not in _done and word in source:
-            _done.add(word)  # first: what is loaded may itself contain the word
-            try:
-                load()
-            except BaseException:
-                _done.discard(word)
-                raise
+def _is_named(symbol: str) -> bool:
+    """Whether LLVM finds a symbol, after its loader has run where there is one."""
+    if llvm.address_of_symbol(symbol) is None:
+        with loading:  # another thread may be about to name it
+            if llvm.address_of_symbol(symbol) is None and not _load(symbol):
+                return False
+    _known.add(symbol)
+    return True
+
+
+def _load(symbol: str) -> bool:
+    """Run the loader of a symbol; whether LLVM finds the symbol then."""
+    if symbol not in LOADERS and symbol.startswith("tapegrad_"):
+        for name in _REGISTERING:
+            importlib.import_module(f"{__package__}.{name}")
+    if symbol not in LOADERS or symbol in _under_way:  # no code calls what is made of it
+        return False
+    _under_way.add(symbol)
+    try:
+        LOADERS[symbol]()
+    finally:
+        _under_way.discard(symbol)
+    return llvm.address_of_symbol(symbol) is not None
 
 
 def name_address(symbol: str, address: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from . import compat, forks
 from .compiler_choice import is_ours, ours, usual_addresses
-from .external_symbols import load_symbols
+from .external_symbols import loading
 from .included_sources import included, keep
 from .intrinsics import helper
 from .machine_code import assembled, load, machine_code, magic, parsed
@@ -24,7 +24,6 @@ from .plain_functions import lowered
 from .uninterrupted import uninterrupted
 from .vector_math import VARIANTS
 
-_lock = forks.lock()
 #: Addresses of the functions of a text, by its digest.
 _loaded: dict[str, dict[str, int]] = {}
 
@@ -66,7 +65,7 @@ def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
 
 
 def _compiled_once(source: str, exports: dict[str, str], digest: str) -> dict[str, int]:
-    with _lock:
+    with loading:
         if digest not in _loaded:
             _loaded[digest] = _compile(source, exports, digest)
         return _loaded[digest]
@@ -74,7 +73,6 @@ def _compiled_once(source: str, exports: dict[str, str], digest: str) -> dict[st
 
 def _compile(source: str, exports: dict[str, str], digest: str) -> dict[str, int]:
     name, path = _kept(source, digest, "_by_numba", repr(exports))
-    load_symbols(source)
     code = read(path) if compat.is_assumed("numba-pipeline") else None
     if code is None:
         module: dict[str, Any] = {"__name__": f"tapegrad_{name}"}
@@ -103,7 +101,6 @@ def compile_plain(source: str, exports: dict[str, str], single: bool = False) ->
 
 def _plain(source: str, exports: dict[str, str], single: bool, digest: str) -> dict[str, int]:
     name, path = _kept(source, digest, "_by_statements", f"plain {single}", repr(exports))
-    load_symbols(source)
     code = read(path) if compat.is_assumed("numba-intrinsics") else None
     if code is None:
         try:
@@ -125,7 +122,7 @@ def _by_statements(source: str, exports: dict[str, str], single: bool, name: str
 
 def _load_once(name: str, code: bytes, exports: Iterable[str]) -> dict[str, int]:
     """Addresses in machine code; what another thread has loaded meanwhile is not loaded twice."""
-    with _lock:
+    with loading:
         if name not in _loaded:
             symbols = _symbols(exports, name)
             _loaded[name] = dict(zip(symbols, load(code, symbols.values()), strict=True))

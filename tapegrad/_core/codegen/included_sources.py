@@ -13,15 +13,12 @@ import ast
 import contextlib
 import functools
 import hashlib
-import importlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from .. import IMPORTED, PACKAGE
 from . import forks, machine_files, source_names
-from .external_symbols import names_symbols
 from .source_names import ALL, Names, names_of, path_of, plain
 
 #: The coarsest steps of the clock of a file system, in nanoseconds.
@@ -33,13 +30,6 @@ _lock = forks.lock()
 
 class Changed(Exception):
     """A file has changed since the package was imported, or cannot be read."""
-
-
-class Included(NamedTuple):
-    """Modules that name the symbols in a text, and the digest of it and all that it includes."""
-
-    modules: list[str]
-    digest: str | None
 
 
 def _content(module: str) -> bytes:
@@ -146,14 +136,13 @@ class Sources:
             waiting += new
         return found
 
-    def answer(self, text: str, maker: Place) -> Included:
-        """What a text includes, and what the definition of `maker` includes."""
+    def answer(self, text: str, maker: Place) -> str:
+        """The digest of a text and of all that it, and the definition of `maker`, include."""
         tree = plain(text)
         own = names_of(tree)
         inside = {name for _, names in own.statements for name in names}
         start = [place for name in inside for place in own.elsewhere(name) if self.leads(place)]
-        digest = self._digest_of(ast.unparse(tree), self.reached([maker, *start]))
-        return Included(sorted({module for module, _ in start}), digest)
+        return self._digest_of(ast.unparse(tree), self.reached([maker, *start]))
 
     def _digest_of(self, text: str, places: Iterable[Place]) -> str:
         """The digest of a text and of the statements among places, by module, in their order."""
@@ -179,12 +168,12 @@ class Sources:
 
 
 class _Answers:
-    """What texts include, by the digest of the text, for as long as no file says otherwise."""
+    """Digests of what texts include, by that of the text, while no file says otherwise."""
 
     def __init__(self, sources: Sources):
         self._sources, self._in_file = sources, _Kept("texts")
 
-    def _read(self) -> dict[str, Included]:
+    def _read(self) -> dict[str, str]:
         known = {"modules": {}, "answers": {}} | self._in_file.read()
         try:
             for module, digest in known["modules"].items():
@@ -192,14 +181,14 @@ class _Answers:
                     return {}
         except Changed:
             return {}
-        return {text: Included(*answer) for text, answer in known["answers"].items()}
+        return known["answers"]
 
     @functools.cached_property
-    def known(self) -> dict[str, Included]:
+    def known(self) -> dict[str, str]:
         """Those in the file, and those that this process has found."""
         return self._read()
 
-    def keep(self, text: str, answer: Included) -> None:
+    def keep(self, text: str, answer: str) -> None:
         """Add an answer to those in the file, which others may have written meanwhile."""
         self.known.update({**self._read(), text: answer})
         self._in_file.write({"modules": self._sources.digests, "answers": self.known})
@@ -213,26 +202,15 @@ _answers = _Answers(_sources)
 def included(source: str, digest: str, maker: Place) -> str | None:
     """The digest of all that a text and what compiles it include; None if that has changed.
 
-    The text has a digest itself. Modules that name the symbols in it are imported.
+    The text has a digest itself.
     """
-    answer = _answer(source, digest, maker)
-    for module in answer.modules:
-        importlib.import_module(module)
-    with _lock:
-        if answer.digest is not None and digest not in _answers.known:
-            modules = answer.modules if names_symbols(source) else []
-            _answers.keep(digest, Included(modules, answer.digest))
-    return answer.digest
-
-
-def _answer(source: str, digest: str, maker: Place) -> Included:
     with _lock:
         try:
-            known = _answers.known.get(digest)
-            return _sources.answer(source, maker) if known is None else known
+            if digest not in _answers.known:
+                _answers.keep(digest, _sources.answer(source, maker))
+            return _answers.known[digest]
         except Changed:
-            imports = names_of(plain(source)).imports.values()
-            return Included([module for places in imports for module, _ in places], None)
+            return None
 
 
 def keep(path: Path | None, code: bytes) -> None:

@@ -10,7 +10,9 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from . import compat
 from .compiler_choice import OPTIONS
+from .external_symbols import name_symbols
 
 
 class helper:  # noqa: N801  (a decorator)
@@ -240,12 +242,19 @@ def words(builder, values):
             yield value
 
 
+def _found_by_numba(symbol: str) -> None:
+    """Name a symbol while the code that calls it is made, where Numba itself will load that."""
+    if not compat.is_assumed("numba-pipeline"):
+        name_symbols([symbol])
+
+
 def c_function(name, signature):
     """A function of the process, found by its symbol; `signature` is a Numba signature."""
     result, arity = signature.return_type, len(signature.args)
 
     def build(typingctx):
         def codegen(context, builder, sig, args):
+            _found_by_numba(name)
             taken = [*words(builder, args)]
             returns = ir.VoidType() if result == types.none else context.get_value_type(result)
             function_type = ir.FunctionType(returns, [word.type for word in taken])
@@ -292,11 +301,12 @@ called_with = call_address(types.int64(types.int64, types.int64))
 
 
 def global_address(name):
-    """The address of a symbol that `llvmlite.binding.add_symbol` has named."""
+    """The address that a symbol names."""
 
     @intrinsic
     def address(typingctx):
         def codegen(context, builder, signature, args):
+            _found_by_numba(name)
             variable = builder.module.globals.get(name)
             if variable is None:
                 variable = ir.GlobalVariable(builder.module, ir.IntType(8), name)

@@ -33,7 +33,7 @@ from .vector_math import absolute, sign
 
 
 def _named(name: str, arity: int):
-    fortran_function(f"lapack.{name}", f"tapegrad_d{name}", "lapack", f"d{name}", arity)
+    fortran_function(f"tapegrad_d{name}", "lapack", f"d{name}", arity)
     return c_function(f"tapegrad_d{name}", types.none(*[types.int64] * arity))
 
 

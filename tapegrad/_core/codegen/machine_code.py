@@ -10,6 +10,7 @@ import numba
 from llvmlite import ir
 from numba.core.compiler_lock import global_compiler_lock
 
+from .external_symbols import name_symbols
 from .layout import CACHE_LINE
 
 #: A double that LLVM reads wrongly in some locales, and what it then says.
@@ -59,8 +60,23 @@ def magic() -> str:
 
 
 def machine_code(module) -> bytes:
-    """An object file of a module in LLVM's memory."""
-    return target_machine().emit_object(with_its_own_helpers(optimised(module)))
+    """Machine code of a module in LLVM's memory."""
+    return emitted(with_its_own_helpers(optimised(module)))
+
+
+def emitted(module) -> bytes:
+    """A line with the symbols that a module calls, and its object file.
+
+    A module may declare more symbols than it calls; the names of the others are not in the file.
+    """
+    code = target_machine().emit_object(module)
+    declared = [
+        value.name
+        for value in (*module.functions, *module.global_variables)
+        if value.is_declaration and not value.name.startswith("llvm.")
+    ]
+    called = sorted(name for name in declared if name.encode() in code)
+    return " ".join(called).encode() + b"\n" + code
 
 
 def with_its_own_helpers(module):
@@ -123,15 +139,17 @@ def parsed(module: ir.Module, exports):
 
 
 def assembled(text: str) -> bytes:
-    """An object file of a text for LLVM."""
-    module = read_text(f'target triple = "{llvm.get_process_triple()}"\n{text}')
-    return target_machine().emit_object(simplified(module))
+    """Machine code of a text for LLVM."""
+    return emitted(simplified(read_text(f'target triple = "{llvm.get_process_triple()}"\n{text}')))
 
 
 def load(code: bytes, symbols) -> list[int]:
-    """Addresses of functions of an object file, which stays for the life of the process."""
+    """Addresses of functions of machine code, which stays for the life of the process."""
     with global_compiler_lock:
-        engine = _engine()
-        engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
+        engine = _engine()  # from now on LLVM finds the symbols of the process
+    called, _, content = code.partition(b"\n")
+    name_symbols(called.decode().split())  # without Numba's lock, which loaders take inside ours
+    with global_compiler_lock:
+        engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(content))
         engine.finalize_object()
         return [engine.get_function_address(symbol) for symbol in symbols]

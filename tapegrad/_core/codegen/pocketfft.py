@@ -7,16 +7,14 @@ False, and programs call NumPy by Python.
 """
 
 import ctypes
-import functools
 import importlib
 import math
 
-import llvmlite.binding as llvm
 import numpy as np
 from numba import types
 
 from . import compat
-from .external_symbols import LOADERS
+from .external_symbols import LOADERS, name_address
 from .intrinsics import call_address, global_address, helper, load_i64, store_f64, store_i64
 
 _MODULE = "numpy.fft._pocketfft_umath"
@@ -63,34 +61,26 @@ def _is_right(number: int, loop: int, data: int) -> bool:
     return np.array_equal(out, wanted)
 
 
-@functools.cache
-def _found() -> tuple[tuple[int, int], ...] | None:
-    """The loops and their data; None if there is one that is not as expected."""
-    pairs: list[tuple[int, int]] = []
-
-    def probe() -> bool:
-        pairs.extend(_loop_of(name) for name in _LOOPS)
-        return all(_is_right(k, *pair) for k, pair in enumerate(pairs))
-
-    return tuple(pairs) if compat.holds("numpy-ufunc-fields", probe) else None
+def _probe() -> bool:
+    """Whether all loops are as expected."""
+    return all(_is_right(k, *_loop_of(name)) for k, name in enumerate(_LOOPS))
 
 
 def is_available() -> bool:
     """Whether kernels can call NumPy's loops."""
-    return _found() is not None
+    return compat.holds("numpy-ufunc-fields", _probe)
 
 
 def _load() -> None:
     """Name the table of loops, two words each, for compiled code."""
-    found = _found()
-    if found is None:
+    if not is_available():
         raise ImportError(f"the loops of {_MODULE} are not where they are expected")
-    words = [word for pair in found for word in pair]
+    words = [word for name in _LOOPS for word in _loop_of(name)]
     _tables.append((ctypes.c_int64 * len(words))(*words))
-    llvm.add_symbol(_SYMBOL, ctypes.addressof(_tables[-1]))
+    name_address(_SYMBOL, ctypes.addressof(_tables[-1]))
 
 
-LOADERS["pocketfft.lines"] = _load
+LOADERS[_SYMBOL] = _load
 
 _table = global_address(_SYMBOL)
 _loop = call_address(types.none(*[types.int64] * 4))

@@ -11,11 +11,10 @@ import string
 from collections.abc import Callable
 from typing import Any
 
-import llvmlite.binding as llvm
 from numba import types
 
 from .descriptors import Matrix, Strided, Triangle, word_count, words_of
-from .external_symbols import LOADERS
+from .external_symbols import LOADERS, name_address
 from .factory import compile_source
 from .intrinsics import c_function
 
@@ -39,11 +38,6 @@ GROUPS: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
     },
     "inverse_blocks": {"invert_factors": ("void", (int, int, int))},
 }
-#: The calls of a group to others: the words in its text that have loaders.
-_CALLED = {
-    "triangular_blocks": "blas_dgemm, blas_dtrsm, blas_dtrsv",
-    "inverse_blocks": "blas_dgemm, blas_dtrmm, blas_dtrsm",
-}
 
 
 def _symbols(module: str) -> list[Callable]:
@@ -64,8 +58,6 @@ def _source(module: str) -> str:
     """The text of a module with one C function for each of a group."""
     lines = [f"from tapegrad._core.codegen import {module}"]
     lines.append("from tapegrad._core.codegen.descriptors import Matrix, Strided, Triangle")
-    if module in _CALLED:
-        lines.append(f"from tapegrad._core.codegen.blas import {_CALLED[module]}")
     for name, (_, kinds) in GROUPS[module].items():
         words = iter(string.ascii_lowercase)
         taken = [", ".join(itertools.islice(words, word_count(kind))) for kind in kinds]
@@ -91,7 +83,7 @@ def compile_group(module: str) -> dict[str, int]:
     }
     addresses = compile_source(_source(module), signatures)
     for name, address in addresses.items():
-        llvm.add_symbol(f"tapegrad_{name}", address)
+        name_address(f"tapegrad_{name}", address)
     return addresses
 
 
@@ -103,8 +95,6 @@ def compiled(name: str):
     return ctypes.CFUNCTYPE(ctypes.c_int64, *words)(compile_group(module)[name])
 
 
-for _module in ("codegen.sweep_frame", "codegen.shared_kernels"):  # they call cells
-    LOADERS[_module] = functools.partial(compile_group, "adjoint_memory")
-for _group in ("strided_sums", "matmul_tiles", "triangular_blocks", "inverse_blocks"):
-    for _name in GROUPS[_group]:
-        LOADERS[f" {_name}("] = functools.partial(compile_group, _group)
+for _group, _functions in GROUPS.items():
+    for _name in _functions:
+        LOADERS[f"tapegrad_{_name}"] = functools.partial(compile_group, _group)

@@ -19,6 +19,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from .. import PACKAGE
 from . import compat, forks
+from .external_symbols import loading
 
 Result = TypeVar("Result")
 #: Threads at work, and locks that are held while they are.
@@ -68,7 +69,7 @@ def _may_be_interrupted() -> bool:
     main = threading.main_thread()
     if threading.get_ident() != main.ident or not main.is_alive():
         return False
-    if global_compiler_lock.is_locked():
+    if global_compiler_lock.is_locked() or loading._is_owned():
         return False
     release_llvm()
     return not _is_importing()

@@ -263,12 +263,22 @@ def polygamma(order, x):
     return total * factorial if fmod(n, 2.0) == 1.0 else -total * factorial
 
 
-special_function("gamma(", "tapegrad_gamma", "gamma", "__pyx_fuse_1gamma")
-special_function("gammaln", "tapegrad_gammaln", "gammaln", "gammaln")
-special_function("digamma", "tapegrad_digamma", "psi", "__pyx_fuse_1psi")
-_gamma = c_function("tapegrad_gamma", types.float64(types.float64, types.int32))
-_lgam = c_function("tapegrad_gammaln", types.float64(types.float64, types.int32))
-_psi = c_function("tapegrad_digamma", types.float64(types.float64, types.int32))
+#: Functions of scipy.special by our name: its name, that of the function for C.
+OF_SCIPY = {
+    "gamma": ("gamma", "__pyx_fuse_1gamma"),
+    "gammaln": ("gammaln", "gammaln"),
+    "digamma": ("psi", "__pyx_fuse_1psi"),
+    "i0": ("i0", "i0"),
+    "i1": ("i1", "i1"),
+}
+
+
+def _of_scipy(name: str):
+    special_function(f"tapegrad_{name}", *OF_SCIPY[name])
+    return c_function(f"tapegrad_{name}", types.float64(types.float64, types.int32))
+
+
+_gamma, _gammaln, _digamma, _i0, _i1 = map(_of_scipy, OF_SCIPY)
 
 
 @helper
@@ -278,25 +288,19 @@ def gamma(x):
 
 @helper
 def gammaln(x):
-    return _lgam(x, 0)
+    return _gammaln(x, 0)
 
 
 @helper
 def digamma(x):
-    return _psi(x, 0)
-
-
-special_function("i0", "tapegrad_i0", "i0", "i0")
-special_function("i1", "tapegrad_i1", "i1", "i1")
-_bessel_i0 = c_function("tapegrad_i0", types.float64(types.float64, types.int32))
-_bessel_i1 = c_function("tapegrad_i1", types.float64(types.float64, types.int32))
+    return _digamma(x, 0)
 
 
 @helper
 def i0(x):
-    return _bessel_i0(x, 0)
+    return _i0(x, 0)
 
 
 @helper
 def i1(x):
-    return _bessel_i1(x, 0)
+    return _i1(x, 0)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..codegen import vector_math as _loaders
-from ..codegen.external_symbols import names_symbols
+from ..codegen.vector_math import OF_SCIPY
 from .comparisons import STEERING
-from .table import TABLE, Pointwise
-
-assert _loaders  # which registers the functions that texts may name
+from .table import TABLE, Pointwise, words_of
 
 #: The largest number of operands of an operation on numbers.
 OPERANDS = 3
@@ -23,7 +20,7 @@ def declared() -> list[Pointwise]:
 
 def is_elementary(op: Pointwise) -> bool:
     """Whether an operation does without functions of SciPy, whose import takes long."""
-    return not names_symbols("\n".join([*_value(op), *_adjoints(op, ("x", "y", "z"))]))
+    return OF_SCIPY.keys().isdisjoint(words_of(*_value(op), *_adjoints(op, ("x", "y", "z"))))
 
 
 def value_cases(ops: Iterable[Pointwise] | None = None) -> str:

@@ -78,7 +78,7 @@ class Public(dict):
 
 
 #: Names at top level.
-PUBLIC = Public()
+PUBLIC: Public = Public()
 #: Functions of `tapegrad.numpy` → the functions of NumPy that they replace.
 STAND_INS: dict = {}
 #: Public functions by name, those at top level first; modules of others add theirs.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..._core.codegen.external_symbols import name_address
+import functools
+
+from ..._core.codegen.external_symbols import LOADERS, name_address
 from ..._core.codegen.factory import compile_assembly, compile_plain
 from ..._core.ops.table import find
 from ..ir import frame
@@ -26,8 +28,8 @@ def compiled(graph: Graph) -> dict[str, int]:
     `forward` computes values, `ahead` those and the tape for `reverse`.
     """
     text, helpers = assembly(graph)
-    for name in sorted(helpers):
-        _name_helper(name)
+    for name in helpers:
+        LOADERS[f"tapegrad_value_of_{name}"] = functools.partial(_name_helper, name)
     return compile_assembly(text, ("forward", "ahead", "reverse"))
 
 
