@@ -23,6 +23,8 @@ from .source_names import ALL, Names, names_of, path_of, plain
 
 #: The coarsest steps of the clock of a file system, in nanoseconds.
 _STEP = 10_000_000
+#: More answers would take long to read.
+_MOST = 10_000
 #: A name of a module, or a statement of it by its number.
 Place = tuple[str, str | int]
 _lock = forks.lock()
@@ -190,8 +192,11 @@ class _Answers:
 
     def keep(self, text: str, answer: str) -> None:
         """Add an answer to those in the file, which others may have written meanwhile."""
-        self.known.update({**self._read(), text: answer})
-        self._in_file.write({"modules": self._sources.digests, "answers": self.known})
+        self.known[text] = answer
+        kept = {**self._read(), **self.known}
+        if len(kept) > _MOST:
+            kept = {text: answer}
+        self._in_file.write({"modules": self._sources.digests, "answers": kept})
         self._sources.keep()
 
 
