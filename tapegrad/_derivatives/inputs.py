@@ -98,6 +98,8 @@ class Inputs(InputTensors):
             tensor = rt.scalar_leaf(float(value))
         else:
             array = value if type(value) is np.ndarray else np.asarray(value_of(unlisted(value)))
+            if array.dtype.kind in "OUSb" and not isinstance(value, np.ndarray):
+                raise not_a_number(name, place, value)
             tensor = array_input(name, place, buffer_pool.copy_in_order(array))
         self.tensors.append(tensor)
         rt.note_input(tensor._id)
@@ -113,6 +115,18 @@ class Inputs(InputTensors):
         if self._order is not None:
             return tuple([results[k] for k in self._order])
         return results[0] if self.single else tuple(results)
+
+
+def not_a_number(name, place, value) -> TypeError:
+    """The error for something in an argument to be differentiated that is no number."""
+    kind = type(value).__name__
+    advice = "give it in an argument of its own, which is not differentiated"
+    if hasattr(value, "__dict__"):
+        advice = f"make {kind} a dataclass, or give its numbers in a dict or a tuple"
+    return TypeError(
+        f"tapegrad.{name}: the argument{place} is of type {kind}; only numbers and arrays of them, "
+        f"also in tuples, lists, dicts, dataclasses and attrs classes, are differentiated: {advice}"
+    )
 
 
 def array_input(name, place, array):

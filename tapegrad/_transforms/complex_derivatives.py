@@ -13,7 +13,6 @@ from .._core.tensor.complex_tensors import (
     is_complex_number,
 )
 from .._core.tensor.pytree import holds_complex
-from .transformed import transformed
 
 
 def refuse_complex(name: str, trees) -> None:
@@ -77,20 +76,19 @@ def _check_arguments(name: str, args, argnums) -> None:
             )
 
 
-def holomorphic_value_and_grad(value_and_grad, f, argnums, has_aux):
+def holomorphic_value_and_grad(name: str, with_gradient, f, argnums, has_aux):
     """The value and f′ of a holomorphic f: the conjugate of the gradient of its real part."""
 
     def split(*args, **kwargs):
         out = f(*args, **kwargs)
         out, *aux = out if has_aux else (out,)
-        _check_result("grad", out)
+        _check_result(name, out)
         return PUBLIC["real"](out), (out, *aux)
 
-    both = value_and_grad(split, argnums, True)
+    both = with_gradient(name, split, argnums, True)
 
-    @transformed(value_and_grad, f, argnums=argnums, has_aux=has_aux, holomorphic=True)
     def evaluate(*args, **kwargs):
-        _check_arguments("grad", args, argnums)
+        _check_arguments(name, args, argnums)
         (_, (value, *aux)), gradient = both(*args, **kwargs)
         return ((value, *aux) if has_aux else value), conjugated(gradient)
 

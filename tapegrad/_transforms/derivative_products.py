@@ -24,7 +24,7 @@ from .function_results import (
     results_of,
     with_aux,
 )
-from .gradients import grad
+from .gradients import gradient
 from .transformed import transformed
 
 #: Those of what `hvp` returns are others than those of its function.
@@ -209,17 +209,17 @@ def hvp(f, has_aux=False):
 
 def _nested(f, x, v, others, has_aux) -> tuple:
     """The Hessian of `f` at x times v as a gradient of a gradient, and what else `f` returns."""
-    _, back, *aux = vjp(lambda x: grad(f, 0, has_aux)(x, *others), x, has_aux=has_aux)
+    _, back, *aux = vjp(lambda x: gradient("hvp", f, 0, has_aux)(x, *others), x, has_aux=has_aux)
     return back(v)[0], *aux
 
 
 def _product(f, x, v, others, has_aux) -> tuple:
     """The Hessian of `f` at x times v, neither of which is recorded, and what else `f` returns."""
     with rt.recording():
-        inputs = Inputs("vjp", (x,), 0)
+        inputs = Inputs("hvp", (x,), 0)
         out = f(*inputs.args, *others)
-        out, *aux = with_aux("grad", out, inputs) if has_aux else (out,)
-        scalar_output("grad", out)
+        out, *aux = with_aux("hvp", out, inputs) if has_aux else (out,)
+        scalar_output("hvp", out)
         found = along_hessian(out, inputs, adjoints_like(inputs.tensors, v))
         return inputs.build(iter(found)), *aux
 

@@ -78,16 +78,22 @@ def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=Fa
     if argnames is not None:
         options = dict(has_aux=has_aux, holomorphic=holomorphic)
         return by_names(value_and_grad, f, argnums, argnames, **options)
-    if holomorphic:
-        return holomorphic_value_and_grad(value_and_grad, f, argnums, has_aux)
+    evaluate = _with_gradient("value_and_grad", f, argnums, has_aux, holomorphic)
+    options = dict(holomorphic=True) if holomorphic else {}
+    return transformed(value_and_grad, f, argnums=argnums, has_aux=has_aux, **options)(evaluate)
 
-    @transformed(value_and_grad, f, argnums=argnums, has_aux=has_aux)
+
+def _with_gradient(name: str, f, argnums, has_aux, holomorphic=False):
+    """The same by positions, for the public function of a name, with which errors begin."""
+    if holomorphic:
+        return holomorphic_value_and_grad(name, _with_gradient, f, argnums, has_aux)
+
     def evaluate(*args, **kwargs):
         with rt.recording():
-            inputs = Inputs("grad", args, argnums)
+            inputs = Inputs(name, args, argnums)
             out = f(*inputs.args, **kwargs)
-            out, aux = with_aux("grad", out, inputs) if has_aux else (out, None)
-            value = scalar_output("grad", out)
+            out, aux = with_aux(name, out, inputs) if has_aux else (out, None)
+            value = scalar_output(name, out)
             if must_record([out], inputs):
                 found = recorded_adjoints([out], [np.ones(value.shape)], inputs.tensors, only=True)
                 value, gradients = out, inputs.build(iter(found))
@@ -158,11 +164,14 @@ def grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False):
             return made
     if argnames is not None:
         return by_names(grad, f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic)
-    both = value_and_grad(f, argnums, has_aux, holomorphic=holomorphic)
-
     options = dict(argnums=argnums, has_aux=has_aux, holomorphic=holomorphic)
+    return transformed(grad, f, **options)(gradient("grad", f, **options))
 
-    @transformed(grad, f, **options)
+
+def gradient(name: str, f, argnums, has_aux=False, holomorphic=False):
+    """As `grad` by positions, for the public function of a name, with which errors begin."""
+    both = _with_gradient(name, f, argnums, has_aux, holomorphic)
+
     def evaluate(*args, **kwargs):
         value, gradients = both(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients
@@ -206,6 +215,7 @@ def elementwise_grad(f, argnums=0, *, argnames=None):
 
     @transformed(elementwise_grad, f, argnums=argnums)
     def evaluate(*args, **kwargs):
-        return grad(lambda *a: np.sum(f(*a, **kwargs)), argnums)(*args)
+        summed = lambda *a: np.sum(f(*a, **kwargs))  # noqa: E731
+        return gradient("elementwise_grad", summed, argnums)(*args)
 
     return evaluate

@@ -18,7 +18,7 @@ from .._derivatives.reverse_mode import plant
 from .compiled_functions import method_of_compiled
 from .complex_derivatives import refuse_complex, refuse_two_complex
 from .function_results import must_record, pushed, results_of, with_aux
-from .gradients import grad
+from .gradients import gradient
 from .named_arguments import by_names
 from .transformed import transformed
 
@@ -135,8 +135,8 @@ def hessian(f, argnums=0, has_aux=False, *, argnames=None):
     def evaluate(*args, **kwargs):
         numbers = [argnums] if isinstance(argnums, (int, np.integer)) else argnums
         refuse_complex("hessian", [args[k] for k in numbers if -len(args) <= k < len(args)])
-        gradient = grad(f, argnums, has_aux)
-        return _matrices("hessian", lambda *a: gradient(*a, **kwargs), args, argnums, has_aux)
+        of_first = gradient("hessian", f, argnums, has_aux)
+        return _matrices("hessian", lambda *a: of_first(*a, **kwargs), args, argnums, has_aux)
 
     return evaluate
 

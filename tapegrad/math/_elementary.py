@@ -84,16 +84,16 @@ def _remainder(x, y):
 remainder = _binary("remainder", _remainder)
 
 
-def _log(x, base=None, /):
-    if base is None and type(x) in PLAIN:
+def _log(x, /, *base):
+    if not base and type(x) in PLAIN:
         return _math.log(x)
-    if not isinstance(x, Tensor) and not isinstance(base, Tensor):
-        return _math.log(x) if base is None else _math.log(x, base)
-    given, recorded = as_numbers("log", (x,) if base is None else (x, base))
+    if len(base) > 1 or not any([isinstance(one, Tensor) for one in (x, *base)]):
+        return _math.log(x, *base)
+    given, recorded = as_numbers("log", (x, *base))
     if not recorded:
         return _math.log(*given)
     parts = [_math.log(x) if type(x) is float else _log_of(x) for x in given]
-    if base is None:
+    if not base:
         return parts[0]
     return checked("log", _math.log, apply("divide", *parts), given)
 

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from .._core.tensor.callers import users_line
 from .._core.tensor.docstrings import with_note
 from .._core.tensor.recorded_arguments import none_recorded, none_traced
+from .._core.tensor.refusal_advice import ARRAY_ALONE, of_scipy
 from .._core.tensor.refused_derivatives import lost_derivative
 from . import (  # noqa: F401
     _analytic,
@@ -33,7 +35,6 @@ from . import (  # noqa: F401
 )
 from ._differentiable import OURS
 from ._stacks import holds_stack, is_of_matrices
-from ._without_derivative import REASONS
 
 #: Public modules inside of submodules, which can be imported by their names; they have no files.
 _INNER = (
@@ -88,8 +89,7 @@ def _note(name: str) -> str:
     """The note in the docstring of a function, in addition to SciPy's."""
     if name in OURS:
         return "Recorded values are differentiated."
-    reason = f": {REASONS[name]}" if name in REASONS else ""
-    text = f"It has no derivative here; a recorded argument raises TypeError{reason}."
+    text = f"It has no derivative here; a recorded argument raises TypeError: {of_scipy(name)}."
     return textwrap.fill(text, 75)
 
 
@@ -117,10 +117,8 @@ def stand_in(place: str, theirs):
             return theirs(*args, **kwargs)
         if ours is None:
             raise lost_derivative(
-                f"{place} has no derivative yet, and an argument is "
-                f"recorded{': ' + REASONS[name] if name in REASONS else ''}; compute it with "
-                "functions of tapegrad, declare its derivative with tg.custom_vjp, or give "
-                "x.detach().numpy() if no derivative is needed",
+                f"{place} has no derivative yet, and an argument is recorded ({users_line()}): "
+                f"{of_scipy(name)}; or give {ARRAY_ALONE}",
                 args,
                 kwargs,
             )

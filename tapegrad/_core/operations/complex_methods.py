@@ -120,7 +120,8 @@ def _iterate(self):
 def _as_array(self, dtype=None, copy=None):
     """The array for `np.asarray(z)`."""
     frame = sys._getframe(1)
-    recorded = [part for part in (self._re, self._im) if is_recorded(part)]
+    parts = (self._re, self._im) if rt.is_recording() else ()
+    recorded = [part for part in parts if is_recorded(part)]
     shown = callers.compares(frame) or callers.shows(
         frame, lambda: any(map(is_differentiated, recorded))
     )

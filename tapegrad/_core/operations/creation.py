@@ -16,6 +16,7 @@ from ..tensor.aliases import Origin, tell_each_other, told_of
 from ..tensor.complex_functions import OF_COMPLEX, alike, real_dtype
 from ..tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from ..tensor.copies import convert, copy_tensor, pack, unlisted
+from ..tensor.indexing import set_item
 from ..tensor.registry import function
 from ..tensor.trace import fixed, is_steering, named, refuse, steering_tensor
 from ..tensor.values import (
@@ -382,6 +383,10 @@ def _namespace(self, api_version=None):
     return importlib.import_module("tapegrad.numpy")
 
 
+def _set_real(self, value):
+    set_item(self, ..., value)
+
+
 METHODS = {
     "astype": astype,
     "requires_grad_": _requires_grad_,
@@ -400,7 +405,7 @@ METHODS = {
     "requires_grad": property(
         _requires_grad, _requires_grad_, doc="Whether operations with the tensor are recorded."
     ),
-    "real": property(lambda self: self, doc="The real part: the tensor itself."),
+    "real": property(lambda self: self, _set_real, doc="The real part: the tensor itself."),
     "imag": property(
         lambda self: wrap(np.zeros_like(value_of(self))), doc="The imaginary part: zeros."
     ),

@@ -111,7 +111,7 @@ def _call(ufunc, inputs):
         made = steering_tensor(ufunc, *inputs)
         is_object = is_tensor(made) and dtype_of(made).kind == "O"  # from np.frompyfunc
         return value_of(made) if is_object else made
-    raise unsupported(name, inputs)
+    raise unsupported(ufunc, inputs)
 
 
 def _valued(argument):

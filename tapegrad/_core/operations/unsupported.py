@@ -1,38 +1,31 @@
-"""NumPy functions that take no recorded values: the reasons, and the alternatives."""
+"""NumPy functions that take no recorded values."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..tensor import runtime as rt
+from ..tensor.callers import users_line
+from ..tensor.lost_derivatives import without_derivative
+from ..tensor.refusal_advice import ARRAY_ALONE, KINDS, OF_NUMPY
 from ..tensor.refused_derivatives import lost_derivative
+from ..tensor.scipy_names import name_of_ufunc
 from ..tensor.trace import name_of
 from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 
-_COMPLEX = "complex numbers are not differentiated"
-#: Name → why it is refused, and what to use where there is something.
-REASONS = {
-    "roots": f"the roots may be complex, and {_COMPLEX}",
-    "sort_complex": _COMPLEX,
-    **dict.fromkeys("packbits unpackbits".split(), "it operates on integers"),
-    **dict.fromkeys(
-        "busday_count busday_offset datetime_as_string is_busday isnat".split(),
-        "it operates on dates",
-    ),
-    **dict.fromkeys("bartlett blackman hamming hanning".split(), "its argument is a count"),
-    **dict.fromkeys("tri tril_indices triu_indices".split(), "its arguments are counts"),
-}
 #: Functions that write to their first argument.
 _WRITING = frozenset("copyto put place putmask put_along_axis fill_diagonal".split())
 
 
-def unsupported(name: str, operands) -> TypeError:
+def unsupported(function, operands) -> TypeError:
     """The error where a function has no derivative here."""
-    reason = REASONS.get(name, "")
-    reason = f": {reason}" if reason else ""
+    name = name_of(function)
+    if isinstance(function, np.ufunc) and (of_scipy := name_of_ufunc(function)) is not None:
+        return without_derivative(of_scipy, operands)
+    advice = OF_NUMPY.get(name) or KINDS["not derived"]
     return lost_derivative(
-        f"tapegrad: {name}() is not supported on recorded tensors{reason}. Use detach().numpy() if "
-        "no derivative is needed",
+        f"tapegrad: {name}() is not supported on recorded tensors ({users_line()}): {advice}; or "
+        f"use {ARRAY_ALONE}",
         operands,
     )
 
@@ -47,14 +40,14 @@ def answered(function, args: tuple, kwargs: dict):
     name = name_of(function)
     tensors = [leaf for leaf in _leaves((args, kwargs)) if is_tensor(leaf)]
     if name in _WRITING or any(map(is_recorded, tensors)):
-        raise unsupported(name, tensors)
+        raise unsupported(function, tensors)
     made = function(*_valued(args), **_valued(kwargs))
     for part in _leaves(made):
         shared = isinstance(part, np.ndarray) and any(
             np.may_share_memory(part, value_of(t)) for t in tensors if type(t) is rt.Array
         )
         if shared:
-            raise unsupported(name, tensors)
+            raise unsupported(function, tensors)
     return _wrapped(made)
 
 

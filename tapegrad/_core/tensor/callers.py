@@ -19,6 +19,8 @@ import numpy as np
 
 from .. import PACKAGE
 from ..codegen import compat
+from .refusal_advice import HOLDERS
+from .scipy_names import scipy_name
 from .values import CONTAINERS
 
 #: Code between a tensor and the user's line: this package, NumPy, SciPy, containers of arrays, and
@@ -26,9 +28,9 @@ from .values import CONTAINERS
 _PACKAGE = str(PACKAGE) + os.sep
 _STAND_INS = str(PACKAGE / "numpy") + os.sep
 _NUMPY = Path(np.__file__).resolve().parent
-_NUMERIC = (
-    str(_NUMPY) + os.sep,
-    *[str(_NUMPY.parent / name) + os.sep for name in ("scipy", *sorted(CONTAINERS))],
+_NUMERIC = tuple(
+    str(_NUMPY.parent / name) + os.sep
+    for name in ("numpy", "scipy", "numba", "matplotlib", "mpl_toolkits", *sorted(CONTAINERS))
 )
 _SHOWING = (_NUMERIC[0] + "testing" + os.sep, str(_NUMPY / "_core" / "arrayprint.py"))
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
@@ -130,31 +132,23 @@ def frame_globals(frame: types.FrameType | None) -> list:
     return [] if frame is None else [*frame.f_globals.values(), *frame.f_locals.values()]
 
 
-def function_of_scipy(frame: types.FrameType | None) -> tuple[str, str] | None:
-    """The submodule and name of the SciPy function that the user has called, None for others."""
-    found = None
+def function_of_scipy(frame: types.FrameType | None) -> str | None:
+    """The name below `scipy` of the function that the user has called, None for others."""
+    found: list[types.FrameType] = []
     while frame is not None and _is_library(frame):
-        parts = frame.f_globals.get("__name__", "").split(".")
-        if parts[0] == "scipy" and len(parts) > 1:
-            found = f"scipy.{parts[1]}", frame.f_code.co_name
+        if frame.f_globals.get("__name__", "").startswith("scipy."):
+            found.append(frame)
         frame = frame.f_back
-    return found
-
-
-#: Modules of containers, which convert values to plain arrays, and alternatives.
-_HOLDERS = {
-    "pandas": "pandas takes plain values: compute with the array, x.to_numpy()",
-    "xarray": "xarray takes plain values: compute with the array, x.values",
-    "polars": "polars takes plain values: compute with the array, x.to_numpy()",
-    "numpy.ma": "a masked array's mask would be ignored: use x.filled(value), or x.compressed()",
-}
+    if not found:
+        return None
+    return scipy_name(found[::-1]) or found[-1].f_code.co_name
 
 
 def container_advice(frame: types.FrameType | None) -> str | None:
     """The alternative to storing a recorded value in a container, if a frame does that."""
     while frame is not None and _is_library(frame):
         name = frame.f_globals.get("__name__", "")
-        for module, advice in _HOLDERS.items():
+        for module, advice in HOLDERS.items():
             if name == module or name.startswith(module + "."):
                 return advice
         frame = frame.f_back
@@ -164,6 +158,11 @@ def container_advice(frame: types.FrameType | None) -> str | None:
 def library_function(frame: types.FrameType) -> str | None:
     """The name of the library's function that a frame runs, None for the user's code."""
     return frame.f_code.co_name if _is_library(frame) else None
+
+
+def has_loaded(frame: types.FrameType, name: str) -> bool:
+    """Whether the line of a frame has loaded a name, as in `a.dot(t)`."""
+    return name in _names_before(frame)
 
 
 def compares(frame: types.FrameType | None) -> bool:

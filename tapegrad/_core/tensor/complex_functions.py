@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from . import runtime as rt
+from .callers import users_line
 from .complex_tensors import (
     PARTS_OF,
     REAL,
@@ -19,6 +20,7 @@ from .complex_tensors import (
     is_complex,
     real_part,
 )
+from .refusal_advice import KINDS
 from .refused_derivatives import lost_derivative
 
 #: The treatment of complex operands by a public function, by its public name: called with the
@@ -234,9 +236,10 @@ def written_to(out, made):
     if out is None:
         return made
     if is_complex(made) and type(out) is not ComplexTensor:
-        raise TypeError(
+        raise lost_derivative(
             "tapegrad: out=: a complex result cannot be written to a plain NumPy array or to a "
-            "real tensor; make it with tg.zeros(…, dtype=complex)"
+            f"real tensor ({users_line()}); {KINDS['complex write']}",
+            made,
         )
     out[...] = made
     return out

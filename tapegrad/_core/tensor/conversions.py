@@ -18,6 +18,7 @@ from ..tape.dependence import dependence_of
 from . import callers, lost_derivatives
 from . import runtime as rt
 from .aliases import Origin, Told, is_relied_on, told_of
+from .refusal_advice import ARRAY_ALONE, KINDS
 from .refused_derivatives import is_differentiated, lost_derivative
 from .registry import PUBLIC
 from .trace import is_steering, learned, named, refuse, steered, steering_tensor
@@ -79,7 +80,7 @@ def numpy_value(self):
 
 def as_numpy_array(self, dtype=None, copy=None):
     """Convert to an array, for `np.asarray(t)`."""
-    if is_recorded(self):
+    if is_recorded(self) and rt.is_recording():
         frame = sys._getframe(1)
         if callers.compares(frame):
             learned(self, "np.array_equal()")
@@ -222,7 +223,7 @@ _integer_ratio.__doc__ = as_integer_ratio.__doc__
 
 def _lose(tensor, kind, frame) -> None:
     """Refuse a loss of a derivative at a frame, or warn of it."""
-    if callers.writes_item(frame):
+    if callers.writes_item(frame) and callers.function_of_scipy(frame) is None:
         raise lost_derivatives.written(tensor)
     differentiated = is_differentiated(tensor)
     if kind is not int and differentiated:
@@ -316,7 +317,20 @@ def _rounded(self, digits=None):
     return round(self._value if type(self) is rt.Scalar else self._array.item())
 
 
+def _numba_type(self):
+    """What Numba asks for when a compiled function is called."""
+    if not is_recorded(self) or not rt.is_recording():
+        raise AttributeError("_numba_type_")
+    raise lost_derivative(
+        "tapegrad: a function compiled by Numba takes plain values, so the derivative of a "
+        f"recorded one would be lost ({callers.users_line()}); {KINDS['compiled code']}; or use "
+        f"{ARRAY_ALONE}",
+        self,
+    )
+
+
 METHODS = {
+    "_numba_type_": property(_numba_type),
     "detach": detach,
     "numpy": numpy_value,
     "to_numpy": to_numpy,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 
 import numpy as np
 
@@ -12,12 +13,14 @@ from ..ops import gather as _declarations
 from ..ops.table import TABLE
 from ..tape import store
 from ..tape.memory_order import covering, dense, memory_axes
+from . import callers
 from . import runtime as rt
 from .aliases import before_write, is_relied_on, renew
 from .apply import apply
 from .complex_tensors import is_complex
 from .copies import copied_number, copy_tensor, in_dtype, pack, unlisted, view_like
 from .gathering import GATHER
+from .lost_derivatives import without_derivative
 from .memory_layouts import transposed
 from .trace import named, of_each, steered
 from .values import (
@@ -197,6 +200,8 @@ def _element(tensor, key, value):
 def set_item(tensor, key, value) -> None:
     """`tensor[key] = value`, in place; the reverse sweep undoes it."""
     if type(tensor) is rt.Scalar:
+        if (name := callers.function_of_scipy(sys._getframe(1))) is not None:
+            raise without_derivative(name, tensor, value)
         raise TypeError(
             "tapegrad.setitem: the tensor is an element of another tensor, or computed from such "
             "elements; it is a number, not a view: write to the tensor itself, y[i] = value"

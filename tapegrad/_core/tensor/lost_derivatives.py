@@ -1,7 +1,6 @@
 """Errors for conversions of recorded tensors to plain arrays or numbers, which lose derivatives.
 
-Each names the user's line and what to change: most often the import of NumPy. The stand-in
-`tapegrad.numpy` keeps the derivative where NumPy does not dispatch.
+Each names the user's line, the function that refuses, and what works (see `refusal_advice`).
 """
 
 from __future__ import annotations
@@ -12,37 +11,19 @@ import numpy as np
 
 from . import callers
 from . import runtime as rt
-from .refused_derivatives import lost_derivative
+from .refusal_advice import ARRAY_ALONE, KINDS, NUMBER_ALONE, OF_MATH, of_scipy
+from .refused_derivatives import DerivativeLost, lost_derivative
 from .registry import PUBLIC
+from .scipy_names import has_derivative
 
 
 class PlainAsked(TypeError):
     """The error that functions of `tapegrad.numpy` catch, where NumPy asks for a plain value."""
 
 
-_IMPORT = "`import tapegrad.numpy as np` in place of `import numpy as np`"
 _TAKEN = (
     "tapegrad.numpy: an argument is recorded, and is taken as a plain array, in which its "
     "derivative would be lost; use other operations on it, or t.detach() if no derivative is needed"
-)
-_PLAIN = "t.detach().numpy() if no derivative is needed"
-
-#: Functions of `math` by NumPy's names, or SciPy's, where those differ.
-_RENAMED = dict(
-    asin="np.arcsin",
-    acos="np.arccos",
-    atan="np.arctan",
-    atan2="np.arctan2",
-    asinh="np.arcsinh",
-    acosh="np.arccosh",
-    atanh="np.arctanh",
-    pow="np.power",
-    fsum="np.sum",
-    sumprod="np.dot",
-    dist="np.linalg.norm",
-    erf="scipy.special.erf",
-    erfc="scipy.special.erfc",
-    lgamma="scipy.special.gammaln",
 )
 
 
@@ -50,87 +31,76 @@ def as_array(frame: types.FrameType, tensor) -> TypeError:
     """The error if a frame requests the array of a recorded tensor."""
     if callers.asks_for_stand_in(frame):
         return PlainAsked(_TAKEN)
-    if callers.writes_item(frame) and callers.container_advice(frame) is None:
-        return written(tensor)
-    line, user = callers.users_line(), callers.users_frame()
-    scipy = callers.function_of_scipy(frame)
-    text = (
-        "tapegrad: a recorded tensor cannot become a plain NumPy array, since its derivative would "
-        f"be lost ({line}); "
-    )
     holder = callers.container_advice(frame)
+    if holder is None:
+        if (name := callers.function_of_scipy(frame)) is not None:
+            return without_derivative(name, tensor)
+        if callers.writes_item(frame):
+            return written(tensor)
     if holder is not None:
-        text += f"{holder}, or "
-    elif scipy is not None and callers.imports(user, "tapegrad.scipy"):
-        module, name = scipy
-        text += (
-            f"tapegrad.{module}.{name}() has no derivative yet: compute it with functions of "
-            "tapegrad, declare its derivative with tg.custom_vjp, or use "
-        )
-    elif scipy is not None:
-        module, name = scipy
-        text += (
-            f"{name}() of {module} takes plain arrays: use `from tapegrad.scipy import "
-            f"{module.removeprefix('scipy.')}`, which keeps the derivative or names what does, or "
-        )
-    elif callers.imports(user, "tapegrad.numpy"):
-        text += (
-            "this function takes plain arrays: use operations on the tensor, or functions of "
-            "tapegrad.numpy, or "
-        )
+        advice = KINDS["container"].format(holder)
+    elif callers.imports(callers.users_frame(), "tapegrad.numpy"):
+        advice = KINDS["array beside the stand-in"]
     else:
-        text += f"{_IMPORT} keeps it, in lists, conversions and arrays that are filled; or use "
-    return lost_derivative(text + _PLAIN, tensor)
-
-
-def written(value, name: str = "") -> TypeError:
-    """The error where a recorded value would be written to a plain array."""
-    lost = (
-        f"tapegrad{name}: a recorded tensor cannot be written to a plain NumPy array "
-        f"({callers.users_line()}), since its derivative would be lost; make the array "
+        advice = KINDS["dot" if callers.has_loaded(frame, "dot") else "array"]
+    return lost_derivative(
+        "tapegrad: a recorded tensor cannot become a plain NumPy array, since its derivative would "
+        f"be lost ({callers.users_line()}); {advice}; or use {ARRAY_ALONE}",
+        tensor,
     )
-    has_stand_in = callers.imports(callers.users_frame(), "tapegrad.numpy")
-    if has_stand_in and not rt.in_transform():
-        how = "with tg.zeros: outside of transforms arrays of tapegrad.numpy are NumPy's"
-    elif has_stand_in:
-        how = "inside the function with np.zeros, or copy it there with np.array(a)"
+
+
+def without_derivative(name: str, *operands) -> DerivativeLost:
+    """The error of one of SciPy's functions, by its name below `scipy`."""
+    if has_derivative(name):
+        advice = KINDS["package"].format(name.rpartition(".")[0])
     else:
-        how = f"with {_IMPORT}, or with tg.zeros_like"
-    return lost_derivative(f"{lost}{how}, or write t.detach() if no derivative is needed", value)
+        advice = of_scipy(name)
+    return lost_derivative(
+        f"tapegrad: scipy.{name}() takes plain values, so the derivative of a recorded one would "
+        f"be lost ({callers.users_line()}); {advice}; or use {ARRAY_ALONE}",
+        *operands,
+    )
+
+
+def written(value, name: str = "", kind: str = "") -> TypeError:
+    """The error where a recorded value would be written to a plain array."""
+    if not kind:
+        has_stand_in = callers.imports(callers.users_frame(), "tapegrad.numpy")
+        beside = "write beside the stand-in" if rt.in_transform() else "write outside of transforms"
+        kind = beside if has_stand_in else "write"
+    return lost_derivative(
+        f"tapegrad{name}: a recorded tensor cannot be written to a plain NumPy array "
+        f"({callers.users_line()}), since its derivative would be lost; {KINDS[kind]}, or write "
+        "t.detach() if no derivative is needed",
+        value,
+    )
 
 
 def as_float(frame: types.FrameType, tensor, kind: str = "float") -> TypeError:
     """The error where a frame takes the number of a recorded tensor by float(), or another kind."""
     if callers.asks_for_stand_in(frame):
         return PlainAsked(_TAKEN)
-    taken, instead = _advice(frame)
-    taken = taken.replace("float()", f"{kind}()")
+    name = callers.function_of_scipy(frame)
+    if name is not None:
+        return without_derivative(name, tensor)
+    taken, advice = _taken(frame, f"{kind}()")
     return lost_derivative(
         f"tapegrad: {taken} of a recorded tensor loses its derivative inside a transform "
-        f"({callers.users_line()}); use {instead}, or t.item() for the number alone",
+        f"({callers.users_line()}); {advice}, or {NUMBER_ALONE}",
         tensor,
     )
 
 
-def _advice(frame: types.FrameType) -> tuple[str, str]:
-    """The function that takes the number at a frame, as far as known, and its replacement."""
-    name = callers.function_of_math(frame)
-    if name is not None:
-        known = _RENAMED.get(name) or (f"np.{name}" if hasattr(np, name) else None)
-        known = known or (f"tg.{name}" if name in PUBLIC else None)
-        door = "`import tapegrad.math as math`"
-        return f"math.{name}()", f"{known} on the tensor, or {door}" if known else door
-    function = callers.library_function(frame)
+def _taken(frame: types.FrameType, conversion: str) -> tuple[str, str]:
+    """The function that takes the number at a frame, as far as known, and what works instead."""
+    name, function = callers.function_of_math(frame), callers.library_function(frame)
     if function is not None:
-        scipy = callers.function_of_scipy(frame)
-        taken = f"float(), called by {function}(),"
-        if scipy is not None and not callers.imports(callers.users_frame(), "tapegrad.scipy"):
-            module = scipy[0].removeprefix("scipy.")
-            return taken, f"`from tapegrad.scipy import {module}`, NumPy's functions on the tensor"
-        return taken, "the tensor itself, or NumPy's functions on it"
-    if callers.imports(callers.users_frame(), "tapegrad.numpy"):
-        return "float()", "np.float64(t), which keeps it, the tensor itself, or NumPy's functions"
-    return "float()", (
-        "the tensor itself, NumPy's functions on it, or np.float64 and np.array of "
-        "`import tapegrad.numpy as np`"
-    )
+        conversion = f"math.{name}()" if name is not None else conversion
+        return f"{conversion}, called by {function}(),", KINDS["number in a library"]
+    if name is not None:
+        known = OF_MATH.get(name) or (f"np.{name}" if hasattr(np, name) else None)
+        known = known or (f"tg.{name}" if name in PUBLIC else None)
+        return f"math.{name}()", KINDS["math" if known else "other math"].format(known)
+    is_beside = callers.imports(callers.users_frame(), "tapegrad.numpy")
+    return conversion, KINDS["number beside the stand-in" if is_beside else "number"]

@@ -20,6 +20,16 @@ class DerivativeLost(TypeError):
     Inside a transform (`grad` and the others, `vmap`, `compile`) it cannot be caught for good: if
     the function goes on after it, the transform raises it at its end. It is a TypeError for the
     caller of the transform.
+
+    Examples
+    --------
+    >>> import math
+    >>> import tapegrad as tg
+    >>> try:
+    ...     tg.grad(math.exp)(1.0)
+    ... except tg.DerivativeLost as error:
+    ...     print(str(error)[:53])
+    tapegrad: math.exp() of a recorded tensor loses its d
     """
 
     __module__ = "tapegrad"

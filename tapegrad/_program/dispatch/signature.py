@@ -29,13 +29,15 @@ from ..._core.tensor.values import (
     plain_array,
     value_of,
 )
+from ..._derivatives.inputs import not_a_number
 from ..ir.steps import DOUBLE
 from ..replay.opaque_calls import LARGEST, holds
 
 _FLOAT32 = np.dtype(np.float32)
 #: What stands for the memory order of data without axes that are NumPy's, and no Python floats.
 NUMPYS = ("number", "array")
-_STATIC = (bool, int, str, bytes, type(None))
+_NO_NUMBERS = (bool, str, bytes, type(None))
+_STATIC = (int, *_NO_NUMBERS)
 
 
 def own_copy(tree, kept: dict | None = None):
@@ -267,11 +269,20 @@ class Arguments:
     def in_structure(self, values: list, argnums: tuple[int, ...], single: bool):
         """Something for each differentiated input, in the structure of the arguments."""
         given = iter(values)
-        built = {
-            k: tree_build(tree, given) for k, tree in enumerate(self.trees) if k in self.wanted
-        }
+        try:
+            built = {
+                k: tree_build(tree, given) for k, tree in enumerate(self.trees) if k in self.wanted
+            }
+        except (StopIteration, RuntimeError):  # of a generator, if in a list
+            raise self._not_numbers() from None
         found = [built[self._number(number)] for number in argnums]
         return found[0] if single else tuple(found)
+
+    def _not_numbers(self) -> TypeError:
+        """The error of a leaf to be differentiated that is no number."""
+        leaves = [leaf for k in sorted(self.wanted) for leaf in tree_leaves(self.trees[k])]
+        wrong = [leaf for leaf in leaves if isinstance(leaf[1], _NO_NUMBERS)]
+        return not_a_number("compile", *wrong[0])
 
     def by_input(self, found, argnums: tuple[int, ...], single: bool) -> dict[int, Any]:
         """By the number of each differentiated input what `in_structure` has put together."""
