@@ -11,6 +11,7 @@ from .._core.tape import store
 from .._core.tape.memory_order import copied, copy_axes
 from .._core.tape.row_reader import Reader
 from .._core.tensor import runtime as rt
+from .._core.tensor.plain_data import answering, origin
 from .._core.tensor.pytree import tree_leaves
 from .._core.tensor.refused_derivatives import is_differentiated
 from .._core.tensor.row_listeners import places
@@ -38,6 +39,9 @@ class _ElementTrace(Trace):
             reason = f"{reason}, at {file}:{line}"
         super().refuse(reason, faithful=faithful)
 
+    def learn_key(self, tensor) -> None:
+        raise Unbatched("a value is a key of a dict or a member of a set")
+
     def repeat(self, row, call: CustomCall) -> None:
         self.refuse(f"it calls {call.name}, which has no batching rule")
 
@@ -52,11 +56,15 @@ class Element:
 
     def __init__(self, call: Callable, values: list, of: list):
         self.trace = _ElementTrace(lambda: places(1))
+        outer = rt.trace()
+        self.trace.data = {} if outer is None else {**outer.data}
+        are_data = [not is_tensor(one) or origin(one) is not None for one in of]
         rt.start()
         store.collect(_ROWS)
         with rt.recording(), rt.tracing(self.trace):
             first = self.trace.now()
-            self.inputs = [self._input(x, whole) for x, whole in zip(values, of, strict=True)]
+            inputs = zip(values, of, are_data, strict=True)
+            self.inputs = [self._input(*one) for one in inputs]
             self.out = self._called(call)
             results = [one for _, one in tree_leaves(self.out) if is_recorded(one)]
             if self.trace.sees_old_values(results):
@@ -70,7 +78,8 @@ class Element:
     def _called(self, call: Callable):
         """The result; a refusal that the function has caught counts as an error of it."""
         try:
-            out, error = call(self.inputs), None
+            with answering(self.trace):
+                out, error = call(self.inputs), None
         except Exception as raised:
             out, error = None, raised
         error = rt.take_refusal() or error
@@ -78,7 +87,7 @@ class Element:
             raise Unbatched(f"recorded it raises {type(error).__name__}: {error}") from error
         return out
 
-    def _input(self, value: np.ndarray, whole):
+    def _input(self, value: np.ndarray, whole, is_data: bool):
         """An argument as an input."""
         if value.dtype.kind not in "biu" and value.dtype not in FLOATS:
             raise Unbatched(f"an argument has dtype {value.dtype}")
@@ -88,6 +97,8 @@ class Element:
             made = rt.row(LEAF, copied(value, copy_axes(value)))
         if value.dtype not in FLOATS:
             self.trace.steering.add(made._id)
+        if is_data:
+            self.trace.data[made._id] = value.dtype.type
         rt.note_input(made._id, is_tensor(whole) and is_differentiated(whole))
         self.trace.held.append(made)
         return made

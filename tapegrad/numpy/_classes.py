@@ -14,6 +14,7 @@ import numpy
 
 from .._core.tensor import runtime as rt
 from .._core.tensor.lost_derivatives import PlainAsked
+from .._core.tensor.plain_data import class_of
 from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.values import (
     AS_PLAIN,
@@ -82,6 +83,8 @@ class _Class(type):
 
 def _kind_of(tensor) -> type:
     """The class of what NumPy has for a tensor."""
+    if (found := class_of(tensor)) is not None:
+        return found
     if isinstance(tensor, rt.Array) and (tensor.ndim or not is_number(tensor)):
         return numpy.ndarray
     return dtype_of(tensor).type

@@ -115,7 +115,8 @@ OPERATORS = (
     STATE_VERSION,
     STATE_SET_SUBSCRIPT,
     STATE_COMPILE_WRITES,
-) = range(0, 8 * 33, 8)
+    STATE_CLASS,
+) = range(0, 8 * 34, 8)
 STATE_BYTES_TOTAL = 8 * 40
 
 #: The mode of compiled operators in a thread: record, only compute, or leave everything to Python.

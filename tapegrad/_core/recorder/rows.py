@@ -52,6 +52,7 @@ from ..codegen.layout import (
     STATE_BYTES,
     STATE_BYTES_LIMIT,
     STATE_CHUNK,
+    STATE_CLASS,
     STATE_FALSE,
     STATE_FLOAT64,
     STATE_FLOAT_TYPE,
@@ -343,6 +344,17 @@ def is_small(array):
 def slow(a, b, operator):
     table = load_i64(state(), STATE_SLOW)
     return call_two(load_i64(table, operator * 8), a, b, 0)
+
+
+@helper
+def class_of(self):
+    """The attribute `__class__` of a tensor: its type, unless a function of Python says it."""
+    function = load_i64(state(), STATE_CLASS)
+    if function != 0:
+        return call_two(function, self, load_i64(state(), STATE_NONE), 0)
+    kind = load_i64(self, OBJECT_TYPE)
+    incref(kind)
+    return kind
 
 
 @helper

@@ -113,6 +113,7 @@ _SHARED = {
     "tensor_item": ("array_operators.tensor_item", 2),
     "free_scalar": ("rows.release_scalar", 1),
     "free_tensor": ("rows.release_tensor", 1),
+    "class_of": ("rows.class_of", 1),
 }
 
 

@@ -47,6 +47,7 @@ _SLOTS = {
     "tp_clear": 51,
     "tp_dealloc": 52,
     "tp_members": 72,
+    "tp_getset": 73,
 }
 _OBJECT, _DOUBLE, _LONG_LONG, _READ_ONLY = 16, 4, 17, 1
 _BASE_TYPE, _NOT_CALLABLE = 1 << 10, 1 << 7
@@ -77,6 +78,16 @@ class _Member(ctypes.Structure):
     ]
 
 
+class _Getter(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("get", ctypes.c_void_p),
+        ("set", ctypes.c_void_p),
+        ("doc", ctypes.c_char_p),
+        ("closure", ctypes.c_void_p),
+    ]
+
+
 class _Method(ctypes.Structure):
     _fields_ = [
         ("name", ctypes.c_char_p),
@@ -99,6 +110,15 @@ def get_word(offset: int) -> int:
 def set_silent(silent: bool) -> None:
     """Tell compiled code whether this thread does not record."""
     _api.PyThread_tss_set(_silent_key, int(silent))
+
+
+def _getters(**functions: int) -> int:
+    """The address of a table of attributes that compiled functions give."""
+    table = (_Getter * (len(functions) + 1))()
+    for k, (name, address) in enumerate(functions.items()):
+        table[k] = _Getter(name.encode(), address, None, None, None)
+    _keep.append(table)
+    return ctypes.addressof(table)
 
 
 def _make_type(name, size, flags, slots, members, bases):
@@ -228,6 +248,7 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
         operators = {slot: address[name] for name, slot in scalar_operators.SLOTS.items()}
         operators["mp_subscript"] = address["tensor_item"]
         operators["mp_ass_subscript"] = address["set_subscript"]
+        operators["tp_getset"] = _getters(__class__=address["class_of"])
         set_word(layout.STATE_ARRAY_OPERATOR, address["array_operator"])
         scalar = _make_type(
             "tapegrad.Scalar",

@@ -81,10 +81,29 @@ def _takes_remainder(frame: types.FrameType) -> bool:
     return instruction in _REMAINDERS or (instruction == _BINARY and argument in _REMAINDER_NUMBERS)
 
 
+def is_users(frame: types.FrameType | None) -> bool:
+    """Whether code that asks for the class of a tensor takes it for data: not what copies objects.
+
+    NumPy's code is written for tensors, except for `isscalar`.
+    """
+    while frame is not None and abstract_class(frame) is not None:
+        frame = frame.f_back
+    if frame is None or frame.f_globals.get("__name__") in ("copy", "copyreg", "pickle"):
+        return False
+    file = frame.f_code.co_filename
+    return not file.startswith((_PACKAGE, *_NUMERIC)) or frame.f_code.co_name == "isscalar"
+
+
+def abstract_class(frame: types.FrameType | None) -> type | None:
+    """The abstract base class that a frame compares the class of an object with."""
+    is_abc = frame is not None and frame.f_globals.get("__name__") == "abc"
+    return frame.f_locals.get("cls") if frame is not None and is_abc else None
+
+
 def _is_library(frame: types.FrameType) -> bool:
     file = frame.f_code.co_filename
     standard = file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
-    return standard or file.startswith(_NUMERIC)
+    return standard or file.startswith((*_NUMERIC, "<frozen "))
 
 
 def is_stand_in(frame: types.FrameType | None, through: tuple[str, ...] = ()) -> bool:

@@ -6,16 +6,22 @@ NumPy's or Python's own value answers, and becomes a guard of the program.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import sys
 from typing import Any
 
 import numpy as np
 
-from ..codegen.layout import ROWS_BITS
-from ..tape import store
+from ..codegen import forks
+from ..codegen.layout import STATE_CLASS
+from ..tape import native_types, store
 from ..tape.dependence import dependence_of
 from . import callers
 from . import runtime as rt
 from .conversions import has_outlived, note_text, text_of_tensor
+from .reachable import reachable
+from .refused_derivatives import lost_derivative
 from .trace import is_steering, refuse
 from .values import array_of, is_number, is_recorded
 
@@ -56,6 +62,7 @@ def _type_of(tensor, kinds: set[type]) -> type:
     trace, array = rt.trace(), array_of(tensor)
     if array.ndim:
         return np.ndarray
+    trace.is_exact = True
     if not kinds.isdisjoint((float, np.ndarray)):
         if tensor._id in trace.data:
             return trace.data[tensor._id]
@@ -64,6 +71,51 @@ def _type_of(tensor, kinds: set[type]) -> type:
             "Python's or of NumPy's; convert it with float(), int() or np.asarray()"
         )
     return array.dtype.type
+
+
+def class_of(tensor) -> type | None:
+    """The class that data have where nothing is traced; None for other tensors."""
+    kinds = origin(tensor)
+    return None if kinds is None else _type_of(tensor, kinds)
+
+
+def _answer(self, _) -> type:
+    """`t.__class__`, for which `isinstance` and its like ask where the type says no."""
+    own = type(self)
+    if rt.trace() is None or not callers.is_users(frame := sys._getframe(1)):
+        return own
+    found = class_of(self)
+    asked = callers.abstract_class(frame)
+    if asked is not None and found is not None and issubclass(own, asked):  # which decides
+        if not issubclass(found, asked):
+            refuse(f"it asks at {callers.users_line()} whether data are a {asked.__name__}")
+    return found or own
+
+
+@contextlib.contextmanager
+def answering(trace):
+    """Let data of a trace have the classes of plain values for the user's code.
+
+    Only meanwhile: every `isinstance` that says no of a tensor asks.
+    """
+    if not trace.data:
+        yield
+        return
+    with _lock:
+        _traces.append(trace)
+        native_types.set_word(STATE_CLASS, id(_answer))
+    try:
+        yield
+    finally:
+        with _lock:
+            _traces.remove(trace)
+            if not _traces:
+                native_types.set_word(STATE_CLASS, 0)
+
+
+#: The traces whose data answer for their classes, of all threads.
+_traces: list = []
+_lock = forks.lock()
 
 
 def repeats(number) -> bool:
@@ -76,18 +128,6 @@ def repeats(number) -> bool:
     return array.dtype.kind in "iu"
 
 
-def given(tensor, differentiated: bool):
-    """The tensor that a function is given for an input: another for a number, see `_settle`."""
-    return tensor if differentiated or array_of(tensor).ndim else _twin(tensor)
-
-
-def _twin(tensor):
-    """Another tensor on the row of one without axes."""
-    if type(tensor) is rt.Scalar:
-        return rt.scalar_at(tensor._value, tensor._id, int(store.table[tensor._id >> ROWS_BITS]))
-    return rt.view_of(tensor, tensor._array)
-
-
 def _hash(self):
     """Numbers are equal to plain ones, and so are their hashes; those of arrays are by identity."""
     if type(self) is rt.Array and not _is_value(self):
@@ -96,9 +136,9 @@ def _hash(self):
         return object.__hash__(self)
     if is_recorded(self):
         if rt.trace() is not None and (is_steering(self) or origin(self) is not None):
-            _settle(self)
+            rt.trace().learn_key(self)
         elif not has_outlived(self):
-            raise _no_key()
+            raise _no_key(self)
     return _hash_of_value(self)
 
 
@@ -108,7 +148,7 @@ def _hash_of_complex(self):
     if is_recorded(self) and rt.trace() is not None:
         refuse("a complex number is a key of a dict or a member of a set")
     elif is_recorded(self) and not (has_outlived(self._re) and has_outlived(self._im)):
-        raise _no_key()
+        raise _no_key(self)
     return _hash_of_value(self)
 
 
@@ -117,12 +157,19 @@ def _hash_of_value(tensor) -> int:
     return hash(value) if value == value else object.__hash__(tensor)
 
 
-def _no_key() -> TypeError:
-    return TypeError(
+def _no_key(tensor) -> TypeError:
+    return lost_derivative(
         f"tapegrad: a recorded number cannot be a key of a dict or a member of a set "
         f"({callers.users_line()}), which find it by its value: its derivative would be lost; use "
-        "t.item() if the value is meant"
+        "t.item() if the value is meant",
+        tensor,
     )
+
+
+def clear_caches(f) -> None:
+    """Empty `functools.lru_cache`s that a function can reach, which may hold tensors of a trace."""
+    for one in reachable(f, lambda one: isinstance(one, functools._lru_cache_wrapper)):
+        one.cache_clear()
 
 
 def _is_value(tensor) -> bool:
@@ -131,12 +178,6 @@ def _is_value(tensor) -> bool:
     if array.ndim:
         return False
     return array.dtype.kind != "f" or not is_recorded(tensor) or is_number(tensor)
-
-
-def _settle(tensor) -> None:
-    """Let a number be its value from now on, of which a guard is made: it may be kept for long."""
-    rt.trace().learn(_twin(tensor), "hash()")
-    rt.attach(tensor, -1, 0)
 
 
 def _str(self) -> str:

@@ -119,6 +119,8 @@ class Trace:
         #: Rows of arguments that are plain values where nothing is traced, and the types of their
         #: elements, or their own if they are numbers (see `plain_data`).
         self.data: dict[int, type] = {}
+        self.has_keys = False  # whether data have been keys
+        self.is_exact = False  # whether numbers of other types are no data for the program
         self.detached: set[int] = set()  # rows of them that share memory if nothing is traced
         #: Memory that detached tensors share if nothing is traced, their rows, which are None where
         #: they share it here, too, and a row of that time.
@@ -193,6 +195,11 @@ class Trace:
         at, place = self.now(), self._place()
         for position, value in enumerate(values.ravel().tolist()):
             self.guards.append(Guard(tensor, position, float(value), at, place, what))
+
+    def learn_key(self, tensor) -> None:
+        """Python learns the value of a number to find it in a dict or a set, and may keep it."""
+        self.learn(tensor, "hash()")
+        self.has_keys = True
 
 
 def learned(tensor, what: str) -> bool:

@@ -162,7 +162,9 @@ def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
     dtypes = [(dtype, shape) for dtype, shape, _ in arguments.kinds]
     exact = all(dtype == DOUBLE or (dtype == _SINGLE and shape) for dtype, shape in dtypes)
     in_order = not any(arguments.orders)  # compiled code takes arrays in C order alone
-    if not (plain and exact and in_order):
+    kinds = zip(arguments.kinds, arguments.types, strict=True)
+    numbers = [kind for (_, shape, wanted), kind in kinds if not (shape or wanted)]
+    if not (plain and exact and in_order) or (numbers and variant.is_exact):
         return None
     fast = variant.fast
     if fast is None or fast.program is not variant.program:

@@ -207,7 +207,7 @@ class Arguments:
         made = []
         inputs = zip(self.values, self.kinds, self.orders, self.types, strict=True)
         for value, (dtype, shape, differentiated), order, kind in inputs:
-            if shape == () and dtype == DOUBLE:
+            if shape == () and dtype == DOUBLE and (differentiated or kind is not np.ndarray):
                 tensor = rt.scalar_leaf(value)
             else:
                 array = copied(np.asarray(value), order, dtype)

@@ -15,7 +15,7 @@ from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tape.reverse_sweep import Sweep
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.dependencies import NOTHING, Dependencies
-from ..._core.tensor.plain_data import given
+from ..._core.tensor.plain_data import answering, clear_caches
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import places
 from ..._core.tensor.trace import SHARED, Guard, Trace
@@ -56,6 +56,7 @@ class Variant:
     patience: int | None = None  # evaluations before it compiles; None if that is not known yet
     trial: Any = None  # of native code (see `takeover`), until it has ended
     failure: Exception | None = None  # the reason for having no native code
+    is_exact: bool = False  # data without axes must have the types that they had
     #: The names that the function reads, with the values that it was recorded with.
     names: Dependencies = NOTHING
 
@@ -185,14 +186,18 @@ class Traced:
         with rt.tracing(self.trace):
             self._first = self.trace.now()
             self.inputs = arguments.record(self.trace)
-            args, kwargs = arguments.build([given(*one) for one in self.inputs])
+            args, kwargs = arguments.build([tensor for tensor, _ in self.inputs])
+            watched = contextlib.nullcontext() if self.draws is None else self.draws.watching()
             try:
-                with contextlib.nullcontext() if self.draws is None else self.draws.watching():
+                with watched, answering(self.trace):
                     self.out = f(*args, **kwargs)
             except NotRecorded:
                 raise
             except Exception as error:
                 raise RaisedError(_unrecorded(rt.take_refusal() or error)) from error
+            finally:
+                if self.trace.has_keys:
+                    clear_caches(f)
             if (refusal := rt.take_refusal()) is not None:  # the function has caught it
                 raise RaisedError(_unrecorded(refusal)) from refusal
             if self.draws is not None and (reason := self.draws.reason()):
@@ -264,7 +269,8 @@ class Traced:
         tree = tree_build(self.out, iter([0.0] * len(leaves)))
         guards = [dataclasses.replace(guard, tensor=None) for guard in self.trace.guards]
         program = interpreted(code)  # neither it nor the guards keep rows alive
-        return Variant(program, guards, tree, leaves, account, names=self.names)
+        is_exact = self.trace.is_exact
+        return Variant(program, guards, tree, leaves, account, names=self.names, is_exact=is_exact)
 
     def value(self):
         """The result with plain values."""

@@ -129,13 +129,15 @@ def _variant(writer: Writer, variant: Variant) -> dict:
             {"output": [k, encode_order(given)]} if k >= 0 else {"value": _constant(writer, given)}
             for k, given in variant.leaves
         ],
+        "exact": variant.is_exact,
     }
 
 
 def _read_variant(reader: Reader, item, inputs: list, most_bytes: int) -> Variant:
     code_fields = "slots", "constants", "inputs", "steps", "outputs", "clears"
-    *program, guards, places, tree, leaves = fields(
-        item, *code_fields, "guards", "places", "tree", "leaves"
+    item = {"exact": False, **item} if type(item) is dict else item  # which files had not always
+    *program, guards, places, tree, leaves, exact = fields(
+        item, *code_fields, "guards", "places", "tree", "leaves", "exact"
     )
     code = _read_code(reader, program, most_bytes)
     check(code, most_bytes // 8)
@@ -146,7 +148,7 @@ def _read_variant(reader: Reader, item, inputs: list, most_bytes: int) -> Varian
     if len(found) != count_leaves(made):
         raise ValueError("a result has leaves of another number")
     learned = _read_guards(reader, guards, places, code)
-    return Variant(interpreted(code), learned, built(made), found, checked=2)
+    return Variant(interpreted(code), learned, built(made), found, checked=2, is_exact=truth(exact))
 
 
 def _read_code(reader: Reader, program: list, most_bytes: int) -> Code:
