@@ -280,7 +280,8 @@ class Replayed:
             self._watched = draws.is_unsure  # once more
             if names.unchanged() and not draws.is_unsure:  # else it may be of either value
                 family.pending = traced
-            later = traced.is_long and not self._native  # the first result does not wait for it
+            waits = self._native or traced.asks_for_types  # the first result, for the program
+            later = traced.is_long and not waits
             if not later and (reason := self._reason_against(family)) is not None:
                 if traced.trace.refusal is None:
                     raise NotRecorded(reason)

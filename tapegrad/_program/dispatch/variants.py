@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -34,6 +35,7 @@ from .flows import Flow
 from .random_draws import Draws
 from .rounding import Rounding, first_difference
 from .signature import Arguments
+from .type_questions import agrees, asks_for_types
 
 
 @dataclasses.dataclass
@@ -226,6 +228,11 @@ class Traced:
         """The effects on the inputs."""
         return self._call[1].values
 
+    @functools.cached_property
+    def asks_for_types(self) -> str | None:
+        """Where its code asks for types, so that the program is compared with the function."""
+        return asks_for_types(self._call[0])
+
     def program(self) -> tuple[Variant | None, str | None]:
         """The program, or why there is none; the rows must not have been used up."""
         if self.trace.refusal is not None:
@@ -238,6 +245,11 @@ class Traced:
         f, arguments = self._call
         again = lambda values: arguments.call(f, values)  # noqa: E731
         reason = variant.differs(arguments.values, self.out, again)
+        asks = self.asks_for_types if reason is None else None
+        if asks is not None and not agrees(variant, f, arguments):
+            reason = (
+                f"it reads {asks}, and may give another result while it is recorded; use isinstance"
+            )
         return (variant, None) if reason is None else (None, reason)
 
     def value_and_grad(self, retain: bool):
