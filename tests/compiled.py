@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pytest
 
 import tapegrad as tg
 from tapegrad._core.tensor.pytree import tree_leaves
@@ -10,6 +11,10 @@ from tapegrad._core.tensor.values import value_of
 
 #: Evaluations before native code, where the fixture `native_when_hot` is used.
 HOT = 200
+
+
+#: For tests of functions that count their calls: a warning says that this ends with their programs.
+counts = pytest.mark.filterwarnings("ignore:.* changes .*, when it is recorded and compared")
 
 
 def numbers(tree):

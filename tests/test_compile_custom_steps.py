@@ -7,7 +7,7 @@ import threading
 import numba
 import numpy as np
 import pytest
-from compiled import check, check_tiers, programs, same
+from compiled import check, check_tiers, counts, programs, same
 
 import tapegrad as tg
 from tapegrad import autograd
@@ -427,6 +427,7 @@ def test_guards_on_results_of_a_function(rng):
     check(f, [(rng.normal(size=4),) for _ in range(8)], recorded=2)
 
 
+@counts
 def test_calls_are_made_in_the_order_of_eager_ones():
     log = []
 

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from assumed import needs
+from compiled import counts
 
 import tapegrad as tg
 
@@ -33,6 +34,7 @@ def rounded(x):
     return x.sum() * round(x.sum() * 2.0)
 
 
+@counts
 @pytest.mark.parametrize(
     "f",
     [formatted, shown, pytest.param(percent, marks=needs("cpython-bytecode")), truncated, rounded],

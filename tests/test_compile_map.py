@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from compiled import counts
 
 import tapegrad as tg
 
@@ -153,6 +154,7 @@ def test_random_numbers_are_found_out_at_the_first_use(use, verify):
         USES[use](c)
 
 
+@counts
 def test_state_in_the_gradient_is_found_out_at_the_first_use():
     """The value is the same at every call, what it depends on is not."""
     state = [1.0]
@@ -165,6 +167,7 @@ def test_state_in_the_gradient_is_found_out_at_the_first_use():
         tg.compile(f).map(ROWS)
 
 
+@counts
 def test_each_row_is_compared_where_that_is_asked_for():
     calls = []
 

@@ -12,7 +12,7 @@ import hypothesis
 import numpy as np
 import pytest
 from assumed import needs
-from compiled import same
+from compiled import counts, same
 
 import tapegrad as tg
 from tapegrad._core.tensor.container_contents import Contents
@@ -430,6 +430,7 @@ def test_items_of_a_set_are_checked():
         assert c.grad(3.0) == 7.0
 
 
+@counts
 def test_what_the_function_changes_itself_is_not_checked():
     log, counts, buffer, settings = [], {}, np.zeros(3), Settings()
 
@@ -625,6 +626,7 @@ def test_installed_packages_are_searched_for_their_own_functions_only(tmp_path, 
 calls = 0
 
 
+@counts
 def test_a_name_that_the_function_assigns_is_not_checked():
     def counting(x):
         global calls
@@ -638,6 +640,7 @@ def test_a_name_that_the_function_assigns_is_not_checked():
     assert calls - before == 2  # recorded, and compared
 
 
+@counts
 @pytest.mark.parametrize("value", [300, 0.1, "a name", np.float64(0.1)])
 def test_equal_plain_values_are_the_same(value, monkeypatch):
     calls = []
@@ -661,6 +664,7 @@ def test_values_that_differ_in_kind_or_sign_are_not(pair, monkeypatch):
         assert c(3.0) == 3.0 * len(str(value)) + len(type(value).__name__)
 
 
+@counts
 def test_names_of_attributes_and_of_own_variables_are_not_checked(monkeypatch):
     calls = []
 

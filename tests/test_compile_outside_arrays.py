@@ -8,7 +8,7 @@ import scipy.interpolate
 import scipy.sparse
 import scipy.spatial.transform
 from assumed import needs
-from compiled import programs, same
+from compiled import counts, programs, same
 
 import tapegrad as tg
 import tapegrad.numpy as tnp
@@ -78,6 +78,7 @@ def test_a_change_of_any_element_is_noticed(make, kind, n, tmp_path):
     assert programs(c) == 1
 
 
+@counts
 def test_arrays_that_do_not_change_cost_no_recording():
     data = [rows(n) for n in (0, 1, 300, LARGE)]
     calls = []
@@ -191,6 +192,7 @@ def test_a_graph_reads_data_that_changes_at_each_call(n):
     assert "a graph of" in c.explain() and c._reason is None
 
 
+@counts
 def test_an_array_that_the_function_writes_to():
     scratch = np.zeros(LARGE * 3)
 

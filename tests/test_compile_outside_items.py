@@ -8,6 +8,7 @@ import types
 
 import numpy as np
 import pytest
+from compiled import counts
 
 import tapegrad as tg
 
@@ -187,6 +188,7 @@ MEMORY = {
 }
 
 
+@counts
 @pytest.mark.parametrize("use", ["value", "grad"])
 @pytest.mark.parametrize("what", HOLDING)
 def test_what_a_call_leaves_of_a_container_is_checked(what, use):
@@ -210,6 +212,7 @@ def test_what_a_call_leaves_of_a_container_is_checked(what, use):
     assert expected != read(make())  # it has become something else
 
 
+@counts
 def test_what_calls_leave_one_after_the_other():
     """Each way through the function changes another item."""
     held = {"a": 0, "b": 0, "scale": 2.0}

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from compiled import counts
 
 import tapegrad as tg
 
@@ -135,6 +136,7 @@ def test_objects_that_occur_twice(what):
     assert len(seen) == 2
 
 
+@counts
 def test_numbers_are_no_objects():
     calls = []
 

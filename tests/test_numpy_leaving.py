@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from compiled import counts
 
 import tapegrad as tg
 from tapegrad import nn
@@ -256,6 +257,7 @@ def test_whole_numbers_warn_and_are_guards(whole):
         whole(x)
 
 
+@counts
 def test_programs_are_guarded_by_the_whole_number():
     """Other numbers with the same whole one are no other variant."""
     recorded = []

@@ -282,6 +282,7 @@ class Compiled(OverRows):
 
         made = self._made(name, make)
         made._apart = (0, 1) if name in ("hvp", "jvp", "vjp") else None  # a transform's own
+        made._effects = self._effects  # which are reported once
         found = made(*args, **kwargs)
         self._flows.branches |= made._flows.branches
         return found
@@ -346,7 +347,14 @@ class Compiled(OverRows):
         refused = tuple(dict.fromkeys(self._flows.refused.values()))
         families = dict(self._families.found)
         return Compilation(
-            *settings, families, derived, self._reason, graphs, refused, self._native
+            *settings,
+            families,
+            derived,
+            self._reason,
+            graphs,
+            refused,
+            self._native,
+            self._effects.found,
         )
 
 

@@ -37,17 +37,30 @@ class Dependency(NamedTuple):
     name: str
     value: Any
 
+    def now(self) -> Any:
+        """The value now; None if there is none any more."""
+        if isinstance(self.owner, types.CellType):
+            try:
+                return self.owner.cell_contents
+            except ValueError:
+                return None
+        if isinstance(self.owner, Mapping):
+            return self.owner.get(self.name)
+        return getattr(self.owner, self.name, None)
+
 
 _OF_PARTIAL = ("func", "args", "keywords")
+#: Containers in those that a call has changed, which are looked at, too.
+_MOST_INSIDE = 100
 #: What is compared in each call.
 Checked = Dependency | Contents | Part
 
 
 class Dependencies:
-    """All of them of a function."""
+    """All of them of a function; `effects` are others, which its calls change or may change."""
 
-    def __init__(self, found: Sequence[Checked]):
-        self._found = found
+    def __init__(self, found: Sequence[Checked], effects: Sequence[Checked] = ()):
+        self._found, self.effects = found, effects
         #: Whether all names still have their values, and objects their contents.
         self.unchanged = check(found)
 
@@ -80,7 +93,21 @@ class Dependencies:
         """
         if self.unchanged():
             return self
-        return Dependencies([one for one in map(_left, self._found) if one is not None])
+        changed = [one for one in self._found if not (_is_of_name(one) or check([one])())]
+        found = [one for one in map(_left, self._found) if one is not None]
+        return Dependencies(found, [*self.effects, *changed])
+
+    def effects_now(self) -> list[Checked]:
+        """The effects with their values, or what they contain, now."""
+        every = {(id(one.owner), one.name): one for one in self.effects}.values()
+        names = [one._replace(value=one.now()) for one in every if isinstance(one, Dependency)]
+        found = [
+            Contents.of(one.owner, one.name) for one in every if not isinstance(one, Dependency)
+        ]
+        for one in found:  # which grows
+            items = () if one.is_memory or len(found) > _MOST_INSIDE else one.value
+            found += [Contents.of(x, one.name) for x in items if isinstance(x, (list, dict, set))]
+        return [*names, *found]
 
 
 def own_dependencies(f: types.FunctionType) -> list[Dependency]:

@@ -20,6 +20,7 @@ from ..ir.json_values import printable
 from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
 from .background import compile_later, failed, patience
+from .effects import Effects
 from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
@@ -72,6 +73,7 @@ class Replayed:
         self._compiling: list[Future] = []
         self._compares = verify != "never"  # native code with the interpreted program
         self._flows = Flows()
+        self._effects = Effects(f)
         self._watched = False  # whether draws of random numbers are its own, see `Draws`
         #: Arguments that are objects of their own, see `Arguments`, in calls for values.
         self._apart: tuple[int, ...] | None = ()
@@ -109,11 +111,14 @@ class Replayed:
         finally:
             memory.program.end(memory)
         if self._verify == "always" or (self._verify == "once" and variant.checked <= gradient):
+            before = variant.names.effects_now()
             expected = self._compared(variant, arguments, args, kwargs, gradient)
             if self._is_of_another(variant, expected):
                 return expected
             self._check(found, expected, variant, arguments)
             variant.checked = 1 + gradient
+            if self._verify == "once":
+                self._effects.of_call(before, self._name)
         if self._verify != "always":
             self._shorten(variant, arguments, gradient)
         return found
@@ -277,6 +282,8 @@ class Replayed:
         draws = Draws(self._f, self._watched)
         with traced_call(self._f, arguments, draws=draws) as traced:
             traced.names = names = self._families.after_call(names)
+            if self._verify == "never":
+                self._effects.of_recording(names, self._name)
             self._watched = draws.is_unsure  # once more
             if names.unchanged() and not draws.is_unsure:  # else it may be of either value
                 family.pending = traced

@@ -46,14 +46,15 @@ def names_read(f: Callable) -> Dependencies:
     functions = reach.functions(every)
     uses = [_uses(one.__code__) for one in functions]
     attributes = frozenset().union(*[one.attributes for one in uses])
-    search = _Search(reach, attributes, {key for one in functions for key in _assigned(one)})
+    assigned = [one for function in functions for one in _assigned(function)]
+    search = _Search(reach, attributes, {(id(one.owner), one.name) for one in assigned})
     for function in functions:
         search.add(own_dependencies(function))
         search.add(_names(function))
         search.follow(_imported(function))
     search.follow([("a partial", one) for one in every if isinstance(one, functools.partial)])
     search.run()
-    return Dependencies([*search.found.values()])
+    return Dependencies([*search.found.values()], assigned)
 
 
 class Renewals:
@@ -131,11 +132,13 @@ def _cells(f: types.FunctionType, names: Iterable[str]) -> list[tuple[str, types
     return [(name, cell) for name, cell in cells if name in names]
 
 
-def _assigned(f: types.FunctionType) -> Iterator[tuple[int, str]]:
-    """What holds the names that a function assigns, and these names."""
+def _assigned(f: types.FunctionType) -> Iterator[Dependency]:
+    """The names that a function assigns, with their values."""
     uses = _uses(f.__code__)
-    yield from [(id(f.__globals__), name) for name in uses.assigned_names]
-    yield from [(id(cell), name) for name, cell in _cells(f, uses.assigned_variables)]
+    owners: list[tuple[str, Any]] = [(name, f.__globals__) for name in uses.assigned_names]
+    for name, owner in [*owners, *_cells(f, uses.assigned_variables)]:
+        one = Dependency(owner, name, None)
+        yield one._replace(value=one.now())
 
 
 def _imported(f: types.FunctionType) -> Iterator[tuple[str, Any]]:

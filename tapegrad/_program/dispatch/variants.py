@@ -429,3 +429,4 @@ class Compilation:
     graphs: tuple[Flow, ...] = ()
     refused: tuple[str, ...] = ()
     native: bool | None = None
+    changes: str | None = None  # what the function changes outside, and where
