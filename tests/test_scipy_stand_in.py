@@ -13,7 +13,7 @@ from expressions import CHECKS, Expression, check_native, parametrized
 
 import tapegrad as tg
 import tapegrad.scipy as ours
-from tapegrad.scipy import _differentiable, _stacks
+from tapegrad.scipy import _differentiable, _released, _stacks
 
 NAMES = {"special": ours.special, "linalg": ours.linalg}
 
@@ -192,7 +192,9 @@ def test_numbers_that_are_not_finite_are_refused_as_scipy_does(name):
 def test_every_name_of_ours_is_scipys():
     for name in _differentiable.OURS:
         module, _, function = name.rpartition(".")
-        theirs = getattr(importlib.import_module(f"scipy.{module}"), function)
+        theirs = getattr(importlib.import_module(f"scipy.{module}"), function, None)
+        if theirs is None and name in _released.RELEASED:
+            continue  # it came later
         assert (
             getattr(importlib.import_module(f"tapegrad.scipy.{module}"), function).of_python
             is theirs

@@ -29,6 +29,7 @@ from . import (  # noqa: F401
     _matrix_factors,
     _probability_functions,
     _quadrature,
+    _released,
     _special_matrices,
     _spectral,
     _toeplitz_matrices,

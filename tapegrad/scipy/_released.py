@@ -1,0 +1,49 @@
+"""Functions of SciPy whose own Python code computes with recorded values, and has derivatives so.
+
+Each has an expression in `tests/test_scipy_released.py`. Those that iterate until a result is close
+are not among them, since the derivative would be that of their steps.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from .._core.tensor.refused_derivatives import DerivativeLost
+from ._differentiable import OURS
+
+_BY_MODULE = {
+    "fft": "fftfreq rfftfreq",
+    "integrate": "fixed_quad",
+    "signal": "bilinear_zpk closest_STFT_dual_window czt_points gausspulse get_window invres "
+    "invresz kaiser_atten kaiser_beta lp2bp_zpk lp2bs_zpk lp2hp_zpk lp2lp_zpk sweep_poly",
+    "signal.windows": "exponential gaussian general_gaussian get_window",
+    "sparse": "permute_dims",
+    "sparse.linalg": "expm_multiply matrix_power",
+    "special": "sinc softplus",
+    "stats": "circmean circstd circvar cumfreq relfreq sigmaclip",
+    "stats.contingency": "crosstab margins",
+}
+#: By name below `scipy`; older versions of SciPy lack some of them.
+RELEASED = [f"{module}.{name}" for module, names in _BY_MODULE.items() for name in names.split()]
+
+
+def _by_its_own_code(name: str):
+    module, _, own = name.rpartition(".")
+
+    def function(*args, **kwargs):
+        theirs = getattr(importlib.import_module(f"scipy.{module}"), own)
+        try:
+            return theirs(*args, **kwargs)
+        except DerivativeLost as error:
+            if not any(map(callable, args)):  # else it may be the caller's function that lost it
+                error.args = (
+                    f"tapegrad.scipy.{name} has no derivative to an argument that is recorded: "
+                    "SciPy's code makes a plain number or array of it; compute it with functions "
+                    "of tapegrad, or give x.detach().numpy() if no derivative is needed",
+                )
+            raise
+
+    return function
+
+
+OURS |= {name: _by_its_own_code(name) for name in RELEASED}
