@@ -46,8 +46,9 @@ class Reach:
                     found.append(other)
         return found
 
-    def functions(self, every: list) -> list[types.FunctionType]:
-        """The functions among objects; not those of libraries."""
+    def functions(self, every: list | None = None) -> list[types.FunctionType]:
+        """The functions among objects, by default all; not those of libraries."""
+        every = self.objects(lambda one: False) if every is None else every
         functions = [one for one in every if isinstance(one, types.FunctionType)]
         return [one for one in functions if not self.is_of_library(_module(one))]
 

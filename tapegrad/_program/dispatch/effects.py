@@ -79,12 +79,8 @@ def _is_number(value) -> bool:
 
 def _place(f: Callable, one: Checked) -> str:
     """`file:line` of the code that changes something, as far as its names tell."""
-    reach = Reach(f)
-    lines = [
-        line
-        for function in reach.functions(reach.objects(lambda one: False))
-        for line in _lines(function.__code__, one.name)
-    ]
+    functions = Reach(f).functions()
+    lines = [line for one_of in functions for line in _lines(one_of.__code__, one.name)]
     if not lines:
         return "unknown"
     _, file, number = max(lines, key=lambda line: line[0])
