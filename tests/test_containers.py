@@ -85,9 +85,45 @@ def test_frames_as_data():
         step = 1e-6 * np.eye(3)
         wanted = [(f(X + h, df) - f(X - h, df)) / 2e-6 for h in step]
         np.testing.assert_allclose(found, np.asarray(wanted, float), rtol=1e-6, atol=1e-6)
-    for f in (lambda x: np.sum(df.T @ x), lambda x: df["a"].__setitem__(0, x[0]) or x[0]):
-        with pytest.raises(TypeError, match="tapegrad.*test_containers.py"):
-            tg.grad(f)(X)
+    for f in (
+        lambda x: np.sum(df.T @ x),
+        lambda x: np.sum(df.T.dot(x)),
+        lambda x: df["a"] @ x,
+    ):
+        for call in (tg.grad(f), tg.compile(f).grad, tg.compile(f, verify="never").grad):
+            text = r"tapegrad.*test_containers.py.*df.to_numpy\(\) @ t"
+            with pytest.raises(tg.DerivativeLost, match=text):
+                call(X)
+    with pytest.raises(tg.DerivativeLost, match="written to a plain.*test_containers.py"):
+        tg.grad(lambda x: df["a"].__setitem__(0, x[0]) or x[0])(X)
+    c = tg.compile(lambda x: np.sum((x @ df) ** 2))
+    for x in (X, X, -2.0 * X):
+        wanted = 2.0 * df.to_numpy() @ (x @ df.to_numpy())
+        np.testing.assert_allclose(c.grad(x), wanted, rtol=1e-14)
+        np.testing.assert_allclose(tg.grad(lambda x: np.sum((x @ df) ** 2))(x), wanted, rtol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore:tapegrad.compile:RuntimeWarning")
+@pytest.mark.parametrize("library", ["xarray", "polars"])
+def test_a_container_before_a_tensor_is_refused_and_its_array_works(library):
+    """polars at times with words of its own, where it asks the tensor for nothing."""
+    d = container(library)
+    array = d.values if library == "xarray" else d.to_numpy()
+    for f in (lambda x: np.sum((d * x) ** 2), lambda x: np.sum((d + x[0]) ** 2)):
+        for call in (tg.grad(f), tg.compile(f).grad):
+            with pytest.raises(TypeError, match="tapegrad.*values|polars takes plain|tapegrad.Te"):
+                call(X)
+    assert np.array_equal(tg.grad(lambda x: np.sum(array * x))(X), DATA)
+    assert np.array_equal(tg.grad(lambda x: x @ d)(X), DATA)
+
+
+def test_an_item_that_xarray_takes_is_no_items_of_the_user():
+    xr = pytest.importorskip("xarray")
+    data = xr.DataArray(DATA, dims="k")
+    with pytest.raises(tg.DerivativeLost, match=r"item\(\), called by .*; xarray takes plain"):
+        tg.grad(lambda x: xr.where(data > 1.5, x, 0.0).sum().item())(X)
+    kept = tg.grad(lambda x: xr.where(data > 1.5, x, 0.0).sum().data)(X)
+    assert kept.tolist() == [0.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("library", ["pandas", "xarray", "polars"])

@@ -128,6 +128,8 @@ def item(self, *index):
     -------
     float, int or bool
     """
+    if rt.transforming and callers.is_container(sys._getframe(1)) and is_differentiated(self):
+        raise lost_derivatives.as_float(sys._getframe(1), self, "item")  # not the user's own
     learned(self[index] if index else self, "item()")
     if type(self) is rt.Scalar:
         return self._value

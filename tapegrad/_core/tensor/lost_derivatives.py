@@ -81,10 +81,12 @@ def as_float(frame: types.FrameType, tensor, kind: str = "float") -> TypeError:
     """The error where a frame takes the number of a recorded tensor by float(), or another kind."""
     if callers.asks_for_stand_in(frame):
         return PlainAsked(_TAKEN)
-    name = callers.function_of_scipy(frame)
+    name, holder = callers.function_of_scipy(frame), callers.container_advice(frame)
     if name is not None:
         return without_derivative(name, tensor)
     taken, advice = _taken(frame, f"{kind}()")
+    if holder is not None:
+        advice = KINDS["container"].format(holder)
     return lost_derivative(
         f"tapegrad: {taken} of a recorded tensor loses its derivative inside a transform "
         f"({callers.users_line()}); {advice}, or {NUMBER_ALONE}",
