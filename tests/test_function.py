@@ -1,5 +1,7 @@
 """tg.autograd.Function against PyTorch's: forms, ctx, several results, orders, errors."""
 
+import math
+
 import numpy as np
 import pytest
 from torch_side import both, exp_of, leaf, make
@@ -354,3 +356,42 @@ def test_backward_may_differentiate():
     v = np.array([0.5, 1.0])
     wanted = np.sin(2 * v) * 2 * v + v * 2 * (np.cos(2 * v) * 2 * v + np.sin(2 * v))
     np.testing.assert_allclose(x.grad.numpy(), wanted, rtol=1e-14)
+
+
+class Box(tg.autograd.Function):
+    """A black box that takes plain arrays: its argument may be a tensor, an array, or a number."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(tg.asarray(x))
+        return np.array([math.sin(value) for value in np.asarray(x).ravel()]).reshape(np.shape(x))
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * np.cos(x)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 300)])
+def test_a_black_box_takes_the_arrays_of_its_arguments(shape):
+    x = np.random.default_rng(0).normal(size=shape)
+    f = lambda x: np.sum(Box.apply(x) * x)  # noqa: E731
+    wanted = np.cos(x) * x + np.sin(x)
+    given = x if shape else float(x)
+    np.testing.assert_allclose(tg.grad(f)(given), wanted, rtol=1e-14)
+    np.testing.assert_allclose(tg.jvp(f, (given,), (given,))[1], np.sum(wanted * x), rtol=1e-13)
+    for c in (tg.compile(f), tg.compile(f, verify="never")):
+        for scale in (1.0, 1.0, -2.0):
+            y = scale * x if shape else float(scale * x)
+            np.testing.assert_allclose(c.grad(y), np.cos(y) * y + np.sin(y), rtol=1e-13)
+    np.testing.assert_allclose(np.asarray(Box.apply(given)), np.sin(x), rtol=1e-15)
+
+
+def test_arrays_where_nothing_is_recorded():
+    def f(x):
+        with tg.no_grad():
+            held = np.asarray(x), np.array([x[0], 1.0]), np.asarray(x * 1j)
+        assert [type(one) for one in held] == [np.ndarray] * 3 and held[2][1] == 2j
+        return np.sum(x * held[0])
+
+    assert tg.grad(f)(np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
