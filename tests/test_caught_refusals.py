@@ -89,6 +89,26 @@ def test_values_of_a_compiled_function_are_those_of_the_function(verify):
     assert c(-X) == math.exp(-0.5) * -2.0
 
 
+@pytest.mark.parametrize("verify", ["once", "never", "always"])
+@pytest.mark.parametrize(
+    "take, name",
+    [
+        (lambda d: np.sort_complex(d).real[0], "sort_complex"),
+        (lambda d: scipy.special.jv(1.0, d)[0], "jv"),
+        (lambda d: d.tobytes()[-1], "tobytes"),
+    ],
+)
+def test_data_of_a_compiled_function_that_are_refused_while_it_is_recorded(verify, take, name):
+    """Called as it is, the function takes them."""
+    d = np.array([3.0, 1.0, 2.0])
+    wanted = take(d)
+    c = tg.compile(lambda x, d: limited(take, d) * x[0] * x[1], verify=verify)
+    with pytest.warns(RuntimeWarning, match=rf"runs eagerly, .*{name}"):
+        assert c(X, d) == wanted
+    assert np.array_equal(c.grad(X, d), wanted * X[::-1])
+    assert np.array_equal(c.grad(X, d), wanted * X[::-1])
+
+
 @pytest.mark.filterwarnings("ignore:tapegrad:RuntimeWarning")
 @pytest.mark.parametrize("verify", ["once", "never", "always"])
 @pytest.mark.parametrize("many", [False, True])
@@ -176,7 +196,6 @@ def test_values_that_are_not_differentiated_are_not_refused():
 
 PROBES = {
     "index": lambda t: t.__index__(),
-    "hash": hash,
     "len": len,
     "iter": iter,
     "float of text": lambda t: float("t"),

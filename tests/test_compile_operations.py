@@ -108,4 +108,4 @@ def test_layers_with_state_are_refused():
 def test_what_cannot_be_recorded_is_called_as_it_is():
     f = lambda x, data: np.sum(x * np.sort_complex(data).real[1])  # noqa: E731
     calls = [(np.arange(3.0) + k, np.linspace(0, 1, 3)) for k in range(3)]
-    assert "recorded it raises TypeError: tapegrad: sort_complex()" in refused(f, calls)
+    assert "recorded it raises DerivativeLost: tapegrad: sort_complex()" in refused(f, calls)

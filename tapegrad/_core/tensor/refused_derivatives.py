@@ -10,7 +10,7 @@ from ..tape.dependence import dependence_of
 from ..tape.row_reader import Reader, needed
 from . import runtime as rt
 from .tensor_classes import ComplexTensor, Tensor
-from .trace import is_steering
+from .trace import is_steering, refuse
 from .values import is_recorded
 
 
@@ -38,9 +38,11 @@ class DerivativeLost(TypeError):
 def lost_derivative(text: str, *operands) -> DerivativeLost:
     """The error, which every transform that differentiates an operand remembers.
 
-    Operands are tensors, also in lists, tuples and dicts; others are ignored.
+    Operands are tensors, also in lists, tuples and dicts; others are ignored. A trace in which it
+    is caught is no recording of the function: data are plain values where nothing is recorded.
     """
     error = DerivativeLost(text)
+    refuse(f"recorded it raises DerivativeLost: {text}")
     inputs = rt.differentiated()
     if inputs and rt.is_recording():
         numbers = [one._id for one in _tensors(operands) if is_recorded(one)]
