@@ -123,7 +123,7 @@ class Compiled(OverRows):
                 value, gradients = found
                 if fast.bare and self._single:
                     return value, gradients[0]
-                return value, self._arranged(fast, args, gradients)
+                return value, fast.arranged(args, gradients, self._argnums, self._single)
         elif self._flows.found and not kwargs:
             found = self._flows.short(self, args, gradient=True)
             if found is not None:

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 import numpy as np
 
 from ..._core.tensor.dependencies import Dependencies
-from ..._core.tensor.pytree import repeats, tree_build, tree_leaves
+from ..._core.tensor.pytree import repeats, tree_leaves
 from ..._core.tensor.row_listeners import users_level
 from ..._core.tensor.values import is_recorded, wrap
 from ..._derivatives.inputs import plain
@@ -111,17 +111,24 @@ class Replayed:
         finally:
             memory.program.end(memory)
         if self._verify == "always" or (self._verify == "once" and variant.checked <= gradient):
-            before = variant.names.effects_now()
-            expected = self._compared(variant, arguments, args, kwargs, gradient)
-            if self._is_of_another(variant, expected):
+            expected = self._verified(found, variant, arguments, args, kwargs)
+            if expected is not None:
                 return expected
-            self._check(found, expected, variant, arguments)
-            variant.checked = 1 + gradient
-            if self._verify == "once":
-                self._effects.of_call(before, self._name)
         if self._verify != "always":
             self._shorten(variant, arguments, gradient)
         return found
+
+    def _verified(self, found, variant: Variant, arguments: Arguments, args, kwargs):
+        """Compare with an eager call; returns its result where it is of another function."""
+        gradient, before = found[1] is not None, variant.names.effects_now()
+        expected = self._compared(variant, arguments, args, kwargs, gradient)
+        if self._is_of_another(variant, expected):
+            return expected
+        self._check(found, expected, variant, arguments)
+        variant.checked = 1 + gradient
+        if self._verify == "once":
+            self._effects.of_call(before, self._name)
+        return None
 
     def _on_another_way(self, family, arguments: Arguments, stopped, args, kwargs, gradient: bool):
         """A call that no program serves: recorded, or eagerly."""
@@ -253,15 +260,6 @@ class Replayed:
         adjoints = memory.program.reverse(memory, [np.ones(one.view.shape) for one in outputs])
         found = [plain(adjoint) for adjoint in adjoints if adjoint is not None]
         return plain(np.reshape(value, ())), arguments.gradients(found, self._argnums, self._single)
-
-    def _arranged(self, fast: FastCall, args: tuple, gradients: list):
-        """Derivatives of the inputs of a short call, as `argnums` names their arguments."""
-        if fast.bare:
-            return tuple([gradients[k] for k in fast.order])
-        given, numbers = iter(gradients), [number % len(args) for number in self._argnums]
-        built = {k: tree_build(args[k], given) for k in sorted({*numbers})}
-        found = [built[k] for k in numbers]
-        return found[0] if self._single else tuple(found)
 
     def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
         """Call the function, and keep its program."""

@@ -128,6 +128,15 @@ class FastCall:
             return None
         return value, [plain(one) for one in found] if self.numbers else found
 
+    def arranged(self, args: tuple, gradients: list, argnums: tuple[int, ...], single: bool):
+        """Derivatives of the inputs, as `argnums` names their arguments."""
+        if self.bare:
+            return tuple([gradients[k] for k in self.order])
+        given, numbers = iter(gradients), [number % len(args) for number in argnums]
+        built = {k: tree_build(args[k], given) for k in sorted({*numbers})}
+        found = [built[k] for k in numbers]
+        return found[0] if single else tuple(found)
+
 
 class StructuredCall(FastCall):
     """The same where arguments hold inputs in structures."""
