@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tapegrad as tg
-from tapegrad._core.codegen import compat, pocketfft
+from tapegrad._core.codegen import compat, pocketfft, ufunc_loops
 from tapegrad._core.operations.fourier_rows import (
     complex_fourier,
     hermitian_fourier,
@@ -166,10 +166,15 @@ def test_loops_that_lie_elsewhere_are_not_called(monkeypatch):
     found = pocketfft._found.__wrapped__
     missing = ("fft", "ifft", "no", "rfft_n_odd", "irfft")
     others = ("ifft", "fft", "rfft_n_even", "rfft_n_odd", "irfft")
-    for name, value in [("_LOOPS", missing), ("_NTYPES", pocketfft._NIN), ("_LOOPS", others)]:
+    fields = (ufunc_loops, "_NTYPES", ufunc_loops._NIN)
+    for module, name, value in [
+        (pocketfft, "_LOOPS", missing),
+        fields,
+        (pocketfft, "_LOOPS", others),
+    ]:
         with monkeypatch.context() as patch:
             patch.setattr(compat, "_found", {})
-            patch.setattr(pocketfft, name, value)
+            patch.setattr(module, name, value)
             with pytest.warns(RuntimeWarning, match="numpy-ufunc-fields"):
                 assert found() is None
 

@@ -116,8 +116,24 @@ OPERATORS = (
     STATE_SET_SUBSCRIPT,
     STATE_COMPILE_WRITES,
     STATE_CLASS,
-) = range(0, 8 * 34, 8)
-STATE_BYTES_TOTAL = 8 * 40
+    STATE_NUMPY_SINGLE_TYPE,
+    STATE_NUMPY_INT_TYPE,
+    STATE_UFUNCS,
+    STATE_UFUNC_COUNT,
+    STATE_UFUNC_PYTHON,
+    STATE_CALL_METHOD,
+) = range(0, 8 * 40, 8)
+STATE_BYTES_TOTAL = 8 * 48
+
+#: An entry of the table of ufuncs that compiled code computes for numbers (`number_ufuncs`).
+UFUNC, UFUNC_OP, UFUNC_INPUTS, UFUNC_LOOP, UFUNC_DATA, UFUNC_LAST_IS_TENSOR = range(0, 48, 8)
+UFUNC_BYTES = 48
+#: Most of them.
+UFUNCS = 256
+#: The call of a loop, before the table: numbers, their addresses, how many of each, steps.
+UFUNC_CALL_X, UFUNC_CALL_Y, UFUNC_CALL_OUT = 0, 8, 16
+UFUNC_CALL_ADDRESSES, UFUNC_CALL_SIZE, UFUNC_CALL_STEPS = 24, 48, 56
+UFUNC_CALL_BYTES = 80
 
 #: The mode of compiled operators in a thread: record, only compute, or leave everything to Python.
 RECORDING, SILENT, WATCHED = range(3)

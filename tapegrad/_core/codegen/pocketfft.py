@@ -1,9 +1,8 @@
 """NumPy's Fourier transforms for structural kernels: inner loops of the ufuncs behind `numpy.fft`.
 
 They take `(addresses, sizes, steps, data)` as those of every generalised ufunc, call no Python and
-need no interpreter lock. Their addresses are fields of the ufunc objects. Where these do not lie
-where NumPy 2.2 to 2.5 has them, or a loop gives anything else than `numpy.fft`, `is_available` is
-False, and programs call NumPy by Python.
+need no interpreter lock. Where they are not found (`ufunc_loops`), or one gives anything else than
+`numpy.fft`, `is_available` is False, and programs call NumPy by Python.
 """
 
 import ctypes
@@ -16,31 +15,22 @@ from numba import types
 from . import compat
 from .external_symbols import LOADERS, name_address
 from .intrinsics import call_address, global_address, helper, load_i64, store_f64, store_i64
+from .ufunc_loops import loop_of
 
 _MODULE = "numpy.fft._pocketfft_umath"
 _LOOPS = ("fft", "ifft", "rfft_n_even", "rfft_n_odd", "irfft")
 #: The number of each in the table of loops.
 FORWARD, BACKWARD, REAL_EVEN, REAL_ODD, HERMITIAN = range(5)
-#: Fields of NumPy ufunc objects, as byte offsets.
-_NIN, _NOUT, _NARGS, _FUNCTIONS, _DATA, _NTYPES, _TYPES = 16, 20, 24, 32, 40, 48, 64
 _SYMBOL = "tapegrad_pocketfft"
-_int, _word = ctypes.c_int.from_address, ctypes.c_int64.from_address
 _tables: list = []  # compiled code holds the address only
 
 
 def _loop_of(name: str) -> tuple[int, int]:
     """The inner loop of a ufunc for doubles and its data, addresses; raises if it is not there."""
     ufunc = getattr(importlib.import_module(_MODULE), name)
-    at, letters = id(ufunc), [text.replace("->", "") for text in ufunc.types]
-    fields = [_int(at + offset).value for offset in (_NIN, _NOUT, _NARGS, _NTYPES)]
-    if fields != [2, 1, 3, len(letters)] or (ufunc.nin, ufunc.nout) != (2, 1):
-        raise LookupError(f"{name} does not lie as in NumPy 2")
-    numbers = bytes(np.dtype(letter).num for text in letters for letter in text)
-    if ctypes.string_at(_word(at + _TYPES).value, len(numbers)) != numbers:
-        raise LookupError(f"{name} has loops for other types than it tells")
-    k = [text[1] for text in letters].index("d")
-    functions, data = (_word(at + offset).value for offset in (_FUNCTIONS, _DATA))
-    return _word(functions + 8 * k).value, _word(data + 8 * k).value if data else 0
+    if (ufunc.nin, ufunc.nout) != (2, 1):
+        raise LookupError(f"{name} is not called as in NumPy 2")
+    return loop_of(ufunc, next(text for text in ufunc.types if text[1] == "d"))
 
 
 def _is_right(number: int, loop: int, data: int) -> bool:

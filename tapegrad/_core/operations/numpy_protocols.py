@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ..codegen.ufunc_loops import loop_of_doubles
+from ..ops.table import TABLE, Pointwise
+from ..tape import native_types
 from ..tensor import runtime as rt
+from ..tensor.apply import ufunc_of
 from ..tensor.complex_functions import refused
 from ..tensor.complex_tensors import ComplexTensor
 from ..tensor.copies import unlisted
-from ..tensor.registry import OF_NUMPY, implementation
+from ..tensor.registry import OF_NUMPY, PUBLIC, implementation
 from ..tensor.trace import fixed, name_of, steered, steering_tensor
 from ..tensor.values import (
     differentiates,
@@ -227,6 +233,55 @@ def _fixed(argument, function):
     return fixed(argument, name_of(function))
 
 
+_COMPARING: dict[Any, Callable] = {
+    np.less: operator.lt,
+    np.less_equal: operator.le,
+    np.greater: operator.gt,
+    np.greater_equal: operator.ge,
+    np.equal: operator.eq,
+    np.not_equal: operator.ne,
+}
+_tried: set[Any] = set()
+
+
+def _ufunc_of_numbers(self, ufunc, method, *inputs, **keywords):
+    """A ufunc where a number is recorded, which compiled code does not compute, or not yet."""
+    compare = _COMPARING.get(ufunc)
+    if compare is not None and method == "__call__" and not keywords and rt.trace() is None:
+        values = [value_of(operand) for operand in inputs]
+        if all([isinstance(value, float) or _is_float64(value) for value in values]):
+            return wrap(compare(*values))
+    function = _find(ufunc)
+    if function is not None and ufunc not in _tried:
+        _tried.add(ufunc)
+        _let_compute(ufunc, function)
+    return array_ufunc(self, ufunc, method, *inputs, **keywords)
+
+
+def _is_float64(value) -> bool:
+    """Whether a value is an array without axes, as which NumPy compares its numbers."""
+    return type(value) is np.ndarray and value.ndim == 0 and value.dtype == np.float64
+
+
+def _let_compute(ufunc, function) -> None:
+    """Let compiled code compute a ufunc of numbers, if it is that of an element-wise operation.
+
+    A power by a constant is a square, say, of which only Python knows.
+    """
+    op = TABLE.get(function.__name__)
+    if not isinstance(op, Pointwise) or PUBLIC.get(op.name) is not function or not op.of_numbers:
+        return
+    if ufunc_of(op.name) is ufunc:
+        loop = loop_of_doubles(ufunc)
+        if loop is not None:
+            native_types.add_ufunc(ufunc, 4 * (op.code + 1), loop, op.name == "power")
+
+
+def _start() -> None:
+    native_types.set_array_ufunc(rt.Scalar, _ufunc_of_numbers)
+
+
+rt.on_start.append(_start)
 PROTOCOLS = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}
 for _name, _method in PROTOCOLS.items():
     setattr(rt.Tensor, _name, _method)

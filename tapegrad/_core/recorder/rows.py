@@ -19,6 +19,7 @@ from ..codegen.intrinsics import (
     bits_of,
     global_address,
     helper,
+    load_f32,
     load_f64,
     load_i32,
     load_i64,
@@ -62,6 +63,8 @@ from ..codegen.layout import (
     STATE_NEW_CHUNK,
     STATE_NONE,
     STATE_NUMPY_FLOAT_TYPE,
+    STATE_NUMPY_INT_TYPE,
+    STATE_NUMPY_SINGLE_TYPE,
     STATE_REFERENCE,
     STATE_REFERENCE_END,
     STATE_ROW,
@@ -272,11 +275,16 @@ def is_number(kind):
 
 @helper
 def constant_of(operand):
-    """Whether an operand is a float, np.float64 or int that a double holds; and its value."""
+    """Whether an operand is a float, int or number of NumPy's that a double holds; its value."""
+    S = state()
     kind = load_i64(operand, OBJECT_TYPE)
     if is_number(kind):
         return True, load_f64(operand, FLOAT_VALUE)
-    if kind == load_i64(state(), STATE_INT_TYPE):
+    if kind == load_i64(S, STATE_NUMPY_INT_TYPE):
+        return True, float(load_i64(operand, FLOAT_VALUE))
+    if kind == load_i64(S, STATE_NUMPY_SINGLE_TYPE):
+        return True, float(load_f32(operand, FLOAT_VALUE))
+    if kind == load_i64(S, STATE_INT_TYPE):
         value = int_as_double(operand)
         if value != -1.0 or error_occurred() == 0:
             return True, value

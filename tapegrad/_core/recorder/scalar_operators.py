@@ -16,7 +16,7 @@ from tapegrad._core.codegen.layout import *
 from tapegrad._core.codegen.intrinsics import *
 from tapegrad._core.codegen.cpython import call_none, decref, int_as_word
 from tapegrad._core.codegen.vector_math import select
-from tapegrad._core.recorder import array_operators, index_writes, python_calls, rows
+from tapegrad._core.recorder import array_operators, index_writes, number_ufuncs, python_calls, rows
 from tapegrad._core.recorder.rows import mode, number_at, result_of_two, scalar_row, slow, state
 from numba import types
 
@@ -111,6 +111,7 @@ FUNCTIONS = (
 _SHARED = {
     "array_operator": ("array_operators.array_operator", 6),
     "tensor_item": ("array_operators.tensor_item", 2),
+    "number_ufunc": ("number_ufuncs.number_ufunc", 4),
     "free_scalar": ("rows.release_scalar", 1),
     "free_tensor": ("rows.release_tensor", 1),
     "class_of": ("rows.class_of", 1),

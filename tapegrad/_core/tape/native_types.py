@@ -18,6 +18,7 @@ from ..recorder import scalar_operators
 STATE = np.zeros(layout.STATE_BYTES_TOTAL // 8, np.int64)
 _lock = forks.lock()
 _keep: list = []
+_addresses: dict[str, int] = {}
 #: Compiled code writes here until the very end of the process, after Python has cleared its
 #: modules: this memory is never freed.
 immortal = ctypes.pythonapi.Py_IncRef
@@ -51,7 +52,7 @@ _SLOTS = {
 }
 _OBJECT, _DOUBLE, _LONG_LONG, _READ_ONLY = 16, 4, 17, 1
 _BASE_TYPE, _NOT_CALLABLE = 1 << 10, 1 << 7
-_FAST_CALL = 0x80
+_FAST_CALL, _KEYWORDS = 0x80, 0x02
 
 
 class _Slot(ctypes.Structure):
@@ -155,10 +156,54 @@ def builtins(names: tuple[str, ...], address: int) -> dict:
     return made
 
 
+def _add_method(kind: type, name: str, address: int) -> None:
+    """Give a type a compiled method with CPython's fast calling convention, and with keywords."""
+    make = ctypes.pythonapi.PyDescr_NewMethod
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_void_p]
+    method = _Method(name.encode(), address, _FAST_CALL | _KEYWORDS, None)
+    _keep.append(method)
+    setattr(kind, name, make(kind, ctypes.addressof(method)))
+
+
+@once
+def _ufuncs() -> np.ndarray:
+    """The table of ufuncs that compiled code computes for numbers."""
+    words = np.zeros((layout.UFUNC_CALL_BYTES + layout.UFUNCS * layout.UFUNC_BYTES) // 8, np.int64)
+    immortal(words)
+    before = layout.UFUNC_CALL_BYTES // 8
+    words[layout.UFUNC_CALL_SIZE // 8 : before] = (1, 8, 8, 8)
+    set_word(layout.STATE_UFUNCS, words[before:].ctypes.data)
+    return words[before:].reshape(layout.UFUNCS, -1)
+
+
+def add_ufunc(ufunc, op: int, loop: tuple[int, int], last_is_tensor: bool) -> None:
+    """Let compiled code compute a ufunc of numbers, as rows of an op.
+
+    With `last_is_tensor` only where the last operand is recorded.
+    """
+    count = get_word(layout.STATE_UFUNC_COUNT)
+    if count < layout.UFUNCS:
+        immortal(ufunc)
+        _ufuncs()[count] = (id(ufunc), op, ufunc.nin, *loop, last_is_tensor)
+        set_word(layout.STATE_UFUNC_COUNT, count + 1)
+
+
+def set_array_ufunc(kind: type, function) -> None:
+    """Compile `__array_ufunc__` of a class; a Python function has what is not compiled."""
+    for needed, word in (
+        (function, layout.STATE_UFUNC_PYTHON),
+        ("__call__", layout.STATE_CALL_METHOD),
+    ):
+        immortal(needed)
+        set_word(word, id(needed))
+    _add_method(kind, "__array_ufunc__", _addresses["number_ufunc"])
+
+
 def _is_laid_out() -> bool:
     """Whether objects lie in memory as `layout` says."""
     number, array = 1.25, np.arange(6.0).reshape(2, 3)
     boxed, pair = np.float64(number), (number, array)  # held while their memory is read
+    single, whole = np.float32(number), np.int64(-3)
     word = ctypes.c_int64.from_address
     return (
         getattr(sys, "_is_gil_enabled", lambda: True)()
@@ -171,6 +216,8 @@ def _is_laid_out() -> bool:
         and word(word(id(array) + layout.ARRAY_STRIDES).value).value == 24
         and word(id(array) + layout.ARRAY_DTYPE).value == id(np.dtype(np.float64))
         and word(id(pair) + 32).value == id(array)
+        and ctypes.c_float.from_address(id(single) + layout.FLOAT_VALUE).value == number
+        and word(id(whole) + layout.FLOAT_VALUE).value == -3
     )
 
 
@@ -204,6 +251,8 @@ def _set_state(types: dict, slow: list, new_chunk) -> None:
         layout.STATE_TUPLE_TYPE: id(tuple),
         layout.STATE_NDARRAY_TYPE: id(np.ndarray),
         layout.STATE_NUMPY_FLOAT_TYPE: id(np.float64),
+        layout.STATE_NUMPY_SINGLE_TYPE: id(np.float32),
+        layout.STATE_NUMPY_INT_TYPE: id(np.int64),
         layout.STATE_FLOAT64: id(np.dtype(np.float64)),
         layout.STATE_FLOAT32: id(np.dtype(np.float32)),
         layout.STATE_NONE: id(None),
@@ -245,6 +294,7 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
         compat.require("object-layout", _is_laid_out)
         llvm.add_symbol("tapegrad_state", STATE.ctypes.data)
         address = scalar_operators.compile_recorder()
+        _addresses.update(address)
         operators = {slot: address[name] for name, slot in scalar_operators.SLOTS.items()}
         operators["mp_subscript"] = address["tensor_item"]
         operators["mp_ass_subscript"] = address["set_subscript"]

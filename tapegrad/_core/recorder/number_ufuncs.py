@@ -1,0 +1,132 @@
+"""NumPy's ufuncs on recorded numbers: value by the inner loop of the ufunc, and one row.
+
+`np.float64(2.0) * t` and `np.log(t)` reach tensors by `__array_ufunc__`, which is compiled for
+numbers. It knows the ufuncs in a table, each added when Python has computed it once; all else is
+passed on to Python.
+"""
+
+from ..codegen.cpython import are_equal, error_clear, error_occurred, tuple_size, vectorcall
+from ..codegen.intrinsics import (
+    apart,
+    call_address,
+    free,
+    helper,
+    load_f64,
+    load_i64,
+    malloc,
+    memcpy,
+    store_f64,
+    store_i64,
+    types,
+)
+from ..codegen.layout import (
+    OBJECT_TYPE,
+    STATE_CALL_METHOD,
+    STATE_SCALAR_TYPE,
+    STATE_UFUNC_COUNT,
+    STATE_UFUNC_PYTHON,
+    STATE_UFUNCS,
+    UFUNC,
+    UFUNC_BYTES,
+    UFUNC_CALL_ADDRESSES,
+    UFUNC_CALL_BYTES,
+    UFUNC_CALL_OUT,
+    UFUNC_CALL_SIZE,
+    UFUNC_CALL_STEPS,
+    UFUNC_CALL_X,
+    UFUNC_CALL_Y,
+    UFUNC_DATA,
+    UFUNC_INPUTS,
+    UFUNC_LAST_IS_TENSOR,
+    UFUNC_LOOP,
+    UFUNC_OP,
+    WATCHED,
+)
+from .rows import mode, number_at, result_of_two, scalar_row, state
+
+#: The comparison that PyObject_RichCompareBool makes.
+EQUAL = 2
+loop_call = call_address(types.none(*[types.int64] * 4))
+
+
+@helper
+def entry_of(ufunc, inputs):
+    """The entry of the table for a ufunc with so many inputs; 0 if there is none."""
+    S = state()
+    at = load_i64(S, STATE_UFUNCS)
+    for _ in range(load_i64(S, STATE_UFUNC_COUNT)):
+        if load_i64(at, UFUNC) == ufunc:
+            return at if load_i64(at, UFUNC_INPUTS) == inputs else 0
+        at += UFUNC_BYTES
+    return 0
+
+
+@helper
+def fits(entry, last):
+    """Whether a ufunc is computed where this is the last operand."""
+    scalar = load_i64(state(), STATE_SCALAR_TYPE)
+    return load_i64(entry, UFUNC_LAST_IS_TENSOR) == 0 or load_i64(last, OBJECT_TYPE) == scalar
+
+
+@helper
+def value_by_loop(entry, inputs, x, y):
+    """The value of a ufunc for one or two numbers.
+
+    The loop's arguments lie before the table: it has read them when it might call Python. Loops of
+    SciPy change the addresses that they are given.
+    """
+    call = load_i64(state(), STATE_UFUNCS) - UFUNC_CALL_BYTES
+    addresses = call + UFUNC_CALL_ADDRESSES
+    store_f64(call, UFUNC_CALL_X, x)
+    store_i64(addresses, 0, call + UFUNC_CALL_X)
+    if inputs == 2:
+        store_f64(call, UFUNC_CALL_Y, y)
+        store_i64(addresses, 8, call + UFUNC_CALL_Y)
+    store_i64(addresses, inputs * 8, call + UFUNC_CALL_OUT)
+    loop, data = load_i64(entry, UFUNC_LOOP), load_i64(entry, UFUNC_DATA)
+    loop_call(loop, addresses, call + UFUNC_CALL_SIZE, call + UFUNC_CALL_STEPS, data)
+    return load_f64(call, UFUNC_CALL_OUT)
+
+
+@helper
+def by_python(self, arguments, count, names):
+    """The same call of the Python function."""
+    apart()
+    given = count + (tuple_size(names) if names != 0 else 0)
+    words = malloc((given + 1) * 8)
+    store_i64(words, 0, self)
+    memcpy(words + 8, arguments, given * 8)
+    made = vectorcall(load_i64(state(), STATE_UFUNC_PYTHON), words, count + 1, names)
+    free(words)
+    return made
+
+
+@helper
+def is_call(method):
+    """Whether a ufunc is called, and not one of its methods."""
+    found = are_equal(method, load_i64(state(), STATE_CALL_METHOD), EQUAL)
+    if found < 0:
+        error_clear()
+    return found == 1
+
+
+@helper
+def number_ufunc(self, arguments, count, names):
+    """`__array_ufunc__(self, ufunc, method, *operands)` of a recorded number."""
+    how = mode()
+    inputs = count - 2
+    if names == 0 and (inputs == 1 or inputs == 2) and how != WATCHED:
+        entry = entry_of(load_i64(arguments, 0), inputs)
+        last = load_i64(arguments, (count - 1) * 8)
+        if entry != 0 and is_call(load_i64(arguments, 8)) and fits(entry, last):
+            op = load_i64(entry, UFUNC_OP)
+            first, x, row = number_at(load_i64(arguments, 16), how)
+            second, y, other = number_at(last, how)
+            if first and second:
+                value = value_by_loop(entry, inputs, x, y)
+                if error_occurred() != 0:  # SciPy's, with special.errstate
+                    return 0
+                if inputs == 1:
+                    return scalar_row(op, row, -1, 0.0, value)
+                return result_of_two(op, x, row, y, other, value)
+    return by_python(self, arguments, count, names)
