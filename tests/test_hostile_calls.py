@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import repeated_calls
 
 ROOT = Path(__file__).resolve().parent.parent
 CALLS = 1500
@@ -23,3 +24,14 @@ def test_hostile_calls(seed):
     )
     assert done.returncode == 0, done.stdout[-400:] + done.stderr[-4000:]
     assert done.stdout.endswith("no crash, no growth\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_repeated_calls_do_not_grow():
+    assert repeated_calls.main(100) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_growth_is_found():
+    kept = []
+    assert "blocks" in repeated_calls.growth(lambda: kept.append([[], []]), 6000)
