@@ -1,13 +1,18 @@
 """`tg.custom_vjp`: value and adjoint compiled by the user, against closed forms and the tape."""
 
+import importlib
 import multiprocessing
 import pickle
+import threading
+import time
 
 import numba
 import numpy as np
 import pytest
 
 import tapegrad as tg
+
+custom_vjp_module = importlib.import_module("tapegrad._custom.custom_vjp")
 
 
 @numba.njit
@@ -367,3 +372,22 @@ def test_too_many_operations(monkeypatch):
     monkeypatch.setattr(tg._core.ops.table, "MOST_CODES", 3)
     with pytest.raises(RuntimeError, match="operations are declared; declare each once, outside"):
         tg.custom_vjp(numba.njit(lambda x: x), cubed_adjoint)
+
+
+def test_threads_that_declare_the_same_operation_at_once(monkeypatch):
+    """They get one operation; the first is held up while it declares."""
+    inside, made, usual = threading.Event(), [], custom_vjp_module.declare
+
+    def slow(make):
+        inside.set()
+        time.sleep(0.2)
+        return usual(make)
+
+    monkeypatch.setattr(custom_vjp_module, "declare", slow)
+    own = numba.njit(lambda x: x * 2.0), numba.njit(lambda g, x, y: g * 2.0)
+    other = threading.Thread(target=lambda: made.append(tg.custom_vjp(*own)))
+    other.start()
+    inside.wait()
+    made.append(tg.custom_vjp(*own))
+    other.join()
+    assert made[0] is made[1]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import numba
@@ -361,3 +362,24 @@ def test_nothing_of_numba_stays_changed(folder):
     before = of_numba()
     factory.compile_source(TWO + "\n# unchanged\n", {"first": WORD})
     assert of_numba() == before
+
+
+def test_what_is_made_once_is_made_by_the_first_thread_that_asks():
+    inside, go, made = threading.Event(), threading.Event(), []
+
+    @factory.once_for_each
+    def make(*given):
+        inside.set()
+        go.wait(0.2)
+        made.append(given)
+        return object()
+
+    found = []
+    other = threading.Thread(target=lambda: found.append(make("a", 1)))
+    other.start()
+    inside.wait()
+    assert make("a", 1) is make("a", 1) and make() is make()
+    other.join()
+    assert found == [make("a", 1)] and made == [("a", 1), ()]
+    with pytest.raises(TypeError):
+        make([])

@@ -3,22 +3,28 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import traceback
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tapegrad as tg
 from tapegrad._core.codegen import forks
+from tapegrad._core.remembered import remembered
 from tapegrad._core.tape import store, workspace
 from tapegrad._core.tensor import runtime
+from tapegrad._program.dispatch import background
 
 pytestmark = pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="no fork here"
 )
+TESTS = Path(__file__).resolve().parent
 V = np.linspace(0.1, 1.0, 7)
 SECONDS = 60
 
@@ -228,3 +234,160 @@ def test_threads_that_fork_at_once():
     for thread in threads:
         thread.join()
     assert found == [0] * 12
+
+
+def test_native_code_that_several_threads_of_the_child_wait_for():
+    """The compiling thread is the parent's: one thread compiles, the others wait for it."""
+    go = threading.Event()
+    background.later(go.wait)
+    c = tg.compile(lambda x: np.sum(np.exp(x * 0.2) * x), native=True)
+    c.grad(V)
+
+    def run():
+        threads = [threading.Thread(target=c.wait, daemon=True) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(SECONDS / 2)
+        assert not any(thread.is_alive() for thread in threads)
+        assert is_native(c)
+
+    try:
+        assert forked(run) == 0
+    finally:
+        go.set()
+    c.wait()
+    assert is_native(c)
+
+
+def test_a_property_that_another_thread_is_finding():
+    inside, go, caller = threading.Event(), threading.Event(), threading.get_ident()
+
+    class Owner:
+        @remembered
+        def found(self):
+            if threading.get_ident() != caller:
+                inside.set()
+                go.wait()
+            return object()
+
+    owner = Owner()
+    thread = threading.Thread(target=lambda: owner.found)
+    thread.start()
+    inside.wait()
+
+    def run():
+        assert owner.found is owner.found
+
+    try:
+        assert forked(run) == 0
+        first = owner.found
+    finally:
+        go.set()
+    thread.join()
+    assert owner.found is first
+
+
+#: In a process of its own: each order in which a thread takes two locks.
+ORDERS = """
+import _thread, sys, threading
+import llvmlite.binding as llvm
+from numba.core.compiler_lock import global_compiler_lock
+
+own, edges, pairs = threading.local(), {}, {}
+
+class Noting:
+    def __init__(self, lock, name):
+        self.lock, self.name = lock, name
+
+    def acquire(self, blocking=True, timeout=-1):
+        held = own.__dict__.setdefault("held", [])
+        if blocking and self not in held:
+            for other in held:
+                edges.setdefault(id(other), set()).add(id(self))
+                pairs[id(other), id(self)] = other.name, self.name
+        taken = self.lock.acquire(blocking, timeout)
+        if taken:
+            held.append(self)
+        return taken
+
+    def release(self):
+        own.held.remove(self)
+        self.lock.release()
+
+    def __enter__(self):
+        return self.acquire()
+
+    def __exit__(self, *_):
+        self.release()
+
+    def _is_owned(self):
+        return self.lock._is_owned()
+
+def noting(usual=threading.RLock):
+    frame = sys._getframe(1)
+    if frame.f_globals["__name__"] != "tapegrad._core.codegen.forks":
+        return usual()
+    maker = frame.f_back
+    return Noting(usual(), f"{maker.f_globals['__name__']}:{maker.f_lineno}")
+
+def waited_for(function, given, usual=_thread.start_new_thread):
+    held = [*own.__dict__.setdefault("held", [])]
+
+    def run(*given):
+        own.held = held
+        function(*given)
+
+    return usual(run, given)
+
+threading.RLock, _thread.start_new_thread = noting, waited_for
+for owner, name in ((global_compiler_lock, "numba"), (llvm.ffi.lib._lock, "llvm")):
+    owner._lock = Noting(owner._lock, name)
+import test_forks
+
+def circle(start, now, seen):
+    for one in edges.get(now, ()):
+        if one == start:
+            return [pairs[now, one]]
+        if one not in seen:
+            seen.add(one)
+            found = circle(start, one, seen)
+            if found:
+                return [pairs[now, one], *found]
+    return []
+
+test_forks.everything()
+test_forks.with_many_kinds()
+assert len(pairs) > 15, pairs
+for start in edges:
+    assert not circle(start, start, set()), circle(start, start, set())
+"""
+
+
+def with_many_kinds():
+    """What takes most locks: families that are imported later, transforms, graphs, custom rules."""
+    a = np.diag(V + 1.0) + 0.1
+    transformed = tg.compile(lambda x: np.sum(np.abs(np.fft.rfft(x)) ** 2))
+    for point in (V, V + 1.0):
+        tg.grad(transformed)(point)
+    tg.grad(lambda x: np.sum(np.linalg.inv(a * x)) + np.sum(np.linalg.eigvalsh(a * x)))(V)
+    tg.vmap(tg.grad(lambda x: np.sum(np.i0(x))))(np.tile(V, (3, 1)))
+    tg.jvp(lambda x: np.sum(np.cumsum(x) * x), (V,), (V,))
+    branching = tg.compile(lambda x: x[0] ** 2 if x[0] > 0.5 else 3.0 * x[1], native=True)
+    for point in (V, -V):
+        branching.value_and_grad(point)
+    branching.wait()
+    cubed = tg.elementwise(lambda x: x**3)
+    np.testing.assert_allclose(tg.grad(lambda x: np.sum(cubed(x)))(V), 3 * V**2, rtol=1e-13)
+
+
+def test_no_two_locks_are_taken_in_both_orders():
+    """Threads that took them so could wait for each other for ever."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", ORDERS],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)])},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]

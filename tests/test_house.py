@@ -253,3 +253,9 @@ def test_names_that_are_imported_later():
     assert {"compile", "load", "grad"} <= set(dir(tg)) and tg.load is tg.load
     with pytest.raises(AttributeError, match="module 'tapegrad' has no attribute 'compose'"):
         tg.compose  # noqa: B018
+
+
+def test_properties_take_no_lock():
+    """Until Python 3.11 `functools.cached_property` takes one, which a fork could leave taken."""
+    kept = [path.name for path in FILES if "@functools.cached_property" in path.read_text()]
+    assert not kept, f"use `remembered` of _core/remembered.py in {kept}"

@@ -136,3 +136,52 @@ def test_files_name_operations_of_all_families(tmp_path):
         path,
     )
     assert np.array_equal(np.array(printed[0].split(), float), wanted.ravel())
+
+
+def test_families_that_two_threads_import_at_once():
+    """Each operation has a code of its own; the planted thread is held up while it declares one."""
+    printed = fresh("""
+        import importlib, threading
+        from tapegrad._core.ops import table
+
+        def family(name):
+            importlib.import_module(f"tapegrad._core.operations.{name}")
+
+        inside, go, usual = threading.Event(), threading.Event(), table.Structural.__init__
+
+        def slow(self, *given, **named):
+            if threading.current_thread().name == "slow" and not inside.is_set():
+                inside.set()
+                go.wait(0.5)
+            usual(self, *given, **named)
+
+        table.Structural.__init__ = slow
+        other = threading.Thread(target=family, args=("recursions",), name="slow")
+        other.start()
+        inside.wait()
+        family("softmax")
+        go.set()
+        other.join()
+        tables = (table.TABLE, table.STEERING, table.COMPLEX, table.PASSED, table.USERS)
+        for op in [op for one in tables for op in one.values()]:
+            assert table.BY_CODE[op.code] is op, op.name
+        assert all(op.code == code for code, op in table.BY_CODE.items())
+    """)
+    assert printed == []
+
+
+def test_a_family_that_is_imported_while_operations_are_gone_through():
+    printed = fresh("""
+        from tapegrad._core.ops import table
+        from tapegrad._core.tape import store
+        from tapegrad._core.tensor.registry import load_families
+
+        def importing(op, usual=store._used_word):
+            load_families()
+            return usual(op)
+
+        before, store._used_word = len(table.BY_CODE), importing
+        x = np.array([0.5, 2.0])
+        print(*tg.grad(lambda x: np.sum(x * x))(x), len(table.BY_CODE) > before)
+    """)
+    assert printed == ["1.0 4.0 True"]

@@ -278,3 +278,19 @@ def test_work_is_not_handed_on_by_who_holds_the_lock():
     with external_symbols.loading:
         assert not uninterrupted._may_be_interrupted()
     assert uninterrupted._may_be_interrupted()
+
+
+def test_symbols_that_numba_itself_links(monkeypatch):
+    """Where our pipeline does not compile, they are named while code that calls them is made."""
+    monkeypatch.setenv("TAPEGRAD_WITHOUT", "numba-pipeline")
+    found = run(
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "HEAD += 'from tapegrad._core.codegen.blas import *\\n'\n"
+        "HEAD += 'from tapegrad._core.codegen.shared_kernels import cell\\n'\n"
+        "HEAD += 'from tapegrad._core.codegen.intrinsics import *\\n'\n"
+        "body = 'at = calloc(64, 8)\\n    store_f64(at, 0, np.i1(x))\\n'\n"
+        "body += '    y = load_f64(at, 0)\\n'\n"
+        "body += '    if x > 2.0:\\n        y = float(cell(at, 0))\\n    return y'\n"
+        "print(called(body, way=factory.compile_source))\n"
+    )
+    np.testing.assert_allclose(float(found[0]), I1, rtol=1e-13)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._core.codegen import forks, njit_adjoints
+from .._core.codegen.factory import once_for_each
 from .._core.codegen.layout import ARRAY
 from .._core.ops import custom_call
-from .._core.ops.table import MOST_CODES, declare, users_name
+from .._core.ops.table import MOST_CODES, declare, declaring, users_name
 from .._core.tape import store
 from .._core.tensor import runtime as rt
 from .._core.tensor.complex_functions import refused
@@ -313,11 +314,11 @@ def custom_vjp(forward, backward) -> CustomVjp:
     return _made(forward, backward)
 
 
-@functools.cache
+@once_for_each
 def _made(forward, backward) -> CustomVjp:
     """The operation of two functions: the same one each time."""
     refusal = functools.partial(_refused, forward, backward)
-    with _lock:
+    with declaring:
         name = users_name(forward.__name__)
         op = declare(lambda code: custom_call.declaration(name, code, refusal))
     if op is None:

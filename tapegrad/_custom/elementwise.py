@@ -6,16 +6,14 @@ import functools
 import inspect
 from typing import Any
 
-from .._core.codegen import forks
 from .._core.codegen.layout import OPERANDS
 from .._core.ops.symbolic import Lines, Number, declaration
-from .._core.ops.table import MOST_CODES, Pointwise, declare, users_name
+from .._core.ops.table import MOST_CODES, Pointwise, declare, declaring, users_name
 from .._core.tape import store
 from .._core.tensor.apply import apply
 from .ast_reader import Reader
 
 _known: dict[tuple, Pointwise] = {}  # the content of an operation → the operation
-_lock = forks.lock()
 
 
 class Elementwise:
@@ -172,7 +170,7 @@ def _parameters(function):
 def _declared(name, count, value, partials, steps) -> Pointwise:
     """The operation of this content: the one that is there, or a new one."""
     content = (name, count, value, partials, steps)
-    with _lock:
+    with declaring:
         if content in _known:
             return _known[content]
         inputs = tuple(f"a{k}" for k in range(count))

@@ -182,7 +182,7 @@ def _is_pure(function) -> bool:
 
 def _advice(function) -> str:
     name = getattr(function, "__name__", type(function).__name__)
-    names = [n for n, op in TABLE.items() if isinstance(op, Pointwise)]
+    names = [n for n, op in list(TABLE.items()) if isinstance(op, Pointwise)]
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f", for instance {', '.join(near)}" if near else ""
     return (

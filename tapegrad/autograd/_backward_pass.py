@@ -14,6 +14,7 @@ import numpy as np
 
 from .._core.codegen import forks, layout
 from .._core.operations import PUBLIC
+from .._core.remembered import remembered
 from .._core.tape import store
 from .._core.tape.adjoint_recorder import Writing
 from .._core.tape.reverse_sweep import Sweep
@@ -79,7 +80,7 @@ class Pass:
                 keeping.setdefault(place, []).append(kept)
         return keeping
 
-    @functools.cached_property
+    @remembered
     def traversal(self) -> Traversal:
         """Rows and their versions when the pass begins."""
         return Traversal(())

@@ -6,13 +6,13 @@ needs no row, is a node of its own.
 
 from __future__ import annotations
 
-import functools
 import weakref
 from typing import Any
 
 import numpy as np
 
 from .._core.codegen import layout
+from .._core.codegen.factory import once_for_each
 from .._core.operations import PUBLIC
 from .._core.ops.table import TABLE, Pointwise
 from .._core.tape import store
@@ -322,9 +322,7 @@ def operands_of(traversal: Traversal, number: int) -> list:
 
 def _one_node(key, make) -> Any:
     node = _nodes.get(key)
-    if node is None:
-        node = _nodes[key] = make()
-    return node
+    return _nodes.setdefault(key, make()) if node is None else node
 
 
 def function_at(traversal: Traversal, number: int):
@@ -335,7 +333,7 @@ def function_at(traversal: Traversal, number: int):
     return traversal.reader.function(number)
 
 
-@functools.cache
+@once_for_each
 def _class(name: str, kind):
     """The class of the nodes of that name."""
     return type(name, (kind,), {"__doc__": kind.__doc__, "__module__": __name__})

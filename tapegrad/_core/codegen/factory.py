@@ -184,3 +184,22 @@ def once(make):
         return made[0]
 
     return get
+
+
+def once_for_each(make):
+    """Decorate a function: with the same arguments it runs for the first thread that asks.
+
+    So are objects made that are told by identity. `functools.cache` may make several at once.
+    """
+    made: dict[tuple, Any] = {}
+    lock = forks.lock()
+
+    @functools.wraps(make)
+    def get(*given):
+        if given not in made:
+            with lock:
+                if given not in made:
+                    made[given] = make(*given)
+        return made[given]
+
+    return get

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import functools
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .. import IMPORTED, PACKAGE
+from ..remembered import remembered
 from . import forks, machine_files, source_names
 from .source_names import ALL, Names, names_of, path_of, plain
 
@@ -58,7 +58,7 @@ class _Kept:
     def __init__(self, name: str):
         self._name = name
 
-    @functools.cached_property
+    @remembered
     def _path(self) -> Path:
         sources = [_content(module) for module in (__name__, source_names.__name__)]
         place = repr((str(PACKAGE), machine_files.versions(), sources))
@@ -86,7 +86,7 @@ class Sources:
         self._in_file = _Kept("modules")
         self._new: dict[str, list] = {}
 
-    @functools.cached_property
+    @remembered
     def _known(self) -> dict[str, list]:
         return self._in_file.read()
 
@@ -185,7 +185,7 @@ class _Answers:
             return {}
         return known["answers"]
 
-    @functools.cached_property
+    @remembered
     def known(self) -> dict[str, str]:
         """Those in the file, and those that this process has found."""
         return self._read()

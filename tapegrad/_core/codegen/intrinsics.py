@@ -10,6 +10,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from ..remembered import remembered
 from . import compat
 from .compiler_choice import OPTIONS
 from .external_symbols import name_symbols
@@ -25,7 +26,7 @@ class helper:  # noqa: N801  (a decorator)
         functools.update_wrapper(self, function)
         self.py_func = function
 
-    @functools.cached_property
+    @remembered
     def dispatcher(self):
         return njit(**OPTIONS)(self.py_func)
 

@@ -40,7 +40,7 @@ class UnreadableError(ValueError):
 def _functions() -> dict[str, Pointwise]:
     """Operations of the table by the name of the NumPy function that their value calls."""
     found = {}
-    for op in TABLE.values():
+    for op in list(TABLE.values()):  # to which imports add
         if isinstance(op, Pointwise) and not op.steps:
             name = op.value.partition("(")[0].removeprefix("np.")
             if op.value == f"np.{name}({', '.join(op.inputs)})":

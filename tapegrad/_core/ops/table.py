@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
 import operator
 import re
 from collections.abc import Callable
 from typing import Any
 
+from ..codegen import forks
+from ..remembered import remembered
 from .references import LAYOUTS, Layout
 
 #: The operations of tapegrad, by name.
@@ -26,6 +27,8 @@ USERS: dict[str, Any] = {}
 BY_CODE: dict[int, Any] = {}
 #: Tables by code have this fixed size: they never move while a sweep reads them.
 MOST_CODES = 4096
+#: Held while an operation gets its code and name: threads import families of operations at once.
+declaring = forks.lock()
 
 
 def words_of(*expressions: str) -> set[str]:
@@ -76,7 +79,7 @@ class Pointwise:
         """Whether a user has declared it: switches over operations do not contain it."""
         return self.name in USERS
 
-    @functools.cached_property
+    @remembered
     def used(self) -> int:
         """Bits of the values that the partials read: inputs in order, then the output."""
         read = words_of(*self.partials, *[text for _, text in self.needed(*self.partials)])
@@ -175,12 +178,12 @@ class Structural:
     awkward: str = ""
     graph: str | Callable[[list], str] = ""
 
-    @functools.cached_property
+    @remembered
     def used(self) -> int:
         """Bits of the values that `vjp` reads: the output, then the operands in order."""
         return read_by(self.vjp)
 
-    @functools.cached_property
+    @remembered
     def used_forwards(self) -> int:
         """The same of `jvp`."""
         return read_by(self.jvp)
@@ -211,13 +214,13 @@ class Structural:
             raise TypeError(f"{self.name} takes no keyword arguments {set(static) - set(known)}")
         return [operator.index(value) for value in {**known, **static}.values()]
 
-    @functools.cached_property
+    @remembered
     def keywords(self) -> dict[str, Any]:
         """The keyword arguments that `value` has, with their defaults."""
         found = inspect.signature(self.value).parameters.values()
         return {one.name: one.default for one in found if one.kind is one.KEYWORD_ONLY}
 
-    @functools.cached_property
+    @remembered
     def operand_count(self) -> int:
         """How many operands `value` takes."""
         found = inspect.signature(self.value).parameters.values()
@@ -251,9 +254,8 @@ def pointwise(
         domain = (domain,) * len(names)
     domain = domain or ((-2.0, 2.0),) * len(names)
     numpy = numpy or f"numpy.{name}"
-    code = len(BY_CODE) + 1
-    op = Pointwise(name, names, value, partials, doc, domain, awkward, numpy, code, graph=graph)
-    table[name] = BY_CODE[code] = op
+    fields = (name, names, value, partials, doc, domain, awkward, numpy)
+    _entered(table, lambda code: Pointwise(*fields, code, graph=graph))
 
 
 def structural(name, adjoint=None, *, table=TABLE, **fields) -> Structural:
@@ -261,16 +263,26 @@ def structural(name, adjoint=None, *, table=TABLE, **fields) -> Structural:
 
     One that `writes` changes the buffer of its first operand and has no result.
     """
-    code = len(BY_CODE) + 1
-    op = Structural(name, code, adjoint=adjoint, **fields)
+    op = Structural(name, 0, adjoint=adjoint, **fields)
     if op.is_by_rule and op.value_kernel is not None and op.shape is None:
         raise ValueError(f"{name} has a value kernel, which needs shape=")
-    table[name] = BY_CODE[code] = op
-    return op
+    return _entered(table, lambda code: dataclasses.replace(op, code=code))
+
+
+def _entered(table: dict[str, Any], make: Callable[[int], Any]) -> Any:
+    """Enter the operation that `make(code)` returns: by its code first, then by its name."""
+    with declaring:
+        code = len(BY_CODE) + 1
+        op = BY_CODE[code] = make(code)
+        table[op.name] = op
+        return op
 
 
 def users_name(wanted: str) -> str:
-    """A name for an operation of a user's: the one wanted, with a number where it is taken."""
+    """A name for an operation of a user's: the one wanted, with a number where it is taken.
+
+    Who declares it holds `declaring` until then.
+    """
     name, count = wanted, 1
     while name in TABLE or name in STEERING or name in USERS:
         count += 1
@@ -280,12 +292,8 @@ def users_name(wanted: str) -> str:
 
 def declare(make: Callable[[int], Any]) -> Any:
     """Register the operation that `make(code)` returns; None if there is no room."""
-    code = len(BY_CODE) + 1
-    if code >= MOST_CODES:
-        return None
-    op = make(code)
-    USERS[op.name] = BY_CODE[code] = op
-    return op
+    with declaring:
+        return _entered(USERS, make) if len(BY_CODE) + 1 < MOST_CODES else None
 
 
 def find(name: str) -> Any:

@@ -182,7 +182,7 @@ def _plain() -> dict[str, int]:
     """Bits of the operations whose partials are 1, −1 or the other operand, and which of these."""
     bits = dict.fromkeys(("PLAIN", "X_IS_Y", "X_IS_LESS", "Y_IS_X", "Y_IS_LESS"), 0)
     named = {"y": "IS_Y", "x": "IS_X", "-1.0": "IS_LESS"}
-    for op in TABLE.values():
+    for op in list(TABLE.values()):  # to which imports add
         pairs = list(zip("XY", getattr(op, "partials", ()), (("y",), ("x",)), strict=False))
         plain = [partial in ("1.0", "-1.0", *other) for _, partial, other in pairs]
         if not plain or not all(plain) or len(op.inputs) > 2 or op.code > 61:

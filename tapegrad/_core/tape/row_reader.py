@@ -30,7 +30,7 @@ _IN_CHUNK = layout.ROWS - 1  # the position of a time in its chunk
 @functools.cache
 def _writing_ops() -> np.ndarray:
     """Words of the operations that write in place."""
-    codes = [code for code, op in BY_CODE.items() if getattr(op, "writes", False)]
+    codes = [code for code, op in list(BY_CODE.items()) if getattr(op, "writes", False)]
     return np.array([layout.STORE, *[layout.ARRAY + code for code in codes]])
 
 

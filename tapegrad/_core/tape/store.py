@@ -162,7 +162,7 @@ def _open(slot: int) -> None:
 def used_table() -> np.ndarray:
     """Per code: which values the partials read, which partials are zero, the kind of the row."""
     words = np.zeros(MOST_CODES, np.int64)
-    for code, op in BY_CODE.items():
+    for code, op in list(BY_CODE.items()):  # to which imports add
         words[code] = _used_word(op)
     return words
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.table import Pointwise
+from ..._core.remembered import remembered
 
 #: Kinds of values: float64, int64, truth.
 FLOAT, INT, BOOL = "f", "i", "b"
@@ -91,7 +91,7 @@ class StepKind:
     def is_linear(self) -> bool:
         return self.back != ""
 
-    @functools.cached_property
+    @remembered
     def differentiable(self) -> tuple[bool, ...]:
         """Whether the partial derivative by an operand is not 0 everywhere."""
         if self.partials:
@@ -102,7 +102,7 @@ class StepKind:
         """What texts share, in order: names and their texts."""
         return self.declared.needed(*texts) if self.declared else []
 
-    @functools.cached_property
+    @remembered
     def _folded(self) -> Callable[..., Number | None] | None:
         folds = self.exact if self.declared else self.payload in ("", CHOICE) and not self.fresh
         if not folds or not self.value:

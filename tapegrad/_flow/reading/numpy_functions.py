@@ -292,7 +292,7 @@ def _of_modules(*ours) -> dict[Any, Callable]:
     for module in (math, ours[0]):
         found.update(_of_math(module))
     for module in (np, ours[1]):
-        for name, op in TABLE.items():
+        for name, op in list(TABLE.items()):  # to which imports add
             plain = getattr(np, name, None)
             if isinstance(op, Pointwise) and isinstance(plain, np.ufunc) and hasattr(module, name):
                 found[getattr(module, name)] = _elementwise(name, plain, False)

@@ -7,10 +7,12 @@ import functools
 import math
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from ..._core.codegen import forks
+from ..._core.codegen.factory import once
 from ..._core.codegen.uninterrupted import release_llvm
 from ..build.executable import Program
 from ..ir.cost import GRADIENT_COSTS, nanoseconds
@@ -30,7 +32,8 @@ FEWEST = 10
 _lock = forks.lock()
 _pool: list[ThreadPoolExecutor] = []
 _under_way: dict[Future, Callable] = {}  # submitted work that has not ended
-_left: dict[Future, Callable] = {}  # the work of a thread of a parent process
+#: The work of a thread of a parent process.
+_left: weakref.WeakKeyDictionary[Future, Callable] = weakref.WeakKeyDictionary()
 _at_work: list[int] = []  # the thread that is compiling
 
 
@@ -113,7 +116,7 @@ def _submitted(job: Callable) -> Future:
 @forks.in_child
 def _alone() -> None:
     """The compiling thread is the parent's; here its work is done on `wait`."""
-    _left.update(_under_way)
+    _left.update({future: once(job) for future, job in _under_way.items()})
     _under_way.clear()
     _at_work.clear()
     _pool.clear()
@@ -122,7 +125,7 @@ def _alone() -> None:
 def finish(future: Future) -> None:
     """Wait for a compilation; raises its exception."""
     release_llvm()
-    job = _left.pop(future, None)
+    job = _left.get(future)
     if job is None:
         future.result()
     else:

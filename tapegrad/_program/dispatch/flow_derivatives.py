@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.remembered import remembered
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.values import is_recorded, value_of
 from ..._flow.program import Adjoints
@@ -155,7 +156,7 @@ class FlowCall:
         self.input_shapes = [np.shape(self.values[k]) for k in self.wanted]
         self._due: list[tuple[TieredGraph, int, bool]] = []
 
-    @functools.cached_property
+    @remembered
     def result_shapes(self) -> list[tuple]:
         """Those of the leaves of the result that have derivatives."""
         form = self.flow.form

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..._core.codegen import collection
+from ..._core.remembered import remembered
 from ..._core.tape import store
 from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tape.reverse_sweep import Sweep
@@ -228,7 +228,7 @@ class Traced:
         """The effects on the inputs."""
         return self._call[1].values
 
-    @functools.cached_property
+    @remembered
     def asks_for_types(self) -> str | None:
         """Where its code asks for types, so that the program is compared with the function."""
         return asks_for_types(self._call[0])
@@ -388,14 +388,14 @@ class Families:
     @property
     def evaluations(self) -> int:
         """The number so far without a new recording."""
-        return sum([family.evaluations for family in self.found.values()])
+        return sum([family.evaluations for family in list(self.found.values())])
 
     def after_call(self, names: Dependencies) -> Dependencies:
         """The names, without what the call of the function has changed itself."""
         left = names.after_call()
         if left is not names:
             self.names = left
-            for variant in [one for family in self.found.values() for one in family.found]:
+            for variant in [one for family in list(self.found.values()) for one in family.found]:
                 variant.names = left
                 variant.use(variant.program)  # with another fast path
         return left

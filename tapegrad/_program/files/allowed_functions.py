@@ -47,6 +47,6 @@ def function_named(name) -> Callable | None:
 
 def name_of(function) -> str | None:
     """The name of a function, None if it has none."""
-    named = ((f"tapegrad.{name}", one) for name, one in NAMED.items())
+    named = ((f"tapegrad.{name}", one) for name, one in list(NAMED.items()))
     known = itertools.chain(_by_name().items(), named)
     return next((name for name, one in known if one == function), None)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
+from ..._core.remembered import remembered
 from .slots import slots_of
-from .steps import Renumber, Step, View, remembered
+from .steps import Renumber, Step, View
 from .uses import inside
 from .verify_memory import Memory
 from .work import Work

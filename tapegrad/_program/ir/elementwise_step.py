@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.table import BY_CODE, Pointwise
+from ..._core.remembered import remembered
 from .elementwise_flow import Flow
 from .file_fields import CODE, INTEGER, INTEGERS, NODE, VIEW, grouped, listed
 from .operation_words import counted, names_of
 from .slots import slots_of
-from .steps import Renumber, Step, View, Visitor, contiguous, remembered
+from .steps import Renumber, Step, View, Visitor, contiguous
 from .verify_memory import Memory, expect
 from .work import Work, is_function
 

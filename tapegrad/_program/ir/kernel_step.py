@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.table import BY_CODE
+from ..._core.remembered import remembered
 from .array_step import ArrayStep
 from .blocks import is_injective
 from .file_fields import CODE, OPERAND, VIEW, listed
 from .slots import slots_of
-from .steps import DOUBLE, View, remembered, shown
+from .steps import DOUBLE, View, shown
 from .verify_memory import IllegalProgram, Memory, are_below, expect
 from .work import Work
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.table import BY_CODE, COMPLEX, MOST_CODES, STEERING, TABLE, Pointwise
+from ..._core.remembered import remembered
 from .file_fields import CODES, INTEGER, SLOTS
 from .operation_words import counted, names_of
-from .steps import GUARD, Renumber, Step, View, Visitor, remembered
+from .steps import GUARD, Renumber, Step, View, Visitor
 from .verify_memory import Memory, are_below, expect, marked
 from .work import Work, is_function
 

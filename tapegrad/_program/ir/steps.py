@@ -12,10 +12,11 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from ..._core.remembered import remembered
 from .json_values import fields
 from .spans import Spans
 from .work import Work
@@ -31,7 +32,6 @@ NOTHING = 0
 GUARD = 0
 #: Gives other slots for an array of slots, of which −1 stays.
 Renumber = Callable[[np.ndarray], np.ndarray]
-_Found = TypeVar("_Found")
 _Kind = TypeVar("_Kind", bound="Step")
 
 
@@ -134,21 +134,6 @@ def _reach(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int, 
 def shown(operand: Any) -> Any:
     """An operand of a kernel as its declaration sees it: the shape of a view."""
     return operand.shape if isinstance(operand, View) else operand
-
-
-class remembered(Generic[_Found]):  # noqa: N801
-    """A property of steps, found when it is first asked for: they never change in a program.
-
-    Passes ask again and again. Unlike `functools.cached_property` it takes no lock, which the child
-    of a fork could find taken.
-    """
-
-    def __init__(self, find: Callable[[Any], _Found]):
-        self.find, self.name = find, find.__name__
-
-    def __get__(self, step: Any, kind: type) -> _Found:
-        found = vars(step)[self.name] = self.find(step)
-        return found
 
 
 class Visitor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Collection
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from ..._core.codegen import layout
 from ..._core.ops.table import BY_CODE
+from ..._core.remembered import remembered
 from ..._core.tensor.trace import CustomCall
 from ..._derivatives.past_values import Before
 from ..ir.elementwise_step import Elementwise
@@ -65,7 +65,7 @@ class Writer:
         self.numbers = Numbers(rows, self.steps)
         self.buffers = Buffers(self.numbers)
 
-    @functools.cached_property
+    @remembered
     def past(self) -> Before:
         """Arrays as they were before newer rows wrote to them."""
         return Before(())

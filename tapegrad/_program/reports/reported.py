@@ -101,7 +101,7 @@ class Reported(Replayed):
             graph = flow.primal
             return saved(drawing_of_graph(graph.program.graph, graph.seen, self._name), path)
         self._compilation()
-        found = [family.found[0] for family in self._families.found.values() if family.found]
+        found = [family.found[0] for family in list(self._families.found.values()) if family.found]
         if not found:
             raise ValueError(f"tapegrad.compile: {self._name} has no program yet; call it first")
         return saved(drawing_of_program(found[-1].program, self._name), path)
