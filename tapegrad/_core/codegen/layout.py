@@ -121,8 +121,7 @@ OPERATORS = (
     STATE_UFUNCS,
     STATE_UFUNC_COUNT,
     STATE_UFUNC_PYTHON,
-    STATE_CALL_METHOD,
-) = range(0, 8 * 40, 8)
+) = range(0, 8 * 39, 8)
 STATE_BYTES_TOTAL = 8 * 48
 
 #: An entry of the table of ufuncs that compiled code computes for numbers (`number_ufuncs`).

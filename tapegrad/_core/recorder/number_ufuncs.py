@@ -5,7 +5,7 @@ numbers. It knows the ufuncs in a table, each added when Python has computed it 
 passed on to Python.
 """
 
-from ..codegen.cpython import are_equal, error_clear, error_occurred, tuple_size, vectorcall
+from ..codegen.cpython import character, error_clear, error_occurred, tuple_size, vectorcall
 from ..codegen.intrinsics import (
     apart,
     call_address,
@@ -21,7 +21,6 @@ from ..codegen.intrinsics import (
 )
 from ..codegen.layout import (
     OBJECT_TYPE,
-    STATE_CALL_METHOD,
     STATE_SCALAR_TYPE,
     STATE_UFUNC_COUNT,
     STATE_UFUNC_PYTHON,
@@ -44,8 +43,7 @@ from ..codegen.layout import (
 )
 from .rows import mode, number_at, result_of_two, scalar_row, state
 
-#: The comparison that PyObject_RichCompareBool makes.
-EQUAL = 2
+UNDERSCORE = 95
 loop_call = call_address(types.none(*[types.int64] * 4))
 
 
@@ -103,11 +101,11 @@ def by_python(self, arguments, count, names):
 
 @helper
 def is_call(method):
-    """Whether a ufunc is called, and not one of its methods."""
-    found = are_equal(method, load_i64(state(), STATE_CALL_METHOD), EQUAL)
-    if found < 0:
+    """Whether a method of ufuncs is `__call__`: no other begins with an underscore."""
+    first = character(method, 0)
+    if first < 0:
         error_clear()
-    return found == 1
+    return first == UNDERSCORE
 
 
 @helper

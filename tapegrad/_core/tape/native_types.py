@@ -190,12 +190,8 @@ def add_ufunc(ufunc, op: int, loop: tuple[int, int], last_is_tensor: bool) -> No
 
 def set_array_ufunc(kind: type, function) -> None:
     """Compile `__array_ufunc__` of a class; a Python function has what is not compiled."""
-    for needed, word in (
-        (function, layout.STATE_UFUNC_PYTHON),
-        ("__call__", layout.STATE_CALL_METHOD),
-    ):
-        immortal(needed)
-        set_word(word, id(needed))
+    immortal(function)
+    set_word(layout.STATE_UFUNC_PYTHON, id(function))
     _add_method(kind, "__array_ufunc__", _addresses["number_ufunc"])
 
 
