@@ -305,7 +305,7 @@ def _digest(value, layout):
     return np.array([int.from_bytes(found[:6], "big"), int.from_bytes(found[6:], "big")])
 
 
-def _rounded(self, digits=None):
+def rounded(self, digits=None):
     """`round(t)`, an int, and `round(t, digits)`, whose derivative is zero."""
     if type(self) is rt.Array and self._array.ndim:
         raise TypeError(
@@ -346,7 +346,6 @@ METHODS = {
     "__ceil__": _lossy(math.ceil),
     "__trunc__": _lossy(math.trunc),
     "as_integer_ratio": _integer_ratio,
-    "__round__": _rounded,
     "__bool__": _bool,
     "__index__": _index,
     "__format__": _formatted,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import sys
 from typing import Any
 
@@ -19,10 +20,10 @@ from ..tape import native_types, store
 from ..tape.dependence import dependence_of
 from . import callers
 from . import runtime as rt
-from .conversions import has_outlived, note_text, text_of_tensor
+from .conversions import has_outlived, note_text, rounded, text_of_tensor
 from .reachable import reachable
 from .refused_derivatives import lost_derivative
-from .trace import is_steering, refuse
+from .trace import is_steering, learned, named, refuse, steered, steering_tensor
 from .values import array_of, is_number, is_recorded
 
 
@@ -196,8 +197,33 @@ def _repr(self) -> str:
     return repr(data)
 
 
+def _round(self, digits=None):
+    """`round(t, digits)` of Python's floats differs from NumPy's in some last digits."""
+    kinds = None if digits is None or array_of(self).ndim else origin(self)
+    if kinds is None or float not in kinds:
+        return rounded(self, digits)
+    if self._id in rt.trace().data:
+        rt.trace().is_exact = True
+        return steering_tensor(_rounded_by_python, self, digits=operator.index(digits))
+    alike = steered(_is_rounded_alike, self, digits=operator.index(digits))
+    learned(alike, "round()")
+    if not array_of(alike):
+        refuse(f"NumPy and Python round a number to other digits at {callers.users_line()}")
+    return rounded(self, digits)
+
+
+@named("plain_data.rounded")
+def _rounded_by_python(value, digits):
+    return np.float64(round(float(value), digits))
+
+
+@named("plain_data.is_rounded_alike")
+def _is_rounded_alike(value, digits):
+    return np.equal(_rounded_by_python(value, digits), np.round(value, digits))
+
+
 METHODS = {
-    rt.Tensor: {"__hash__": _hash, "__str__": _str, "__repr__": _repr},
+    rt.Tensor: {"__round__": _round, "__hash__": _hash, "__str__": _str, "__repr__": _repr},
     rt.ComplexTensor: {"__hash__": _hash_of_complex},
 }
 for _kind, _methods in METHODS.items():

@@ -32,6 +32,7 @@ from ..replay.opaque_calls import LARGEST, error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, GUARD_FAILED
 from .flows import Flow
+from .python_floats import refused_by_python
 from .random_draws import Draws
 from .rounding import Rounding, first_difference
 from .signature import Arguments
@@ -207,6 +208,9 @@ class Traced:
             if not self.inputs:
                 self.trace.refuse("it has no arguments that are floats or arrays", faithful=True)
             self._check_outside()
+            refused = refused_by_python(self.trace, self._first, self.trace.now())
+            if refused is not None:
+                raise RaisedError(refused)
             self._end = self.trace.now()
         self.is_long = is_long(self._first, self._end)
 
