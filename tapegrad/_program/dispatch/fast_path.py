@@ -13,7 +13,7 @@ from ..._derivatives.inputs import plain
 from ..ir.steps import DOUBLE
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED
-from .signature import Arguments, structure
+from .signature import Arguments, structure, trees_apart
 from .variants import Variant
 
 _SINGLE = np.dtype(np.float32)
@@ -146,21 +146,21 @@ class StructuredCall(FastCall):
     def __init__(self, variant: Variant, arguments: Arguments):
         super().__init__(variant, [-1] * len(variant.program.code.inputs))
         self.structures = [structure(tree) for tree in arguments.trees]
-        self.arguments = arguments
+        self._same, self._apart = arguments.same, arguments.apart
 
     def value(self, args: tuple) -> tuple | None:
         inputs = self._inputs(args, args)
         return None if inputs is None else super().value(inputs)
 
     def value_and_grad(self, args: tuple, arrays=()):
-        inputs = self._inputs(args, self.arguments.trees_apart(args))
+        inputs = self._inputs(args, trees_apart(args, self._apart))
         return None if inputs is None else super().value_and_grad(inputs, arrays)
 
     def _inputs(self, args: tuple, apart) -> tuple | None:
         """The inputs in the arguments, if these have the structures."""
         if [structure(tree) for tree in args] != self.structures:
             return None
-        if repeats(apart) != self.arguments.same:
+        if repeats(apart) != self._same:
             return None
         return tuple([value for tree in args for _, value in tree_leaves(tree)])
 

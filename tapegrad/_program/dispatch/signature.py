@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,11 @@ def kind_of_key(key):
     return (kind, tuple(map(kind_of_key, key))) if kind is tuple else kind
 
 
+def trees_apart(trees: Sequence, apart: Collection[int]) -> list:
+    """Arguments of which it matters which objects they are, None for those `apart`."""
+    return [None if k in apart else tree for k, tree in enumerate(trees)]
+
+
 class Arguments:
     """The arguments of one call: `key` is equal for calls alike, `values` are those of inputs.
 
@@ -117,15 +122,11 @@ class Arguments:
                 (structure(tree), *[self._leaf(v, number in self.wanted) for _, v in leaves])
             )
             self._numbers += [number] * (len(self.values) - len(self._numbers))
-        self._apart = self.wanted if apart is None else apart
-        self.same = repeats(self.trees_apart(self.trees))
+        self.apart = self.wanted if apart is None else apart
+        self.same = repeats(trees_apart(self.trees, self.apart))
         self.key = ((len(args), self.same) if self.same else len(args), *self.names, *key)
         if any(dtype == _FLOAT32 for dtype, _, _ in self.kinds):
             self._convert()
-
-    def trees_apart(self, trees: Sequence) -> list:
-        """The arguments of which it matters which objects they are, None for the others."""
-        return [None if k in self._apart else tree for k, tree in enumerate(trees)]
 
     def _convert(self) -> None:
         """Let all inputs be of float32."""
@@ -233,7 +234,7 @@ class Arguments:
         given = iter(leaves)
         kept: dict | None = {} if self.same else None
         return [
-            tree_build(tree, given, None if k in self._apart else kept)
+            tree_build(tree, given, None if k in self.apart else kept)
             for k, tree in enumerate(self.trees)
         ]
 
