@@ -197,15 +197,20 @@ def _element(tensor, key, value):
     return copied_number(made) if type(made) is rt.Array else made
 
 
+def _no_view(tensor, value, frame) -> TypeError:
+    """The error of a write to a number, in the user's code or in a function of SciPy's."""
+    if (name := callers.function_of_scipy(frame)) is not None:
+        return without_derivative(name, tensor, value)
+    return TypeError(
+        "tapegrad.setitem: the tensor is an element of another tensor, or computed from such "
+        "elements; it is a number, not a view: write to the tensor itself, y[i] = value"
+    )
+
+
 def set_item(tensor, key, value) -> None:
     """`tensor[key] = value`, in place; the reverse sweep undoes it."""
     if type(tensor) is rt.Scalar:
-        if (name := callers.function_of_scipy(sys._getframe(1))) is not None:
-            raise without_derivative(name, tensor, value)
-        raise TypeError(
-            "tapegrad.setitem: the tensor is an element of another tensor, or computed from such "
-            "elements; it is a number, not a view: write to the tensor itself, y[i] = value"
-        )
+        raise _no_view(tensor, value, sys._getframe(1))
     if type(value) is rt.Array and value._id == tensor._id >= 0 and is_basic(key):
         part = tensor._array[key if type(key) is slice else _with_rest(key)]
         if rt.same_place(value._array, part):
