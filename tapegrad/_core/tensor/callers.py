@@ -32,7 +32,6 @@ _NUMERIC = tuple(
     str(_NUMPY.parent / name) + os.sep
     for name in ("numpy", "scipy", "numba", "matplotlib", "mpl_toolkits", *sorted(CONTAINERS))
 )
-_CONTAINERS = tuple(str(_NUMPY.parent / name) + os.sep for name in sorted(CONTAINERS))
 _SHOWING = (_NUMERIC[0] + "testing" + os.sep, str(_NUMPY / "_core" / "arrayprint.py"))
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _INSTALLED = tuple(_STANDARD + name for name in ("site-packages", "dist-packages"))
@@ -162,11 +161,6 @@ def function_of_scipy(frame: types.FrameType | None) -> str | None:
     if not found:
         return None
     return scipy_name(found[::-1]) or found[-1].f_code.co_name
-
-
-def is_container(frame: types.FrameType) -> bool:
-    """Whether a frame is of code of pandas, xarray or polars."""
-    return frame.f_code.co_filename.startswith(_CONTAINERS)
 
 
 def container_advice(frame: types.FrameType | None) -> str | None:

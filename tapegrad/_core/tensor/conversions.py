@@ -128,8 +128,10 @@ def item(self, *index):
     -------
     float, int or bool
     """
-    if rt.transforming and callers.is_container(sys._getframe(1)) and is_differentiated(self):
-        raise lost_derivatives.as_float(sys._getframe(1), self, "item")  # not the user's own
+    if rt.transforming and "xarray" in sys.modules:  # whose arrays hold tensors
+        frame = sys._getframe(1)
+        if callers.container_advice(frame) is not None and is_differentiated(self):
+            raise lost_derivatives.as_float(frame, self, "item")  # not the user's own call
     learned(self[index] if index else self, "item()")
     if type(self) is rt.Scalar:
         return self._value
