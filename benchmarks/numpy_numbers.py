@@ -25,7 +25,10 @@ def track_ratio(statement):
     return ratio(statement)
 
 
-track_ratio.params = ["c * t", "t * c", "c / t", "c % t", "c ** t", "c < t", "np.log(t)"]
+track_ratio.params = [
+    *("c * t", "t * c", "c / t", "c % t", "c ** t", "c < t"),
+    *("t % c", "t // 2.0", "abs(t)", "np.log(t)"),
+]
 track_ratio.param_names = ["statement"]
 
 

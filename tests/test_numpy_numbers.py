@@ -1,5 +1,6 @@
 """NumPy's numbers beside recorded ones, and ufuncs of recorded numbers: compiled after one call."""
 
+import operator
 import os
 import subprocess
 import sys
@@ -81,6 +82,16 @@ def test_operations_with_a_number(name, kind):
     check(UFUNCS[name], PUBLIC[name], Recorded(0.6), NUMBERS[kind])
     check(UFUNCS[name], PUBLIC[name], NUMBERS[kind], Recorded(1.6))
     check(UFUNCS[name], PUBLIC[name], Recorded(0.6), Recorded(1.6))
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_operators_without_slots(kind):
+    c = NUMBERS[kind]
+    for name, function in (("remainder", operator.mod), ("floor_divide", operator.floordiv)):
+        check(function, PUBLIC[name], Recorded(0.6), c)
+        check(function, PUBLIC[name], c, Recorded(1.6))
+        check(function, PUBLIC[name], Recorded(1.6), Recorded(0.6))
+    check(abs, PUBLIC["absolute"], Recorded(-0.6))
 
 
 @needs("numpy-ufunc-fields")

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..tape import native_types
 from . import runtime as rt
-from .apply import ELEMENTWISE_OF_COMPLEX, apply
+from .apply import ELEMENTWISE_OF_COMPLEX, apply, ufunc_of
 from .complex_tensors import ComplexTensor, is_complex
 from .copies import unlisted
 from .indexing import WRITE, get_item, set_item
@@ -154,8 +154,25 @@ def _divmod_method(x, y):
     return divided(x, y) if _understands(x) and _understands(y) else NotImplemented
 
 
-def _unary(name):
-    return lambda self: apply(name, self)
+#: Types of operands that make a number; recorded ones are added when their class exists.
+_NUMBERS: set[type] = {float, int, np.float64}
+rt.on_start.append(lambda: _NUMBERS.add(rt.Scalar))
+
+
+def _of_two(name):
+    """A binary operator that has no slot: of numbers the ufunc, which is compiled for them."""
+    method = _binary(name)
+
+    def of_two(x, y):
+        if type(x) in _NUMBERS and type(y) in _NUMBERS:
+            return ufunc_of(name)(x, y)
+        return method(x, y)
+
+    return of_two
+
+
+def _absolute(x):
+    return ufunc_of("absolute")(x) if type(x) is rt.Scalar else apply("absolute", x)
 
 
 def _logical(name):
@@ -164,12 +181,12 @@ def _logical(name):
 
 
 METHODS = {
-    "__abs__": _unary("absolute"),
+    "__abs__": _absolute,
     "__pos__": lambda self: apply("multiply", self, 1.0),
-    "__mod__": _binary("remainder"),
-    "__rmod__": _reflected(_binary("remainder")),
-    "__floordiv__": _binary("floor_divide"),
-    "__rfloordiv__": _reflected(_binary("floor_divide")),
+    "__mod__": _of_two("remainder"),
+    "__rmod__": _reflected(_of_two("remainder")),
+    "__floordiv__": _of_two("floor_divide"),
+    "__rfloordiv__": _reflected(_of_two("floor_divide")),
     "__divmod__": _divmod_method,
     "__rdivmod__": _reflected(_divmod_method),
     "__invert__": lambda self: steering_tensor(operator.invert, self),
