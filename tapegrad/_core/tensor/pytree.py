@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import copy
 import dataclasses
 from collections.abc import Sequence
 
@@ -10,6 +12,8 @@ import numpy as np
 from .complex_tensors import ComplexTensor, imag_part, joined_parts, real_part
 from .tensor_classes import Tensor
 
+#: Classes of containers that are made of their items alone.
+CONTAINERS = frozenset((dict, list, tuple, collections.OrderedDict))
 #: Types that are tested first, since most values have them.
 LEAVES = frozenset((float, int, bool, np.ndarray, np.float64, str, type(None)))
 #: Which object such a value is does not matter.
@@ -126,12 +130,15 @@ def tree_build(tree, values, kept: dict | None = None):
 
 def _built(tree, values, kept: dict | None):
     """The same for a container, or a leaf of a rarer type."""
+    kind = type(tree)
     if isinstance(tree, dict):
-        return {key: tree_build(item, values, kept) for key, item in tree.items()}
+        found = {key: tree_build(item, values, kept) for key, item in tree.items()}
+        return found if kind is dict else _with_items(tree, found)
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*[tree_build(item, values, kept) for item in tree])
+        return kind(*[tree_build(item, values, kept) for item in tree])
     if isinstance(tree, (tuple, list)):
-        return type(tree)(tree_build(item, values, kept) for item in tree)
+        items = [tree_build(item, values, kept) for item in tree]
+        return kind(items) if kind in CONTAINERS else _with_items(tree, items)
     names = fields_of(tree)
     if names is None:
         return joined_parts(next(values), next(values)) if is_complex_leaf(tree) else next(values)
@@ -141,6 +148,40 @@ def _built(tree, values, kept: dict | None):
         built = value if is_fixed(value) else tree_build(value, values, kept)
         object.__setattr__(made, name, built)
     return made
+
+
+def _with_items(tree, items):
+    """A copy of an instance of a user's container class that holds other items."""
+    if isinstance(tree, tuple):
+        made = tuple.__new__(type(tree), items)
+        if hasattr(tree, "__dict__"):
+            vars(made).update(vars(tree))
+        return made
+    made = copy.copy(tree)
+    if isinstance(tree, list):
+        list.__setitem__(made, slice(None), items)
+    else:
+        for key, item in items.items():
+            dict.__setitem__(made, key, item)
+    return made
+
+
+def users_container(tree) -> str | None:
+    """What a tree contains of instances of subclasses of dict, list or tuple; None if nothing.
+
+    Named tuples are none, nor are ordered dicts.
+    """
+    kind = type(tree)
+    if kind in LEAVES:
+        return None
+    for base in (dict, list, tuple):
+        if isinstance(tree, base):
+            if kind not in CONTAINERS and not hasattr(tree, "_fields"):
+                return f"a {kind.__name__}, a subclass of {base.__name__}"
+            items = tree.values() if isinstance(tree, dict) else tree
+            return next(filter(None, map(users_container, items)), None)
+    held = [getattr(tree, name) for name in fields_of(tree) or ()]
+    return next(filter(None, map(users_container, held)), None)
 
 
 def has_identity(tree) -> bool:

@@ -20,6 +20,7 @@ from ..._core.tensor.pytree import (
     repeats,
     tree_build,
     tree_leaves,
+    users_container,
 )
 from ..._core.tensor.values import (
     differentiates,
@@ -65,7 +66,7 @@ def structure(tree):
     if type(tree) in LEAVES:
         return None
     if isinstance(tree, dict):
-        return dict, tuple([(k, structure(v), kind_of_key(k)) for k, v in tree.items()])
+        return type(tree), tuple([(k, structure(v), kind_of_key(k)) for k, v in tree.items()])
     if isinstance(tree, (tuple, list)):
         return type(tree), tuple(map(structure, tree))
     names = fields_of(tree)
@@ -118,6 +119,8 @@ class Arguments:
             leaves = tree_leaves(tree)
             if number in self.wanted:
                 refuse_computed_fields("compile", tree)
+            if (kind := users_container(tree)) is not None:
+                self.reason = f"an argument is {kind}, whose methods may differ; pass a plain one"
             key.append(
                 (structure(tree), *[self._leaf(v, number in self.wanted) for _, v in leaves])
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from ..ir.json_values import fields, integer, integers, items, pairs, text, trut
 from .decode import Reader, dtype_named
 from .encode import Writer
 
-_CONTAINERS = {"tuple": tuple, "list": list, "dict": dict, "complex": complex}
+_DICTS = (dict, collections.OrderedDict)
+_CONTAINERS = {one.__name__: one for one in (tuple, list, complex, *_DICTS)}
 #: Types of arguments that belong to the signature by their value, and of results that are fixed.
 STATIC = (bool, int, str, bytes, type(None))
 
@@ -21,9 +23,11 @@ def encode_structure(writer: Writer, made) -> Any:
     if made is None:
         return None
     kind, inner = made
-    if kind is dict:
+    if kind in _DICTS:
         return {
-            "dict": [[writer.value(key), encode_structure(writer, item)] for key, item, _ in inner]
+            kind.__name__: [
+                [writer.value(key), encode_structure(writer, item)] for key, item, _ in inner
+            ]
         }
     if kind not in (tuple, list, complex):
         raise ValueError(f"an argument or a result is a {kind.__name__}")
@@ -36,11 +40,11 @@ def read_structure(reader: Reader, item) -> Any:
     if type(item) is not dict or len(item) != 1 or not set(item) <= set(_CONTAINERS):
         raise ValueError("an argument or a result is in an unknown container")
     ((name, inner),) = item.items()
-    if name == "dict":
+    if _CONTAINERS[name] in _DICTS:
         found = [(reader.value(k), read_structure(reader, v)) for k, v in pairs(inner)]
         if len(dict(found)) != len(found):  # a TypeError where a key cannot be one
             raise ValueError("a dict has a key twice")
-        return dict, tuple([(key, one, kind_of_key(key)) for key, one in found])
+        return _CONTAINERS[name], tuple([(key, one, kind_of_key(key)) for key, one in found])
     if name == "complex" and inner != [None, None]:
         raise ValueError("a complex value has two parts")
     return _CONTAINERS[name], tuple(read_structure(reader, one) for one in items(inner))
@@ -53,8 +57,8 @@ def built(made) -> Any:
     kind, inner = made
     if kind is complex:
         return 0j
-    if kind is dict:
-        return {key: built(item) for key, item, _ in inner}
+    if kind in _DICTS:
+        return kind((key, built(item)) for key, item, _ in inner)
     return kind(built(item) for item in inner)
 
 
@@ -62,7 +66,7 @@ def count_leaves(made) -> int:
     if made is None:
         return 1
     kind, inner = made
-    return sum(count_leaves(item[1] if kind is dict else item) for item in inner)
+    return sum(count_leaves(item[1] if kind in _DICTS else item) for item in inner)
 
 
 def encode_signature(writer: Writer, key: tuple) -> dict:

@@ -1,0 +1,90 @@
+"""Arguments that are instances of subclasses of dict, list and tuple."""
+
+import collections
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+X = np.array([1.5, 2.0])
+
+
+class Default(dict):
+    """A dict with another answer for missing keys."""
+
+    def __missing__(self, key):
+        return 5.0
+
+
+class Scaled(list):
+    """A list with an attribute, and items of another kind."""
+
+    def __init__(self, items, factor):
+        super().__init__(items)
+        self.factor = factor
+
+    def __getitem__(self, k):
+        return self.factor * super().__getitem__(k)
+
+
+class Pair(tuple):
+    __slots__ = ()
+
+    @property
+    def total(self):
+        return self[0] + self[1]
+
+
+class Labelled(tuple):
+    label = "none"
+
+
+Point = collections.namedtuple("Point", "a b")
+labelled = Labelled((1.0, 2.0))
+labelled.label = "three"
+counts = collections.defaultdict(lambda: 3.0, a=1.0)
+USERS = [
+    (lambda x, d: x[0] * d["zz"] + x[1] * d["a"], Default(a=1.0)),
+    (lambda x, d: x[0] * d[0] + x[1] * d[1], Scaled([1.0, 2.0], 3.0)),
+    (lambda x, d: x[0] * d.total, Pair((1.0, 2.0))),
+    (lambda x, d: x[0] * d[1] * len(d.label), labelled),
+    (lambda x, d: x[0] * d["b"] + x[1] * d["a"], counts),
+    (lambda x, d: x[0] * d["b"] + x[1], collections.Counter(a=2)),
+    (lambda x, d: x[0] * d[0]["zz"], [Default(a=1.0)]),
+]
+
+
+@pytest.mark.parametrize(("f", "d"), USERS, ids=[type(d).__name__ for _, d in USERS])
+def test_users_containers_keep_their_class(f, d):
+    name = "Default" if type(d) is list else type(d).__name__
+    np.testing.assert_allclose(tg.grad(f)(X, d), tg.grad(lambda x: f(x, d))(X))
+    c = tg.compile(f)
+    with pytest.warns(RuntimeWarning, match=f"an argument is a {name}, a subclass of .*methods"):
+        assert float(c(X, d)) == pytest.approx(float(f(X, d)))
+    for _ in range(2):
+        np.testing.assert_allclose(c.grad(X, d), tg.grad(lambda x: f(x, d))(X))
+
+
+def test_they_are_differentiated_and_keep_their_class():
+    f = lambda d: d["a"] ** 2 * d["zz"]  # noqa: E731
+    assert tg.grad(f)(Default(a=2.0)) == {"a": 20.0}
+    assert tg.grad(lambda d: d[0] * d[1])(Scaled([1.0, 2.0], 3.0)).factor == 3.0
+    given = Default(a=2.0)
+    tg.compile(lambda d: d["a"])
+    assert given == {"a": 2.0}
+
+
+def test_named_tuples_and_ordered_dicts_are_compiled(tmp_path):
+    f = lambda x, d: x[0] * list(d.values())[0] + x[1] * len(d)  # noqa: E731
+    g = lambda x, d: x[0] * d.a + x[1] * d[1]  # noqa: E731
+    for h, d in ((f, collections.OrderedDict(b=2.0, a=3.0)), (g, Point(2.0, 3.0))):
+        c = tg.compile(h)
+        for _ in range(3):
+            np.testing.assert_allclose(c.grad(X, d), tg.grad(h)(X, d))
+        assert "1 program" in repr(c)
+    c = tg.compile(lambda x: collections.OrderedDict(b=x[0] * 2.0))
+    for _ in range(3):
+        assert type(c(X)) is collections.OrderedDict
+    c.save(tmp_path / "program")
+    assert tg.load(tmp_path / "program")(X) == collections.OrderedDict(b=3.0)
