@@ -176,6 +176,13 @@ def test_classes_are_of_the_thread_that_records():
     assert seen == [(True, False, False)]
 
 
+def test_abstract_classes_that_the_library_asks_for_first():
+    """Its own code asks for the same abstract class before the user's does."""
+    f = lambda x, d: tg.sum(x[:2] * d) * (2.0 if isinstance(d, numbers.Number) else 3.0)  # noqa: E731
+    check(f, np.ones(2))
+    check(lambda x, d: x[0] * (2.0 if isinstance(d, numbers.Number) else 3.0), np.int64(2))
+
+
 # --- vmap -------------------------------------------------------------------------------------
 
 TABLE = {1: 5.0, 2: 7.0}

@@ -222,7 +222,7 @@ def operand_for(operand, dtype, read):
     """
     if type(operand) is rt.Scalar:
         return operand
-    if isinstance(operand, (bool, int, float, np.generic)):
+    if type(operand) is not rt.Array and isinstance(operand, (bool, int, float, np.generic)):
         return float(operand)
     made = in_dtype(operand, dtype)
     if read and type(made) is np.ndarray and np.may_share_memory(made, value_of(operand)):

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import operator
 import sys
+import types
 from typing import Any
 
 import numpy as np
@@ -82,11 +83,15 @@ def class_of(tensor) -> type | None:
 
 def _answer(self, _) -> type:
     """`t.__class__`, for which `isinstance` and its like ask where the type says no."""
-    own = type(self)
-    if rt.trace() is None or not callers.is_users(frame := sys._getframe(1)):
+    frame, own = sys._getframe(1), type(self)
+    if id(frame.f_code) in _others:  # our own code asks several times for each operation
+        return own
+    asked = callers.abstract_class(frame)
+    if not callers.is_users(frame):
+        if asked is None:
+            _others[id(frame.f_code)] = frame.f_code
         return own
     found = class_of(self)
-    asked = callers.abstract_class(frame)
     if asked is not None and found is not None and issubclass(own, asked):  # which decides
         if not issubclass(found, asked):
             refuse(f"it asks at {callers.users_line()} whether data are a {asked.__name__}")
@@ -114,6 +119,8 @@ def answering(trace):
                 native_types.set_word(STATE_CLASS, 0)
 
 
+#: The code that asks and is not the user's, by its id.
+_others: dict[int, types.CodeType] = {}
 #: The traces whose data answer for their classes, of all threads.
 _traces: list = []
 _lock = forks.lock()
