@@ -1,5 +1,9 @@
 """The short way of calls for values: the same results and types, guards and checks as before."""
 
+import collections
+import dataclasses
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from assumed import needs
@@ -7,6 +11,7 @@ from compiled import HOT, by_ways, programs
 
 import tapegrad as tg
 from tapegrad._core.tensor.pytree import tree_leaves
+from tapegrad._program.dispatch import fast_path
 from tapegrad._program.dispatch.signature import structure
 
 pytestmark = pytest.mark.usefixtures("native_when_hot")
@@ -161,3 +166,37 @@ def test_native_code_after_many_values():
     for x in (X, X + 1.0):  # the second is compared, too
         np.testing.assert_allclose(c(x), (np.sin(x) * x).sum(), rtol=1e-14)
     assert c._families.found and c._fast_value.program.native
+
+
+@dataclasses.dataclass
+class Held:
+    weight: object
+    name: str = "one"
+
+
+class Pair(NamedTuple):
+    first: object
+    second: object
+
+
+A, B = np.ones(2), np.zeros(2)
+TREES = [
+    1.0, A, A * 1j, 2j, [A, B], (A, B), [A], [[A], B], {"a": A, "b": B}, {"b": B, "a": A}, {"a": A},
+    {1: A}, {True: A}, {1.0: A}, {0.0: A}, {-0.0: A}, {(1, 2): A}, {(True, 2): A}, {"a": {"b": A}},
+    Pair(A, B), Pair(A, [B]), Held(A), Held([A]), Held(A, "two"), Held(1.0), [Held(A)], [], (), {},
+    collections.OrderedDict(a=A, b=B), [1.0, 2.0], [1.0], [A * 1j], {"a": 1j},
+]  # fmt: skip
+
+
+def test_structures_of_short_calls_are_those_of_others():
+    for one in TREES:
+        for other in TREES:
+            leaves = []
+            fits = fast_path._taken(other, structure(one), leaves, [])
+            # what is no leaf there is refused by compiled code, which reads numbers and arrays
+            fits = fits and all(structure(leaf) is None for leaf in leaves)
+            assert fits == (structure(one) == structure(other)), (one, other)
+            if fits:
+                wanted = [leaf for _, leaf in tree_leaves(other)]
+                pairs = zip(leaves, wanted, strict=True)
+                assert all(a is b or np.array_equal(a, b) for a, b in pairs)

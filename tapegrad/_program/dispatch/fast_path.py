@@ -7,13 +7,13 @@ import ctypes
 import numpy as np
 
 from ..._core.tensor import buffer_pool
-from ..._core.tensor.pytree import repeats, tree_build, tree_leaves
+from ..._core.tensor.pytree import is_complex_leaf, is_fixed, repeats, tree_build, tree_leaves
 from ..._core.tensor.values import value_of
 from ..._derivatives.inputs import plain
 from ..ir.steps import DOUBLE
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED
-from .signature import Arguments, structure, trees_apart
+from .signature import Arguments, kind_of_key, structure, trees_apart
 from .variants import Variant
 
 _SINGLE = np.dtype(np.float32)
@@ -149,20 +149,70 @@ class StructuredCall(FastCall):
         self._same, self._apart = arguments.same, arguments.apart
 
     def value(self, args: tuple) -> tuple | None:
-        inputs = self._inputs(args, args)
+        inputs = self._inputs(args, ())
         return None if inputs is None else super().value(inputs)
 
     def value_and_grad(self, args: tuple, arrays=()):
-        inputs = self._inputs(args, trees_apart(args, self._apart))
+        inputs = self._inputs(args, self._apart)
         return None if inputs is None else super().value_and_grad(inputs, arrays)
 
     def _inputs(self, args: tuple, apart) -> tuple | None:
         """The inputs in the arguments, if these have the structures."""
-        if [structure(tree) for tree in args] != self.structures:
+        if len(args) != len(self.structures):
             return None
-        if repeats(apart) != self._same:
-            return None
-        return tuple([value for tree in args for _, value in tree_leaves(tree)])
+        leaves: list = []
+        objects: list[int] = []
+        for k, made in enumerate(self.structures):
+            if not _taken(args[k], made, leaves, [] if k in apart else objects):
+                return None
+        if self._same or len({*objects}) < len(objects):
+            if repeats(trees_apart(args, apart)) != self._same:
+                return None
+        return tuple(leaves)
+
+
+def _taken(tree, made, leaves: list, objects: list[int]) -> bool:
+    """Whether a tree has a structure; its leaves, and its objects by their ids, are added."""
+    if made is None:
+        leaves.append(tree)
+        if type(tree) is not float:
+            objects.append(id(tree))
+        return True
+    kind, inner = made
+    if kind is dict:
+        if not isinstance(tree, dict) or len(tree) != len(inner):
+            return False
+        objects.append(id(tree))
+        for key, (name, item, of_key) in zip(tree, inner, strict=True):
+            if key is not name and (key != name or kind_of_key(key) != of_key):
+                return False
+            if not _taken(tree[key], item, leaves, objects):
+                return False
+        return True
+    if kind is complex:
+        leaves += [part for _, part in tree_leaves(tree)]
+        objects.append(id(tree))
+        return is_complex_leaf(tree)
+    if type(tree) is not kind:
+        return False
+    if not isinstance(tree, tuple):
+        objects.append(id(tree))
+    if isinstance(tree, (tuple, list)):
+        if len(tree) != len(inner):
+            return False
+        for one, item in zip(tree, inner, strict=True):
+            if not _taken(one, item, leaves, objects):
+                return False
+        return True
+    return all([_has_field(tree, name, field, leaves, objects) for name, field in inner])
+
+
+def _has_field(tree, name: str, field, leaves: list, objects: list[int]) -> bool:
+    """Whether a field has the value, or the structure in a tuple, that it had."""
+    value = getattr(tree, name)
+    if type(field) is tuple:
+        return not is_fixed(value) and _taken(value, field[0], leaves, objects)
+    return value is field or (type(value) is type(field) and value == field)
 
 
 def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
