@@ -271,6 +271,8 @@ def test_what_outlives_its_transform_is_a_plain_value():
 
     x, a = np.array([0.5, 1.5]), np.zeros(2)
     tg.grad(f)(x)
+    assert repr(kept[0]) == "tensor([0.47942554, 0.99749499])"
+    assert repr(kept[1]) == "tensor(0.47942554)" and "grad_fn=<Mul" in repr(kept[2])
     np.testing.assert_array_equal(np.asarray(kept[0]), np.sin(x))
     assert float(kept[1]) == np.sin(0.5)
     a[0], a[1:] = kept[1], kept[0][1:]

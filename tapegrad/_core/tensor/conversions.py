@@ -266,9 +266,10 @@ def text_of_tensor(self) -> str:
     value = array_of(self)
     body = _shown(self, None)
     dtype = "" if value.dtype in (np.float64, np.int64, np.bool_) else f", dtype={value.dtype}"
+    if not is_recorded(self) or has_outlived(self):
+        return f"tensor({body}{dtype})"
     node = self.grad_fn
-    grad = ", requires_grad=True" if is_recorded(self) else ""
-    grad = grad if node is None else f", grad_fn=<{node.name()}>"
+    grad = ", requires_grad=True" if node is None else f", grad_fn=<{node.name()}>"
     return f"tensor({body}{dtype}{grad})"
 
 
