@@ -19,6 +19,7 @@ from .._core.tape.forward_sweep import Carrying
 from .._core.tape.row_reader import USED_UP, needed
 from .._core.tape.workspace import FreedError
 from .._core.tensor import runtime as rt
+from .._core.tensor.error_state import silent
 from .._core.tensor.values import array_of, is_recorded, value_of
 from .declared_tangents import aligned, pointwise_tangent, tangent_of
 from .functionalization import without_writes_to
@@ -190,7 +191,8 @@ def tangents_of(outputs, inputs, seeds, recorded: bool) -> list:
     `seeds` have that axis too. With `recorded`, or where a seed is recorded, tangents are tensors
     that can be differentiated with respect to whatever values and seeds depend on; else arrays.
     """
-    return settled(lambda: _tangents(outputs, inputs, seeds, recorded))
+    with silent():
+        return settled(lambda: _tangents(outputs, inputs, seeds, recorded))
 
 
 def _tangents(outputs, inputs, seeds, recorded: bool) -> list:

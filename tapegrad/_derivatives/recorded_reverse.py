@@ -21,6 +21,7 @@ from .._core.tape.reverse_sweep import FreedError
 from .._core.tape.row_reader import USED_UP, Reader, needed
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import pack
+from .._core.tensor.error_state import silent
 from .._core.tensor.gathering import scatter_add
 from .._core.tensor.values import is_recorded, value_of
 from .declared_adjoints import write_adjoint, write_pointwise
@@ -152,7 +153,8 @@ def adjoints_and_inputs(outputs, seeds, inputs) -> tuple[list, list]:
         found, again[:] = _reached_adjoints(outputs, seeds, inputs, True)
         return found
 
-    return _filled(inputs, settled(derive)), again
+    with silent():
+        return _filled(inputs, settled(derive)), again
 
 
 def _filled(inputs, adjoints: list) -> list:
@@ -168,7 +170,8 @@ def adjoints_if_reached(outputs, seeds, inputs, only: bool = False) -> list:
 
     Rows before an input do not get the adjoint that passes through it.
     """
-    return settled(lambda: _reached_adjoints(outputs, seeds, inputs, only)[0])
+    with silent():
+        return settled(lambda: _reached_adjoints(outputs, seeds, inputs, only)[0])
 
 
 def _reached_adjoints(outputs, seeds, inputs, only: bool) -> tuple[list, list]:

@@ -6,6 +6,7 @@ import functools
 import types
 from collections.abc import Callable
 
+from .._core.tensor import error_state
 from .._core.tensor.values import is_recorded
 from .._transforms.derivative_products import hvp, jvp, vjp
 from .._transforms.jacobians import hessian, jacobian
@@ -65,6 +66,8 @@ class Compiled(OverRows):
     def __call__(self, *args, **kwargs):
         if self._kind != "value":
             return getattr(self, self._kind)(*args, **kwargs)
+        if error_state.count and self._is_observed():  # programs do not look at flags
+            return self._eagerly(args, kwargs, gradient=False)[0]
         fast = self._fast_value  # another thread may set it
         if fast is not None and not kwargs:
             found = fast.value(args)
@@ -114,6 +117,8 @@ class Compiled(OverRows):
         """
         if out is not None:
             return self._into(out, args, kwargs), out
+        if error_state.count and self._is_observed():
+            return self._eagerly(args, kwargs, gradient=True)
         fast = self._fast  # another thread may set it
         if fast is not None and not kwargs:
             found = fast.value_and_grad(args)
@@ -151,7 +156,7 @@ class Compiled(OverRows):
         """The value; the gradients are written to the caller's arrays."""
         arrays = arrays_for(out, args, self._argnums, self._single)
         fast, found = self._fast, None
-        if fast is not None and not kwargs:
+        if fast is not None and not kwargs and not self._is_observed():
             found = fast.value_and_grad(args, [array for _, array in sorted(arrays.items())])
         if found is not None:
             return found[0]

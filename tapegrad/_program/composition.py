@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._core.tensor.dependencies import Dependencies
+from .._core.tensor.error_state import is_loud
 from .dispatch.flow_choice import Flows
 from .dispatch.flow_derivatives import by_graph
 from .dispatch.signature import Arguments
@@ -69,12 +70,16 @@ class Composed(Reported):
             found = self._derived.setdefault(name, found)  # another thread may have been first
         return found
 
+    def _is_observed(self) -> bool:
+        """Whether calls are eager now, since NumPy is to look at each operation."""
+        return is_loud()
+
     def _by_graph(self, rule: Callable, args: tuple, kwargs: dict, *given, argnums=None):
         """A derivative rule applied to the graph of a call, as a tuple; None without a graph.
 
         `argnums` are those of the rule, where they are others than those of the function.
         """
-        if not self._flows.branches or self._reason is not None:
+        if not self._flows.branches or self._reason is not None or self._is_observed():
             return None
         owner = self._for_graph(argnums)
         if owner is None:

@@ -163,6 +163,9 @@ class Loaded(Compiled):
             "its programs in the file; call it with such values before it is saved"
         )
 
+    def _is_observed(self) -> bool:
+        return False
+
     def _eagerly(self, args, kwargs, gradient):
         raise RuntimeError(
             f"tapegrad.load: {self._name} was loaded without its function and takes plain floats "

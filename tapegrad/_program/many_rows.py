@@ -174,7 +174,8 @@ class OverRows(Composed):
         """All rows of the arguments evaluated: by the program, or one by one."""
         args = [unlisted(arg) for arg in args]
         batch = Batch(args, in_axes, self._argnums if gradient else (), summed)
-        if self._verify != "always" and batch.count and not records(*args):
+        plain = not records(*args) and not self._is_observed()
+        if self._verify != "always" and batch.count and plain:
             first = tuple(batch.arguments(0))
             if self._rows_by_graph(batch, first, threads):
                 return batch

@@ -64,6 +64,13 @@ ASSUMPTIONS = {
         "a fork waits for our compilations, one at a time, and not for Numba code of users",
         _NUMBA,
     ),
+    "numpy-error-state": Assumption(
+        "`np.errstate` and `np.seterr` set the variable `numpy._core._ufunc_config."
+        "_extobj_contextvar`, NumPy's own",
+        "operations look at NumPy's error state only while it is other than by default",
+        "np.errstate and np.seterr have no effect on recorded values",
+        _NUMPY,
+    ),
     "object-layout": Assumption(
         "fields of float, tuple, numpy.float64 and numpy.ndarray lie where `layout` says, in "
         "CPython with its global lock on a 64-bit machine",

@@ -255,7 +255,7 @@ def _ufunc_of_numbers(self, ufunc, method, *inputs, **keywords):
     if function is not None and ufunc not in _tried:
         _tried.add(ufunc)
         _let_compute(ufunc, function)
-    return array_ufunc(self, ufunc, method, *inputs, **keywords)
+    return rt.Tensor.__array_ufunc__(self, ufunc, method, *inputs, **keywords)
 
 
 def _is_float64(value) -> bool:

@@ -18,6 +18,7 @@ from . import runtime as rt
 from .complex_functions import refused
 from .complex_tensors import holds_tensors, is_complex
 from .copies import as_number, in_dtype, unlisted
+from .error_state import in_silence
 from .memory_layouts import backwards, in_order, order_of, transposed
 from .trace import steering_tensor
 from .values import (
@@ -72,8 +73,7 @@ def compute(name: str, values):
     try:
         compute_fast = _fast(name, values)
         if compute_fast is None:
-            with np.errstate(all="ignore"):
-                return ufunc_of(name)(*values)
+            return in_silence(ufunc_of(name), *values)
         axes = order_of(values)
         if axes is None:
             return compute_fast(name, *values)
@@ -106,8 +106,7 @@ def _fast(name: str, values):
 def _in_memory_kept(name: str, *values) -> np.ndarray:
     """The result of NumPy's function, in memory that is used again."""
     shape = np.broadcast_shapes(*[np.shape(value) for value in values])
-    with np.errstate(all="ignore"):
-        return ufunc_of(name)(*values, out=buffer_pool.empty(shape))
+    return in_silence(ufunc_of(name), *values, out=buffer_pool.empty(shape))
 
 
 def is_large(values) -> bool:

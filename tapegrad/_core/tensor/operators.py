@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 
 import numpy as np
 
 from ..tape import native_types
+from . import error_state
 from . import runtime as rt
 from .apply import ELEMENTWISE_OF_COMPLEX, apply, ufunc_of
 from .complex_tensors import ComplexTensor, is_complex
 from .copies import unlisted
 from .indexing import WRITE, get_item, set_item
+from .observed import observed
 from .plain_data import repeats
 from .trace import steering_tensor
 from .values import check_casting, dtype_of, is_container, is_number
@@ -38,11 +41,21 @@ def power(x, y):
     return apply("power", x, y)
 
 
+#: Python's names of operators that NumPy names differently.
+_OPERATORS = {"subtract": "sub", "multiply": "mul", "divide": "truediv", "remainder": "mod"}
+_OPERATORS |= {"floor_divide": "floordiv"}
+
+
 def _binary(name):
+    theirs = getattr(operator, _OPERATORS.get(name, name))
+
     def method(x, y):
         if not _understands(y) or not _understands(x):
             return NotImplemented
-        return apply(name, _float_of(x), _float_of(y))
+        x, y = _float_of(x), _float_of(y)
+        if error_state.is_loud():
+            return observed(theirs, functools.partial(apply, name), (x, y), {})
+        return apply(name, x, y)
 
     return method
 
@@ -77,9 +90,9 @@ _product = _binary("multiply")
 def _power_method(x, y):
     if not _understands(y) or not _understands(x):
         return NotImplemented
-    if is_complex(x) or is_complex(y):
-        return ELEMENTWISE_OF_COMPLEX["power"](x, y)
-    return power(_float_of(x), _float_of(y))
+    ours = ELEMENTWISE_OF_COMPLEX["power"] if is_complex(x) or is_complex(y) else power
+    x, y = _float_of(x), _float_of(y)
+    return observed(operator.pow, ours, (x, y), {}) if error_state.is_loud() else ours(x, y)
 
 
 def _power_modulo(x, y):

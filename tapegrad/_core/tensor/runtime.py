@@ -13,6 +13,7 @@ from typing import Any
 from ..codegen import forks, layout
 from ..recorder.scalar_operators import FUNCTIONS
 from ..tape import native_types, store
+from . import error_state
 from .tensor_classes import ComplexTensor as ComplexTensor
 from .tensor_classes import Tensor as Tensor
 
@@ -61,6 +62,8 @@ def start() -> None:
         for prepare in on_start:
             prepare()
         started = True
+    error_state.on_change.append(add_special)
+    error_state.watch()
 
 
 #: Called once when the compiled classes exist.
@@ -176,6 +179,8 @@ def _within(recording: bool, levels: int):
         if before != recording:
             set_recording(recording)
         if levels:
+            if not mode.depth:
+                error_state.enter_transform()
             mode.depth += levels
             transforming.add(threading.get_ident())
         yield before
@@ -219,6 +224,7 @@ def _go_back(mode: _Mode, entry: list) -> None:
     mode.depth = depth
     if not depth:
         transforming.discard(threading.get_ident())
+        error_state.leave_transform()
     if mode.recording != recording:
         set_recording(recording)
     entered.pop()
