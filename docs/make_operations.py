@@ -24,7 +24,8 @@ edit it: change the declaration and run the command.
 `x`, `y`, `z` are the inputs, `out` is the value, `select(condition, a, b)` is `a` where the
 condition holds, else `b`. There is one partial derivative per input, in order. The adjoint of a row
 times the partial derivative is added to the adjoint of the input. An adjoint of exactly 0 adds 0,
-even if the partial derivative is infinite or NaN. The domain is the range of the tests; the
+even if the partial derivative is infinite or NaN; so does a branch `0.0` of a partial derivative,
+even if the adjoint is. The domain is the range of the tests; the
 operation takes any number. Rows of complex numbers, `complex_exp_real` and the like, are in
 `tapegrad/_core/ops/complex_elementwise.py`.
 """

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from program_parts import call
 from rows import expression
 
+from tapegrad._core.ops.partial_products import product
 from tapegrad._core.ops.table import BY_CODE, TABLE
 from tapegrad._program.ir.elementwise_step import Elementwise
 from tapegrad._program.ir.steps import View, contiguous
@@ -23,9 +24,9 @@ def read(memory, view):
     return memory[view.base][places(view)]
 
 
-def expressions(op, texts, inputs, out):
+def expressions(op, texts, inputs, out, **more):
     """Expressions of an operation evaluated by NumPy, its steps first."""
-    known = dict(zip(op.inputs, inputs, strict=True))
+    known = dict(zip(op.inputs, inputs, strict=True), **more)
     for name, text in op.needed(*texts):
         known[name] = _evaluated(op, text, known, out)
     return [_evaluated(op, text, known, out) for text in texts]
@@ -75,9 +76,10 @@ def reverse(step, memory, adjoints, wanted):
     for k in reversed(range(len(step.ops))):
         op, operands = BY_CODE[step.ops[k][0]], step.ops[k][1]
         inputs = [found[o] if isinstance(o, int) else read(memory, o) for o in operands]
-        slopes = expressions(op, op.partials, inputs, found[k])
-        for j in sorted(range(len(slopes)), key=lambda j: op.partials[j] == "1.0"):
-            part = np.where(own[k] == 0.0, 0.0, own[k] * slopes[j])
+        texts = [product("g", partial) for partial in op.partials]
+        parts = expressions(op, texts, inputs, found[k], g=own[k])
+        for j in sorted(range(len(parts)), key=lambda j: op.partials[j] == "1.0"):
+            part = parts[j]
             if isinstance(operands[j], int):
                 own[operands[j]] = own[operands[j]] + part
             elif wanted(operands[j]):

@@ -4,19 +4,15 @@ Each float is a node of a record: its value, and the slope to each node that it 
 """
 
 import functools
-import types
 
 import numpy as np
-import scipy.special
+from rows import NUMPY
 
 from tapegrad._core.ops.comparisons import STEERING
 from tapegrad._core.ops.table import TABLE
 from tapegrad._flow.ir.flow_graph import Branch, Jump, Return
 from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT, TOO_MANY_JUMPS
 
-_SPECIAL = "erf erfc gamma gammaln digamma polygamma i0 i1".split()
-_SPECIAL_VALUES = {name: getattr(scipy.special, name) for name in _SPECIAL}
-_NUMPY = types.SimpleNamespace(**{**vars(np), "sigmoid": scipy.special.expit, **_SPECIAL_VALUES})
 _compiled = functools.lru_cache(None)(lambda text: compile(text, text, "eval"))
 
 
@@ -35,7 +31,7 @@ class Node:
 
 def expressions(op, texts, operands, out=None):
     """Expressions of a declaration, evaluated by NumPy."""
-    names = dict(zip(op.inputs, operands, strict=True), np=_NUMPY, select=_select, out=out)
+    names = dict(zip(op.inputs, operands, strict=True), np=NUMPY, select=_select, out=out)
     with np.errstate(all="ignore"):
         for name, text in op.needed(*texts):
             names[name] = eval(_compiled(text), names)

@@ -4,6 +4,7 @@ import numpy as np
 import rows
 from program_parts import call
 
+from tapegrad._core.ops.partial_products import product
 from tapegrad._core.ops.table import BY_CODE, TABLE
 from tapegrad._program.ir.scalars_step import Scalars
 from tapegrad._program.ir.steps import GUARD
@@ -133,10 +134,11 @@ class Program:
         for slot, op, operands in reversed(list(self.operations())):
             g = adjoints[slot]
             for operand, text in zip(operands, op.partials, strict=True):
-                slope = rows.expression(op, text, values[operands], values[slot])
                 if g != 0.0 and text != "0.0" and self.wanted[operand]:
+                    text = product("g", text)
+                    part = rows.expression(op, text, values[operands], values[slot], g=g)
                     with np.errstate(all="ignore"):
-                        adjoints[operand] += g * slope
+                        adjoints[operand] += part
         return values, adjoints
 
 

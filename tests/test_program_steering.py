@@ -26,7 +26,7 @@ NUMBERS = [
     -1e308,
 ]
 POINTWISE = {name: op for name, op in STEERING.items() if isinstance(op, Pointwise)}
-SCOPE = {"np": np, "select": np.where}
+SCOPE = {"np": rows.NUMPY, "select": np.where}
 #: Values and slopes of the operations that choose.
 CHOICES = {
     "keep_where": (lambda x, y: np.where(x != 0, y, -0.0), lambda x, y: [0 * x, x != 0]),
@@ -34,6 +34,16 @@ CHOICES = {
     "times": (
         lambda x, y: np.where(x == 0, 0.0, x * y),
         lambda x, y: [np.where((x == 0) & ~np.isfinite(y), 0.0, y), x],
+    ),
+    "masked": (np.multiply, lambda x, y: [np.where(y != 0, y, 0.0), 0 * x]),
+    "weighted": (
+        lambda x, y: np.where(x == 0, 0.0, x * y),
+        lambda x, y: [y, np.where(x != 0, x, 0.0)],
+    ),
+    "tanh_slope": (rows.tanh_slope, lambda x, y: [-2.0 * y * rows.tanh_slope(x, y), 0 * x]),
+    "sigmoid_slope": (
+        rows.sigmoid_slope,
+        lambda x, y: [(1.0 - 2.0 * y) * rows.sigmoid_slope(x, y), 0 * x],
     ),
 }
 
@@ -76,6 +86,7 @@ def test_slopes_of_choices(name):
     with np.errstate(all="ignore"):
         wanted = CHOICES[name][1](*inputs)
         given = dict(zip(op.inputs, inputs, strict=True))
+        given["out"] = CHOICES[name][0](*inputs)
         found = [eval(slope, SCOPE, given) for slope in op.partials]
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(

@@ -2,9 +2,11 @@
 
 import dataclasses
 import itertools
+import types
 
 import numpy as np
 import pytest
+import rows
 import second_order
 from second_order import OPS, check, inside, names, public
 
@@ -18,6 +20,8 @@ every_op = pytest.mark.parametrize("op", OPS, ids=names)
 SEVERAL = [TABLE[name] for name in "add multiply divide power maximum where clip".split()]
 some_op = pytest.mark.parametrize("op", SEVERAL, ids=[op.name for op in SEVERAL])
 both_dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+#: What expressions call.
+FUNCTIONS = [*[op.name for op in OPS], "tanh_slope", "sigmoid_slope"]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e300, -1e-300]
 
 
@@ -38,7 +42,9 @@ def total_of(op, weights):
 def scope_at(op, values):
     """The names in the expressions of an operation, for plain arrays."""
     names = dict(zip(op.inputs, values, strict=True))
-    return {"np": tg, "select": np.where, "out": public(op)(*values), **names}
+    functions = {name: getattr(tg, name, None) or getattr(rows, name) for name in FUNCTIONS}
+    functions = types.SimpleNamespace(**functions)
+    return {"np": functions, "select": np.where, "out": public(op)(*values), **names}
 
 
 def slopes_at(op, values):

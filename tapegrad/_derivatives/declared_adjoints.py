@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.operations import PUBLIC
+from .._core.ops.partial_products import in_branches
 from .._core.ops.references import Site
 from .._core.ops.table import Pointwise, Structural
 from .._core.tensor import runtime as rt
@@ -91,6 +92,10 @@ def write_adjoint(traversal, number: int, adjoint, op: Structural) -> None:
             traversal.add(source, view, summed_to(part, np.shape(view)))
 
 
+def _product_text(partial: str) -> str:
+    return "adjoint" if partial == "1.0" else f"product(adjoint, {partial})"
+
+
 def write_pointwise(traversal, number: int, adjoint, declaration: Pointwise) -> None:
     """Write adjoint times partial derivative, for each operand of an element-wise row."""
     *operands, (_, out) = traversal.operands(number)
@@ -98,9 +103,11 @@ def write_pointwise(traversal, number: int, adjoint, declaration: Pointwise) -> 
     names = dict(zip(declaration.inputs, values, strict=True))
     pairs = zip(operands, declaration.partials, strict=True)
     wanted = [(*pair, s) for pair, s in pairs if pair[0] >= 0 and s != "0.0"]
-    partials = evaluate(declaration, [partial for *_, partial in wanted], {**names, "out": out})
-    for (source, tensor, _), partial in zip(wanted, partials, strict=True):
-        part = product(adjoint, partial)
+    texts = [in_branches(partial, _product_text) for *_, partial in wanted]
+    names |= {"out": out, "adjoint": adjoint, "product": product}
+    for (source, tensor, _), part in zip(wanted, evaluate(declaration, texts, names), strict=True):
+        if type(part) is float:  # of a selection by a number
+            part = np.full(shape_of(adjoint), part, dtype_of(adjoint))
         view = tensor._array if type(tensor) is rt.Array else None
         shape = np.shape(value_of(tensor))
         part = summed_to(part, shape)

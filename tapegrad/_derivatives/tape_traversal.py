@@ -15,6 +15,7 @@ import numpy as np
 
 from .._core.codegen import layout
 from .._core.operations import PUBLIC
+from .._core.ops.slopes import NEAR
 from .._core.tape import store
 from .._core.tape.memory_order import covering
 from .._core.tape.row_reader import (
@@ -29,6 +30,7 @@ from .._core.tape.row_reader import (
 from .._core.tape.tape import bounds, cell_of
 from .._core.tape.workspace import UnknownError
 from .._core.tensor import runtime as rt
+from .._core.tensor.apply import apply
 
 
 def _select(condition, x, y):
@@ -39,6 +41,7 @@ def _select(condition, x, y):
 
 
 _FUNCTIONS = {name: PUBLIC[name] for name in PUBLIC.early()}  # element-wise ones among them
+_FUNCTIONS |= {name: functools.partial(apply, name) for name in NEAR}
 _NAMES = {"np": types.SimpleNamespace(**_FUNCTIONS), "select": _select}
 
 

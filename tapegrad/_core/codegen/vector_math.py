@@ -229,6 +229,20 @@ def sigmoid(x):
 
 
 @helper
+def tanh_slope(x, y):
+    """1 − y² for y = tanh(x), also where y is ±1."""
+    e = exp(-2.0 * absolute(x))  # noqa: F821
+    slope = 1.0 - y * y
+    return select(slope < 0.001, 4.0 * e / ((1.0 + e) * (1.0 + e)), slope)
+
+
+@helper
+def sigmoid_slope(x, y):
+    """y (1 − y) for y = sigmoid(x), also where y is 1."""
+    return select(y > 0.9995, exp(-x) * y * y, y * (1.0 - y))  # noqa: F821
+
+
+@helper
 def polygamma(order, x):
     """Derivative `order` ≥ 1 of digamma, for x > 0 after reflection by recurrence.
 

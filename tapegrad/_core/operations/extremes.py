@@ -6,17 +6,19 @@ import builtins
 
 import numpy as np
 
-from ..codegen.intrinsics import f64s, free, helper, malloc
-from ..codegen.layout import REFERENCE_BYTES
+from ..codegen.intrinsics import f64s, free, helper, load_i64, malloc
+from ..codegen.layout import FRAME_SEEDS, REFERENCE_BYTES
 from ..ops.axis_groups import (
     REDUCTION_HELPERS,
-    add_partials,
+    add_group,
+    buffered,
     count_of_groups,
     extreme_of,
     group_in,
     groups_of,
     of_reduction,
     read_group,
+    reduced_adjoint,
     reduced_value,
 )
 from ..ops.table import structural
@@ -37,29 +39,34 @@ from .shapes import array_tensor, numpy_call, ravel
 
 
 def shares(np, x, best, axes):
-    """The share of each element in an extreme: equal for tied elements, 1 in sum, 0 for others.
+    """The elements tied for an extreme; and their share, which is equal, and 0 for others.
 
     Where it is NaN the elements that are NaN are tied for it.
     """
-    tied = np.multiply((x == best) | (x != x), 1.0)
-    return tied / np.add.reduce(tied, axis=axes, keepdims=True)
+    tied = (x == best) | (x != x)
+    ones = np.multiply(tied, 1.0)
+    return tied, ones / np.add.reduce(ones, axis=axes, keepdims=True)
 
 
 def extreme_vjp(np, g, out, x, axes):
-    return (g * shares(np, x, out, axes),)
+    tied, share = shares(np, x, out, axes)
+    return (np.where(tied, g * share, 0.0),)
 
 
 def extreme_jvp(np, t, out, x, axes):
-    return np.sum(np.times(t[0], shares(np, x, out, axes)), axis=axes, keepdims=True)
+    return np.sum(np.times(t[0], shares(np, x, out, axes)[1]), axis=axes, keepdims=True)
 
 
 def extreme_adjoint(frame, id, refs, task):
-    """References: the operand, lines of a group, the output. Tied elements share evenly."""
+    """References: the operand, lines of a group, the output. Tied elements share evenly.
+
+    Others get 0 whatever the adjoint.
+    """
     groups, n, found = groups_of(frame, refs)
     if n == 0:
         return
-    out, block = refs + 2 * REFERENCE_BYTES, malloc(n * 8)
-    x = f64s(block)
+    out, block = refs + 2 * REFERENCE_BYTES, malloc(n * 16)
+    x, parts = f64s(block), f64s(block + n * 8)
     for group in range(count_of_groups(groups)):
         read_group(groups, group, block)
         best = reduced_value(frame, id, out, group, groups.width)
@@ -70,7 +77,12 @@ def extreme_adjoint(frame, id, refs, task):
             tied += same
         for i in range(n):
             x[i] /= tied
-        add_partials(frame, id, out, groups, group, found, block)
+        for seed in range(load_i64(frame, FRAME_SEEDS)):
+            g = reduced_adjoint(frame, id, out, group, groups.width, seed)
+            if g != 0.0:
+                for i in range(n):
+                    parts[i] = g * x[i] if x[i] != 0.0 else 0.0
+                add_group(buffered(groups, found, seed), group, 1.0, block + n * 8)
     free(block)
 
 

@@ -88,10 +88,12 @@ def _between(flat, q, method, skips_nan, weak):
     if method in places.CONTINUOUS and differentiates(q):
         place = places.place_of(n, reshape(q, (-1, *[1] * (ndim - 1))), method)
         distance = apply("subtract", place, steered(places.nearer, place))
+        step = apply("multiply", apply("subtract", above, below), distance)
     else:
         kind = dtype_of(flat) if weak else kind
         distance = steered(places.distance, n, q, method=method, dtype=kind, ndim=ndim)
-    return apply("add", nearer, apply("multiply", apply("subtract", above, below), distance))
+        step = apply("masked", apply("subtract", above, below), distance)
+    return apply("add", nearer, step)
 
 
 def _weights_like(name, x, weights, axis):

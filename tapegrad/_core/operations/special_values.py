@@ -47,6 +47,19 @@ def _of_inverse(scale: float, rate: float):
 erfinv = unary("erfinv", _of_inverse(0.5 * math.sqrt(math.pi), 1.0), "0.8 * np.tanh(x)")
 erfcinv = unary("erfcinv", _of_inverse(-0.5 * math.sqrt(math.pi), 1.0), "1.0 + 0.8 * np.tanh(x)")
 ndtri = unary("ndtri", _of_inverse(math.sqrt(2.0 * math.pi), 0.5), "0.5 + 0.4 * np.tanh(x)")
-erfcx = unary("erfcx", lambda np, out, x: 2.0 * x * out - 2.0 / math.sqrt(math.pi), "x")
+
+
+def _of_erfcx(np, out, x):
+    """2x out − 2/√π, which cancels for large x: there its asymptotic series is used."""
+    is_far = x > 20.0
+    half = 0.5 / np.square(np.where(is_far, x, 20.0))
+    total = 1.0
+    for k in range(17, 1, -2):
+        total = 1.0 - k * half * total
+    far = -2.0 / math.sqrt(math.pi) * half * total
+    return np.where(is_far, far, 2.0 * x * out - 2.0 / math.sqrt(math.pi))
+
+
+erfcx = unary("erfcx", _of_erfcx, "x")
 k1: Any = unary("k1", lambda np, out, x: -k0(x) - out / x, "x * x + 0.5")
 k0: Any = unary("k0", lambda np, out, x: -k1(x), "x * x + 0.5")

@@ -184,15 +184,20 @@ def reduced_value(frame, id, out, group, width):
 
 
 @helper
+def reduced_adjoint(frame, id, out, group, width, seed):
+    """Adjoint of element `group` of the output of a reduction: `out` is its reference."""
+    own = cell(frame, id)
+    if load_i32(out, 12) == TAG_SCALAR:
+        return load_f64(own, seed * 8)
+    at = adjoint_place(load_i64(own, 0), load_i64(load_i64(out, 0), ARRAY_DATA), seed)
+    return load_f64(at, group * 8) if width == 8 else f32s(at)[group] * 1.0
+
+
+@helper
 def add_partials(frame, id, out, groups, group, found, partials):
     """Add output adjoint × partial to the elements of a group of the operand, for every seed."""
-    own = cell(frame, id)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
-        if load_i32(out, 12) == TAG_SCALAR:
-            g = load_f64(own, seed * 8)
-        else:
-            at = adjoint_place(load_i64(own, 0), load_i64(load_i64(out, 0), ARRAY_DATA), seed)
-            g = load_f64(at, group * 8) if groups.width == 8 else f32s(at)[group] * 1.0
+        g = reduced_adjoint(frame, id, out, group, groups.width, seed)
         if g != 0.0:
             add_group(buffered(groups, found, seed), group, g, partials)
 
@@ -243,5 +248,5 @@ _COMMON = (
     *(Groups, groups_in, buffered, count_of_groups, read_line, read_beside, read_group, group_in),
     *(extreme_of, groups_of, add_line, add_beside, add_group),
 )
-REDUCTION_HELPERS = (*_COMMON, of_reduction, reduced_value, add_partials)
+REDUCTION_HELPERS = (*_COMMON, of_reduction, reduced_value, reduced_adjoint, add_partials)
 SAME_SHAPE_HELPERS = (*_COMMON, of_same_shape, write_group, read_adjoint, add_adjoint)

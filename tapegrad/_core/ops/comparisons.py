@@ -1,4 +1,4 @@
-"""Comparisons, logic and choices: element-wise operations of programs.
+"""Comparisons, logic and choices: element-wise operations of programs, not of users.
 
 A condition is a number in a program: 1.0 where it holds, else 0.0. As in NumPy, everything but 0 is
 true in logic, NaN too. Eager code leaves these to NumPy and records no rows of them; adjoints that
@@ -55,7 +55,7 @@ pointwise(
     "x y",
     "select(x != 0.0, -0.0, y)",
     "0.0",
-    "select(x != 0.0, 0.0, 1.0)",
+    "select(x == 0.0, 1.0, 0.0)",
     doc="y where x does not hold, else −0",
     table=STEERING,
 )
@@ -66,5 +66,24 @@ pointwise(
     "select((x == 0.0) & (y - y != 0.0), 0.0, y)",
     "x",
     doc="x · y, 0 where x is exactly 0 whatever y",
+    table=STEERING,
+)
+pointwise(
+    "masked",
+    "x y",
+    "x * y",
+    "select(y != 0.0, y, 0.0)",
+    "0.0",
+    doc="x · y for y without derivative, such as a truth; where y is 0, x is not counted",
+    numpy="numpy.multiply",
+    table=STEERING,
+)
+pointwise(
+    "weighted",
+    "x y",
+    "select(x == 0.0, 0.0, x * y)",
+    "y",
+    "select(x != 0.0, x, 0.0)",
+    doc="x · y, 0 where x is exactly 0 whatever y, which is counted x times",
     table=STEERING,
 )

@@ -4,7 +4,10 @@
 derivative is zero wherever it exists.
 """
 
+from . import slopes
 from .table import pointwise
+
+assert slopes  # which partial derivatives name
 
 ANY, POSITIVE, UNIT = (-2.0, 2.0), (0.1, 3.0), (-0.9, 0.9)
 
@@ -26,8 +29,8 @@ pointwise(
     "power",
     "x y",
     "np.power(x, y)",
-    "select(y == 0.0, 0.0, y * np.power(x, y - 1.0))",
-    "select(x == 0.0, 0.0, out * np.log(select(x == 0.0, 1.0, x)))",
+    "select(y != 0.0, y * np.power(x, y - 1.0), 0.0)",
+    "select(x != 0.0, out * np.log(select(x == 0.0, 1.0, x)), 0.0)",
     doc="x to the power y",
     domain=(POSITIVE, ANY),
     awkward="at x = 0 the partial derivative to y is 0; for x < 0 it is NaN",
@@ -93,7 +96,7 @@ pointwise(
 )
 pointwise("exp", "x", "np.exp(x)", "out", doc="eˣ")
 pointwise("exp2", "x", "np.exp2(x)", "0.6931471805599453 * out", doc="2ˣ")
-pointwise("expm1", "x", "np.expm1(x)", "out + 1.0", doc="eˣ − 1")
+pointwise("expm1", "x", "np.expm1(x)", "np.exp(x)", doc="eˣ − 1")
 pointwise("log", "x", "np.log(x)", "1.0 / x", doc="natural logarithm", domain=POSITIVE)
 pointwise(
     "log2",
@@ -116,10 +119,8 @@ pointwise(
     "logaddexp",
     "x y",
     "np.logaddexp(x, y)",
-    "select(out - out == 0.0, np.exp(x - out), "
-    "select(x == y, 0.5, select(x > y, 1.0, select(x < y, 0.0, out))))",
-    "select(out - out == 0.0, np.exp(y - out), "
-    "select(x == y, 0.5, select(x < y, 1.0, select(x > y, 0.0, out))))",
+    "select((x == y) & (x - x != 0.0), 0.5, np.sigmoid(x - y))",
+    "select((x == y) & (x - x != 0.0), 0.5, np.sigmoid(y - x))",
     doc="log(eˣ + eʸ) without overflow",
     awkward="where the result is infinite: derivative 1 of the larger, ½ each of equal ones",
 )
@@ -128,10 +129,8 @@ pointwise(
     "x y",
     "select(x == y, x + 1.0, np.maximum(x, y) + 1.4426950408889634 * "
     "np.log1p(np.exp2(-np.absolute(x - y))))",
-    "select(out - out == 0.0, np.exp2(x - out), "
-    "select(x == y, 0.5, select(x > y, 1.0, select(x < y, 0.0, out))))",
-    "select(out - out == 0.0, np.exp2(y - out), "
-    "select(x == y, 0.5, select(x < y, 1.0, select(x > y, 0.0, out))))",
+    "select((x == y) & (x - x != 0.0), 0.5, np.sigmoid(0.6931471805599453 * (x - y)))",
+    "select((x == y) & (x - x != 0.0), 0.5, np.sigmoid(0.6931471805599453 * (y - x)))",
     doc="log₂(2ˣ + 2ʸ) without overflow",
     awkward="where the result is infinite: derivative 1 of the larger, ½ each of equal ones",
 )
@@ -152,18 +151,28 @@ pointwise(
     awkward="1 at 0; near 0 the derivative is a series, since cos(πx) − out cancels",
 )
 pointwise(
-    "arcsin", "x", "np.arcsin(x)", "1.0 / np.sqrt(1.0 - x * x)", doc="inverse sine", domain=UNIT
+    "arcsin",
+    "x",
+    "np.arcsin(x)",
+    "1.0 / np.sqrt((1.0 - x) * (1.0 + x))",
+    doc="inverse sine",
+    domain=UNIT,
 )
 pointwise(
-    "arccos", "x", "np.arccos(x)", "-1.0 / np.sqrt(1.0 - x * x)", doc="inverse cosine", domain=UNIT
+    "arccos",
+    "x",
+    "np.arccos(x)",
+    "-1.0 / np.sqrt((1.0 - x) * (1.0 + x))",
+    doc="inverse cosine",
+    domain=UNIT,
 )
 pointwise("arctan", "x", "np.arctan(x)", "1.0 / (1.0 + x * x)", doc="inverse tangent")
 pointwise(
     "arctan2",
     "x y",
     "np.arctan2(x, y)",
-    "y / (x * x + y * y)",
-    "-x / (x * x + y * y)",
+    "y / np.hypot(x, y) / np.hypot(x, y)",
+    "-x / np.hypot(x, y) / np.hypot(x, y)",
     doc="angle of the point (y, x)",
     domain=POSITIVE,
     awkward="NaN at (0, 0)",
@@ -172,23 +181,21 @@ pointwise(
     "hypot",
     "x y",
     "np.hypot(x, y)",
-    "select(out == 0.0, 0.0, x / select(out == 0.0, 1.0, out))",
-    "select(out == 0.0, 0.0, y / select(out == 0.0, 1.0, out))",
+    "select(out != 0.0, x / select(out == 0.0, 1.0, out), 0.0)",
+    "select(out != 0.0, y / select(out == 0.0, 1.0, out), 0.0)",
     doc="√(x² + y²)",
     domain=POSITIVE,
     awkward="0 at (0, 0)",
 )
 pointwise("sinh", "x", "np.sinh(x)", "np.cosh(x)", doc="hyperbolic sine")
 pointwise("cosh", "x", "np.cosh(x)", "np.sinh(x)", doc="hyperbolic cosine")
-pointwise("tanh", "x", "np.tanh(x)", "1.0 - out * out", doc="hyperbolic tangent")
-pointwise(
-    "arcsinh", "x", "np.arcsinh(x)", "1.0 / np.sqrt(x * x + 1.0)", doc="inverse hyperbolic sine"
-)
+pointwise("tanh", "x", "np.tanh(x)", "np.tanh_slope(x, out)", doc="hyperbolic tangent")
+pointwise("arcsinh", "x", "np.arcsinh(x)", "1.0 / np.hypot(x, 1.0)", doc="inverse hyperbolic sine")
 pointwise(
     "arccosh",
     "x",
     "np.arccosh(x)",
-    "1.0 / np.sqrt(x * x - 1.0)",
+    "1.0 / (np.sqrt(x - 1.0) * np.sqrt(x + 1.0))",
     doc="inverse hyperbolic cosine",
     domain=(1.2, 3.0),
 )
@@ -196,7 +203,7 @@ pointwise(
     "arctanh",
     "x",
     "np.arctanh(x)",
-    "1.0 / (1.0 - x * x)",
+    "1.0 / ((1.0 - x) * (1.0 + x))",
     doc="inverse hyperbolic tangent",
     domain=UNIT,
 )
@@ -256,7 +263,7 @@ pointwise(
     "select(x != 0.0, y, z)",
     "0.0",
     "select(x != 0.0, 1.0, 0.0)",
-    "select(x != 0.0, 0.0, 1.0)",
+    "select(x == 0.0, 1.0, 0.0)",
     doc="y where the condition x holds, else z",
     awkward="the branch not taken gets exactly 0, also where its own partial derivative is NaN",
 )
@@ -293,7 +300,7 @@ pointwise(
     "sigmoid",
     "x",
     "np.sigmoid(x)",
-    "out * (1.0 - out)",
+    "np.sigmoid_slope(x, out)",
     doc="1 / (1 + e⁻ˣ)",
     numpy="scipy.special.expit",
 )

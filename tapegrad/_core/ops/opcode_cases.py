@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ..codegen.vector_math import OF_SCIPY
 from .comparisons import STEERING
+from .partial_products import product
 from .table import TABLE, Pointwise, words_of
 
 #: The largest number of operands of an operation on numbers.
@@ -31,8 +32,8 @@ def value_cases(ops: Iterable[Pointwise] | None = None) -> str:
 def adjoint_cases(*adjoints: str, ops: Iterable[Pointwise] | None = None) -> str:
     """Cases that add g times each partial derivative of the operation `code`, and return.
 
-    `adjoints` are texts of targets: the adjoints of x, y and z. Nothing is added where the partial
-    derivative is 0 everywhere, even for an infinite g.
+    `adjoints` are texts of targets: the adjoints of x, y and z. g is not 0. Nothing is added where
+    the partial derivative is 0 everywhere, even for an infinite g.
     """
     return _cases(lambda op: _adjoints(op, adjoints), ops)
 
@@ -54,4 +55,8 @@ def _value(op: Pointwise) -> list[str]:
 def _adjoints(op: Pointwise, adjoints: tuple[str, ...]) -> list[str]:
     pairs = [pair for pair in zip(adjoints, op.partials, strict=False) if pair[1] != "0.0"]
     steps = [f"{name} = {text}" for name, text in op.needed(*[partial for _, partial in pairs])]
-    return [*steps, *[f"{adjoint} += g * ({partial})" for adjoint, partial in pairs], "return"]
+    return [
+        *steps,
+        *[f"{to} += {product('g', partial, nonzero=True)}" for to, partial in pairs],
+        "return",
+    ]

@@ -13,8 +13,9 @@ import functools
 
 import numpy as np
 
+from .partial_products import in_branches, selects
 from .symbolic import Lines, Number, Test, constant, is_constant, put
-from .table import TABLE, Pointwise, words_of
+from .table import STEERING, TABLE, Pointwise, words_of
 
 _SIGNS: dict[type, str] = {
     ast.Add: "add",
@@ -40,7 +41,7 @@ class UnreadableError(ValueError):
 def _functions() -> dict[str, Pointwise]:
     """Operations of the table by the name of the NumPy function that their value calls."""
     found = {}
-    for op in list(TABLE.values()):  # to which imports add
+    for op in [*TABLE.values(), *STEERING.values()]:  # to which imports add
         if isinstance(op, Pointwise) and not op.steps:
             name = op.value.partition("(")[0].removeprefix("np.")
             if op.value == f"np.{name}({', '.join(op.inputs)})":
@@ -147,6 +148,11 @@ class Partials:
     lines: tuple[tuple[str, str], ...]
     first: tuple[str, ...]
     second: tuple[tuple[str, ...], ...]
+
+    def selection(self, name: str) -> str:
+        """A name, or in its place the branches of a line that selects; they are read by it."""
+        text = dict(self.lines).get(name, name)
+        return in_branches(text, self.selection) if selects(text) else name
 
     def needed(self, *wanted: str) -> list[tuple[str, str]]:
         """The lines that some names read, in order."""

@@ -12,6 +12,7 @@ import functools
 
 import numpy as np
 
+from .partial_products import selects, taken
 from .table import Pointwise, words_of
 
 _ONES = {"1.0": 1.0, "-1.0": -1.0}
@@ -129,14 +130,18 @@ class Lines:
             if isinstance(op, Test):
                 parts = self._branches(op, adjoint, live)
             else:
-                parts = self._parts(op, operands, line, adjoint, live.get(adjoint))
-                if adjoint in live:
-                    live.update(dict.fromkeys(parts, live[adjoint]))
+                parts = self._parts(op, operands, line, adjoint, live)
             for operand, part in zip(operands, parts, strict=True):
                 if part != "0.0" and not is_constant(operand):
                     before = adjoints.get(operand)
                     adjoints[operand] = part if before is None else self._sum(before, part, live)
-        return [str(adjoints.get(name, "0.0")) for name in inputs]
+        return [str(self._selected(adjoints.get(name, "0.0"), live)) for name in inputs]
+
+    def _selected(self, adjoint: str, live: dict[str, Test]) -> str:
+        """A partial derivative, as one that selects if it is 0 unless a test holds."""
+        if adjoint not in live or selects(dict(self.steps).get(adjoint, "")):
+            return adjoint
+        return self.number(f"select({live[adjoint]}, {adjoint}, 0.0)")
 
     def _sum(self, first: str, second: str, live) -> str:
         total = self.number(f"{first} + {second}")
@@ -146,9 +151,9 @@ class Lines:
 
     def _branches(self, test, adjoint, live):
         parts = []
-        for taken in (test, self.negation(test)):
-            part = self.number(f"select({taken}, {adjoint}, 0.0)")
-            live[part] = self.both(live[adjoint], taken) if adjoint in live else taken
+        for branch in (test, self.negation(test)):
+            part = self.number(f"select({branch}, {adjoint}, 0.0)")
+            live[part] = self.both(live[adjoint], branch) if adjoint in live else branch
             parts.append(part)
         return parts
 
@@ -161,11 +166,15 @@ class Lines:
                 parts.append("0.0")
                 continue
             text = self._steps_of(op, places, partial)
-            if text in _ONES or is_name(text):
-                value = text
-            else:
-                value = self.number(text)
-            parts.append(self._product(adjoint, value, live))
+            value = text if text in _ONES or is_name(text) else self.number(text)
+            here = live.get(adjoint)
+            if selects(text):
+                test = self.test(taken(text))
+                here = test if here is None else self.both(here, test)
+            part = self._product(adjoint, value, here)
+            if here is not None:
+                live[part] = here
+            parts.append(part)
         return parts
 
     def _product(self, adjoint: str, partial: str, live: Test | None) -> str:
@@ -203,10 +212,11 @@ def declaration(lines: Lines, out: Number, partials) -> tuple:
     texts = dict(lines.steps)
     value = texts.pop(out, str(out))
     renamed = {out: "out"} if out in dict(lines.steps) else {}
+    partials = [texts[one] if selects(texts.get(one, "")) else one for one in partials]
     kept, wanted = [], words_of(value, *partials)
     for name, text in reversed(list(texts.items())):
         if name in wanted:
             wanted |= words_of(text)
             kept.append((name, put(text, renamed) if renamed else text))
-    partials = tuple(renamed.get(partial, partial) for partial in partials)
+    partials = tuple(put(one, renamed) if renamed else one for one in partials)
     return value, partials, tuple(kept[::-1])

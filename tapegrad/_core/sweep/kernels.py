@@ -16,7 +16,9 @@ from ..codegen import elements
 from ..codegen.factory import compile_source
 from ..codegen.layout import FEW_OPERANDS
 from ..codegen.ufunc import make_ufunc
+from ..ops.partial_products import product
 from ..ops.python_call import python_adjoint
+from ..ops.slopes import shorter
 from ..ops.table import Pointwise, Structural
 
 HEAD = """
@@ -47,26 +49,42 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
     head += [f"    {name}s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
     head += [f"    gs = {view}(at[{count + 1}])"]
     head += [f"    t{j} = {view}(at[{count + 2 + j}])" for j in wanted]
-    body = ["    for i in range(n):", "        g = gs[i]"]
+    loads = []
     for j, name in enumerate((*op.inputs, "out")):
         if op.used >> j & 1 and uniform >> j & 1:
             head.append(f"    {name} = {name}s[0]")
         elif op.used >> j & 1:
-            body.append(f"        {name} = {name}s[i]")
-    body += [
-        f"        {name} = {text}" for name, text in op.needed(*[op.partials[j] for j in wanted])
-    ]
+            loads.append(f"        {name} = {name}s[i]")
+    steps = op.needed(*[op.partials[j] for j in wanted])
+    loads += [f"        {name} = {text}" for name, text in steps]
     tail = []
     for j in wanted:
-        partial = op.partials[j]
-        part = {"1.0": "g", "-1.0": "-g"}.get(partial, f"select(g == 0.0, 0.0, g * ({partial}))")
         if uniform >> j & 1:
             head.append(f"    sum_{j} = 0.0")
-            body.append(f"        sum_{j} = sum_of(sum_{j}, {part})")
             tail.append(f"    t{j}[0] = sum_{j}")
-        else:
-            body.append(f"        t{j}[i] {'' if fresh >> j & 1 else '+'}= {part}")
+
+    def loop(partials) -> list[str]:
+        lines = ["    for i in range(n):", "        g = gs[i]", *loads]
+        for j, partial in partials:
+            part = product("g", partial)
+            if uniform >> j & 1:
+                lines.append(f"        sum_{j} = sum_of(sum_{j}, {part})")
+            else:
+                lines.append(f"        t{j}[i] {'' if fresh >> j & 1 else '+'}= {part}")
+        return lines
+
+    body = loop([(j, op.partials[j]) for j in wanted])
+    short = [(j, *shorter(op.partials[j])) for j in wanted]
+    if tests := [f"select({test}, 0.0, 1.0)" for *_, test in short if test]:
+        count = ["    far = 0.0", "    for i in range(n):", *loads]
+        count.append(f"        far = sum_of(far, {' + '.join(tests)})")
+        near, far = loop([(j, text) for j, text, _ in short]), body
+        body = [*count, "    if far == 0.0:", *_indented(near), "    else:", *_indented(far)]
     return HEAD + "\n".join(head + body + tail) + "\n"
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return ["    " + line for line in lines]
 
 
 def value_source(op: Pointwise, width: int, uniform: int) -> str:

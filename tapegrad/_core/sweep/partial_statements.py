@@ -1,4 +1,4 @@
-"""Partial derivatives of the table as statements that compute a value and append its row."""
+"""Products of adjoints and partial derivatives of the table as statements that append rows."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import ast
 import contextlib
 
 from ..ops.comparisons import STEERING
-from ..ops.table import TABLE
+from ..ops.partial_products import in_branches
+from ..ops.table import find
 
 
 class _Writer(ast.NodeVisitor):
-    """Converts the text of a partial to statements; `visit` gives names of (row, value)."""
+    """Converts the text of a product to statements; `visit` gives names of (row, value)."""
 
     def __init__(self):
         self.lines: list[str] = []
@@ -45,6 +46,8 @@ class _Writer(ast.NodeVisitor):
         return self.operation(name, f"{{}} {sign} {{}}", [node.left, node.right])
 
     def visit_Call(self, node):
+        if isinstance(node.func, ast.Name) and node.func.id == "product":
+            return self.product(*node.args)
         if isinstance(node.func, ast.Name):
             return self.select(*node.args)
         places = ", ".join(["{}"] * len(node.args))
@@ -53,13 +56,20 @@ class _Writer(ast.NodeVisitor):
     def operation(self, name, value, nodes):
         pairs = [self.visit(node) for node in nodes]
         i, v = self.name()
-        op = 4 * (TABLE[name].code + 1)
+        op = 4 * (find(name).code + 1)
         self.put(f"{v} = {value.format(*[x for _, x in pairs])}")
         if len(pairs) == 1:
             self.put(f"{i} = unary({op}, {pairs[0][0]}, {v})")
         else:
             given = ", ".join(text for pair in pairs for text in pair)
             self.put(f"{i} = binary({op}, {given}, {v})")
+        return i, v
+
+    def product(self, partial):
+        """The adjoint times a partial, or a branch of one that selects."""
+        row, value = self.visit(partial)
+        i, v = self.name()
+        self.put(f"{i}, {v} = product(choices, g_row, g, {row}, {value})")
         return i, v
 
     def condition(self, node):
@@ -114,8 +124,9 @@ _CONDITIONS = {
 
 
 def case(which: int, partial: str) -> str:
-    """The branch of `partial_of` for one operand of one operation."""
+    """The branch of `part_of` for one operand of one operation."""
     writer = _Writer()
-    row, value = writer.visit(ast.parse(partial, mode="eval").body)
+    text = in_branches(partial, lambda one: f"product({one})")
+    row, value = writer.visit(ast.parse(text, mode="eval").body)
     body = "".join(line + "\n" for line in writer.lines)
     return f"    if which == {which}:\n{body}        return {row}, {value}\n"

@@ -52,6 +52,9 @@ def choose(c, holds, i, x, j, y):
     apart()
     if i < 0 and j < 0 and x == 1.0 and y == 0.0:
         return c, holds
+    if j < 0 and y == 0.0:
+        value = x if holds != 0.0 else -0.0
+        return binary(KEEP_WHERE_OP, c, holds, i, x, value), value
     value = x if holds != 0.0 else y
     kept = binary(KEEP_WHERE_OP, c, holds, i, x, x if holds != 0.0 else -0.0)
     other = binary(DROP_WHERE_OP, c, holds, j, y, -0.0 if holds != 0.0 else y)
@@ -59,15 +62,34 @@ def choose(c, holds, i, x, j, y):
 
 
 @helper
-def partial_of(traced, which, i, x, j, y, k, out):
-    """Row and value of a partial: `which` is twice the code of the operation, plus the operand.
+def is_nothing(choices, g_row, g, s):
+    """Whether an adjoint of 0 passes nothing on: in a program only one that is 0 for good."""
+    return g == 0.0 and (g_row < 0 if choices != BY_VALUE else not s - s == 0.0)
 
-    Row -2 stands for one that is 0 everywhere.
-    """
+
+@helper
+def product(choices, g_row, g, s_row, s):
+    """Row and value of an adjoint times a partial."""
+    apart()
+    if s_row < 0 and s == 1.0:
+        return g_row, g
+    if is_nothing(choices, g_row, g, s):
+        return -1, 0.0
+    if choices == CAREFUL and g_row >= 0 and (s_row >= 0 or not s - s == 0.0):
+        part = 0.0 if g == 0.0 else g * s
+        return binary(TIMES_OP, g_row, g, s_row, s, part), part
+    return binary(MULTIPLY_OP, g_row, g, s_row, s, g * s), g * s
+
+
+@helper
+def part_of(choices, which, g_row, g, i, x, j, y, k, out):
+    """Row and value of the adjoint times a partial: `which` is twice the code of the operation,
+    plus the operand."""
+    traced = choices != BY_VALUE
 '''
 
 _TAIL = '''
-    return -2, 0.0
+    return -1, 0.0
 
 
 @helper
@@ -83,25 +105,11 @@ def contribute(frame, id, i, part):
 
 
 @helper
-def is_nothing(choices, g_row, g, s):
-    """Whether an adjoint of 0 passes nothing on: in a program only one that is 0 for good."""
-    return g == 0.0 and (g_row < 0 if choices != BY_VALUE else not s - s == 0.0)
-
-
-@helper
 def pass_on(frame, id, which, g_row, g, i, x, j, y, k, out):
-    """Adjoint times partial to operand `id`; if one is 0 everywhere, 0 whatever the other is."""
+    """Add adjoint times partial to that of operand `id`."""
     choices = load_i64(frame, FRAME_CHOICES)
-    s_row, s = partial_of(choices != BY_VALUE, which, i, x, j, y, k, out)
-    if s_row < 0 and s == 1.0:
-        contribute(frame, id, g_row, g)
-    elif s_row == -2 or is_nothing(choices, g_row, g, s):
-        contribute(frame, id, -1, 0.0)
-    elif choices == CAREFUL and g_row >= 0 and (s_row >= 0 or not s - s == 0.0):
-        part = 0.0 if g == 0.0 else g * s
-        contribute(frame, id, binary(TIMES_OP, g_row, g, s_row, s, part), part)
-    else:
-        contribute(frame, id, binary(MULTIPLY_OP, g_row, g, s_row, s, g * s), g * s)
+    part_row, part = part_of(choices, which, g_row, g, i, x, j, y, k, out)
+    contribute(frame, id, part_row, part)
 
 
 @helper

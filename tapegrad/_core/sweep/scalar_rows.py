@@ -5,6 +5,7 @@ called by its address: programs of whole arrays never wait for its compilation.
 """
 
 from ..ops.comparisons import STEERING
+from ..ops.partial_products import selects, taken
 from ..ops.table import TABLE, Pointwise
 
 _HEAD = '''
@@ -33,7 +34,8 @@ def sweep_load(frame, row, address):
 
 @helper
 def other_first_partials(code, kind, x, y, out):
-    """Partials of an operation that is no sum or product, and which are 0 everywhere, as bits."""
+    """Partials of an operation that is no sum or product, and as bits which are 0 everywhere, or
+    here, since another operand or piece was taken."""
     apart()
     sx = 0.0
     sy = 0.0
@@ -46,7 +48,7 @@ _TAIL = '''
 
 @helper
 def first_partials_of(code, kind, x, y, out):
-    """Partials of a scalar operation to its operands, and which are 0 everywhere, as bits.
+    """Partials of a scalar operation to its operands, and as bits which are 0 for any adjoint.
 
     Those of sums and products are picked without a jump, which would often be foreseen wrongly.
     """
@@ -84,7 +86,7 @@ def pass_on(address, seeds, partial, target):
 
 @helper
 def pass_on_unless(flat, address, seeds, partial, target):
-    """The same; a partial that is 0 everywhere (`flat`) gives 0, also of an infinite adjoint."""
+    """The same; a partial that is 0 for any adjoint (`flat`) gives 0, also of an infinite one."""
     inside()
     if flat == 0:
         pass_on(address, seeds, partial, target)
@@ -174,8 +176,15 @@ def _case(op: Pointwise) -> str:
             continue
         guard = f"if kind != {kind}:\n            " if len(op.inputs) == 2 else ""
         lines.append(f"{guard}{variable} = {partial}")
+        if selects(partial):
+            lines.append(f"{guard}flat |= {flat_unless(variable, partial)}")
     body = "\n        ".join(lines)
     return f"if code == {op.code + 1}:\n        {body}"
+
+
+def flat_unless(variable: str, partial: str) -> str:
+    """The bit of a partial that selects, where it is 0 for any adjoint."""
+    return f"select({taken(partial)}, 0, {1 if variable == 'sx' else 2})"
 
 
 def _plain() -> dict[str, int]:

@@ -4,6 +4,7 @@ Both are `kernel(n, arguments)` over contiguous blocks, as those in `kernels`.
 """
 
 from ..codegen.factory import compile_source
+from ..ops.partial_products import product
 from ..ops.second_partials import Partials, partials_of
 from ..ops.table import Pointwise, words_of
 from .kernels import HEAD, VIEW, split_masks
@@ -62,8 +63,8 @@ def second_order_source(op: Pointwise, masks: int, width: int) -> str:
     tail: list[str] = []
     places = [(f"{name}_all", f"{VIEW[width]}(at[{place}])") for name, place, _ in names]
     for j in wanted:
-        more = [_times(f"w{k}", partials.second[k][j]) for k in curved]
-        first, second = _times("g", partials.first[j]), _times("h", partials.first[j])
+        more = [_times(f"w{k}", partials.second[k][j], partials) for k in curved]
+        first, second = [_times(name, partials.first[j], partials) for name in ("g", "h")]
         second = " + ".join([second, *filter(None, more)])
         for name, place, part in ((f"u{j}", 2 + j, first), (f"v{j}", count + 3 + j, second)):
             places.append((f"{name}_at", f"at[{count + place}]"))
@@ -111,13 +112,9 @@ def _curved(partials: Partials, mask: int) -> list[int]:
     return [k for k in active if any(partials.second[k][j] != "0.0" for j in active)]
 
 
-def _times(factor: str, partial: str) -> str:
+def _times(factor: str, partial: str, partials: Partials) -> str:
     """Text of a product, where a factor of exactly 0 gives 0; empty for a partial of 0."""
-    if partial == "0.0":
-        return ""
-    if partial in ("1.0", "-1.0"):
-        return factor if partial == "1.0" else f"-{factor}"
-    return f"select({factor} == 0.0, 0.0, {factor} * {partial})"
+    return "" if partial == "0.0" else product(factor, partials.selection(partial))
 
 
 def _loads(names) -> tuple[list[str], list[str]]:

@@ -8,6 +8,7 @@ partial derivative, t the tangent of an operand and q the derivative of that ope
 import re
 
 from ..ops.comparisons import STEERING
+from ..ops.partial_products import selects
 from ..ops.second_partials import partials_of
 from ..ops.table import TABLE, Pointwise
 from . import scalar_rows
@@ -28,7 +29,7 @@ _TAIL = '''
 
 @helper
 def partials_at(code, kind, x, y, out):
-    """Partials to x and y, which are 0 everywhere as bits, and derivatives of the partials:
+    """Partials to x and y, which are 0 for any adjoint as bits, and derivatives of the partials:
     that to x by x and by y, that to y by x and by y."""
     inside()
     bit = 1 << code if code < 63 else 0
@@ -111,6 +112,9 @@ def _case(op: Pointwise) -> str:
         wanted = {variable: text for variable, text in variables.items() if text != "0.0"}
         if wanted:
             body = _statements(partials, op.code, wanted)
+            for variable, partial in zip(("sx", "sy"), op.partials, strict=False):
+                if variable in wanted and selects(partial):
+                    body.append(f"flat |= {scalar_rows.flat_unless(variable, partial)}")
             lines += [f"if {guard}:", *["    " + line for line in body]]
     return f"if code == {op.code + 1}:\n        " + "\n        ".join(lines)
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..codegen.layout import ARRAY, BLOCK
 from ..ops import complex_elementwise as _of_complex
 from ..ops import elementwise as _declarations
+from ..ops.comparisons import STEERING
 from ..ops.table import TABLE, USERS, Pointwise, find
 from ..sweep import kernels
 from . import buffer_pool
@@ -37,11 +38,11 @@ assert _declarations and _of_complex
 
 @functools.cache
 def ufunc_of(name: str):
-    """NumPy's or SciPy's function of an operation; a compiled one for an operation of a user's."""
-    if name in USERS:
-        return kernels.ufunc(USERS[name])
-    module, _, function = TABLE[name].numpy.rpartition(".")
-    return getattr(importlib.import_module(module), function)
+    """NumPy's or SciPy's function of an operation; a compiled one where they have none."""
+    op = find(name)
+    module, _, function = op.numpy.rpartition(".")
+    found = getattr(importlib.import_module(module), function, None) if module else None
+    return found or kernels.ufunc(op)
 
 
 #: Operations whose compiled loop is faster than NumPy's: they call a function per element. So is
@@ -162,11 +163,17 @@ def apply(name: str, *operands):
     if rt.trace() is not None and out.dtype.kind in "biu":
         return steering_tensor(ufunc_of(name), *items)
     op = find(name)
+    if name == "multiply" and any([value.dtype == bool for value in map(np.asanyarray, values)]):
+        op, items = STEERING["masked"], _mask_last(items, values)
     check_dtype(name, out)
-    if np.ndim(out) == 0 and name in TABLE and op.of_numbers and out.dtype == np.float64:
+    if np.ndim(out) == 0 and name not in USERS and op.of_numbers and out.dtype == np.float64:
         numbers = [as_number(operand) for operand in items]
         return rt.row(4 * (op.code + 1), float(out), *numbers)
     return scalar_of(record_array(op, np.asarray(out), items))
+
+
+def _mask_last(items, values) -> list:
+    return items[::-1] if np.asanyarray(values[0]).dtype == bool else items
 
 
 #: The treatment of complex operands by an element-wise operation, by its name.

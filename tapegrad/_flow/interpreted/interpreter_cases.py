@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 
+from ..._core.ops.partial_products import product
 from ..kinds.kind_lookup import with_cases
 from ..kinds.step_kinds import BOOL, CONTROL, FLOAT, PLACE, REASON, StepKind
 
@@ -83,6 +84,6 @@ def _partial(kind: StepKind) -> str:
         if partial in ("1.0", "-1.0"):
             sums.append(f"G[{at}] {'-' if partial[0] == '-' else '+'}= g")
         elif partial != "0.0":
-            products.append(f"to_{name} = g * ({_named(partial, names)})")
+            products.append(f"to_{name} = {product('g', _named(partial, names), nonzero=True)}")
             sums.append(f"G[{at}] += to_{name}")
     return "\n".join([*products, *sums])

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from ..._core.ops.partial_products import branches, selects
 from ..._core.ops.table import Pointwise
 from ..kinds.step_kinds import StepKind
 
@@ -62,17 +63,36 @@ def value(op: Pointwise, operands: Sequence[Any], maker: Maker) -> Any:
     return reading.last(op, op.value)[0]
 
 
-def partials_of(
-    op: StepKind, operands: Sequence[Any], out: Any, wanted: Sequence[bool], maker: Maker
+def products_of(
+    op: StepKind,
+    operands: Sequence[Any],
+    out: Any,
+    wanted: Sequence[bool],
+    product: Callable[[int, str, Callable[[], Any]], Any],
+    maker: Maker,
 ) -> list[Any]:
-    """The partial derivative of the value `out` by each operand wanted; None where it is 0."""
+    """The product of something and the partial derivative by each operand wanted, else None.
+
+    `product(k, text, made)` gives it for operand k and a partial derivative with that text, whose
+    value is `made()`. Of one that selects it is that of the branch taken, 0 for a branch of 0.
+    """
     reading = _Reading(maker, dict(zip((*op.inputs, "out"), (*operands, out), strict=True)))
     chosen = [
         partial if want and partial != "0.0" else None
         for partial, want in zip(op.partials, wanted, strict=True)
     ]
     reading.begin(op, *[partial for partial in chosen if partial is not None])
-    return [partial and reading.of(parsed(partial))[0] for partial in chosen]
+
+    def of(k: int, partial: str) -> Any:
+        if partial == "0.0":
+            return maker.constant(0.0)
+        found = branches(partial) if selects(partial) else None
+        if found is None:
+            return product(k, partial, lambda: reading.of(parsed(partial))[0])
+        condition = reading.of(parsed(found[0]))[0]
+        return maker.step("float_select", condition, of(k, found[1]), of(k, found[2]))
+
+    return [None if partial is None else of(k, partial) for k, partial in enumerate(chosen)]
 
 
 class _Reading:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import functools
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from ..ir import frame
-from ..ir.expressions import parsed, partials_of
+from ..ir.expressions import parsed, products_of
 from ..ir.flow_graph import Block, Edge, Graph, Return, Step, Value
 from ..kinds.kind_lookup import kind_of
 from ..kinds.step_kinds import CHOICE, TYPES
@@ -20,18 +21,9 @@ _NOTHING = "0.0"
 
 
 @functools.lru_cache(4096)
-def is_bounded(partial: str) -> bool:
-    """Whether a partial derivative is finite for all operands but NaN: a choice among constants."""
-    return _bounded(parsed(partial))
-
-
-def _bounded(node) -> bool:
-    if isinstance(node, ast.UnaryOp):
-        return _bounded(node.operand)
-    if isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else "select"
-        return name == "select" and all(map(_bounded, node.args[1:]))
-    return isinstance(node, ast.Constant)
+def is_constant(partial: str) -> bool:
+    node = parsed(partial)
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
 
 
 class Adjoints:
@@ -221,13 +213,19 @@ class Adjoints:
         read = self.variation.read(step)
         names = (*kind.inputs, "out")
         values = [self.value(read[name]) if name in read else None for name in names]
-        partials = partials_of(kind, values[:-1], values[-1], wanted, code)
         zero = ""
-        for operand, text, partial in zip(step.operands, kind.partials, partials, strict=True):
-            if partial is None:
-                continue
-            part = code.let(f"fmul double {g}, {partial}")
-            if not is_bounded(text):
-                zero = zero or code.let(f"fcmp oeq double {g}, {_NOTHING}")
-                part = code.step("float_select", zero, _NOTHING, part)
-            self.add(operand, part)
+
+        def product(_, text: str, made: Callable[[], str]) -> str:
+            nonlocal zero
+            if text == "1.0":
+                return g
+            part = code.let(f"fmul double {g}, {made()}")
+            if is_constant(text):
+                return part
+            zero = zero or code.let(f"fcmp oeq double {g}, {_NOTHING}")
+            return code.step("float_select", zero, _NOTHING, part)
+
+        parts = products_of(kind, values[:-1], values[-1], wanted, product, code)
+        for operand, part in zip(step.operands, parts, strict=True):
+            if part is not None:
+                self.add(operand, part)

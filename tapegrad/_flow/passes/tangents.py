@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..ir.activity import varying
 from ..ir.block_builder import Builder
-from ..ir.expressions import partials_of
+from ..ir.expressions import products_of
 from ..ir.flow_graph import (
     Block,
     Branch,
@@ -150,9 +150,13 @@ class _Tangents:
         signs = [partial in ("1.0", "-1.0") for partial in kind.partials]
         active = [one in self.variation for one in step.operands]
         wanted = [a and not plain for a, plain in zip(active, signs, strict=True)]
-        partials = partials_of(kind, step.operands, step.result, wanted, self.builder)
-        for k, operand in enumerate(step.operands):
-            tangent = self._of(operand)
+        operands, tangents = step.operands, [self._of(one) for one in step.operands]
+
+        def product(k: int, text: str, made: Callable[[], Value]) -> Value:
+            return tangents[k] if text == "1.0" else self._product(tangents[k], made())
+
+        parts = products_of(kind, operands, step.result, wanted, product, self.builder)
+        for k, tangent in enumerate(tangents):
             if not active[k] or kind.partials[k] == "0.0":
                 continue
             if kind.partials[k] == "-1.0" and total is not None:
@@ -162,7 +166,7 @@ class _Tangents:
             if kind.partials[k] == "-1.0":
                 part = self.builder.step("negative", tangent)
             elif not signs[k]:
-                part = self._product(tangent, partials[k])
+                part = parts[k]
             total = part if total is None else self.builder.step("add", total, part)
         assert total is not None, step.op
         return total

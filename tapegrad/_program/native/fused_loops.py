@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable
 
 from ..._core.codegen.elements import SINGLE
+from ..._core.ops.partial_products import product
+from ..._core.ops.slopes import shorter
 from ..ir.blocks import ONE
 from ..ir.elementwise_flow import Flow, Node
 from ..ir.steps import View
@@ -191,6 +193,9 @@ class Loop:
         """A partial, as a factor; it is tested for being finite once or in its products."""
         if not self.is_one(k, j):
             self.words.repeated = True
+            text, test = shorter(text)
+            if test:
+                self.lines.append(f"bad = sum_of(bad, select({test}, 0.0, 1.0))")
             return text
         name = f"s{k}_{j}"
         self.before.append(f"{name} = {text}")
@@ -258,12 +263,7 @@ class CarefulLoop(Loop):
         return f"g{k}", "1.0"
 
     def _sum(self, terms: list[Term]) -> str:
-        return " + ".join(self._product(*term) for term in terms)
-
-    def _product(self, name: str, factor: str) -> str:
-        if factor in _ONES:
-            return name if factor == "1.0" else f"(-{name})"
-        return f"select({name} == 0.0, 0.0, {name} * ({factor}))"
+        return " + ".join(product(*term) for term in terms)
 
     def _checks(self) -> list[str]:
         return []

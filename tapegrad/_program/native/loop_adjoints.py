@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from ..._core.ops.partial_products import in_branches, product
 from .checkpoints import Kept
 from .loop_finding import Loop
 from .loop_operands import LOCAL, Chain, Operand, Operands, in_order
@@ -89,7 +90,7 @@ class Reverse(Writer):
     def factor(self, partial: str, names: dict[str, str]) -> str:
         """A partial derivative in the names of the text."""
         text = substituted(partial, names)
-        return text if is_number(text) else self.rounded(text)
+        return in_branches(text, lambda one: one if is_number(one) else self.rounded(one))
 
     def target(self, operand: Operand) -> str | None:
         """The target of an operation's contribution to an operand."""
@@ -228,17 +229,6 @@ class Reverse(Writer):
         for item in in_order(loop.start, loop.start + loop.length, loop.loops):
             if item in self.kept.recomputed and f"v{item}" not in known:
                 self.value_of(item)
-
-
-def product(adjoint: str, partial: str) -> str:
-    """An adjoint times a partial derivative; an adjoint of exactly 0 gives 0."""
-    if partial in ("1.0", "(1.0)"):
-        return adjoint
-    if partial in ("-1.0", "(-1.0)"):
-        return f"(-{adjoint})"
-    if is_number(partial):
-        return f"{adjoint} * {partial}"
-    return f"select({adjoint} == 0.0, 0.0, {adjoint} * ({partial}))"
 
 
 def is_number(partial: str) -> bool:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable
 
+from ..._core.ops.partial_products import selects
 from .loop_adjoints import Reverse, is_number
 from .loop_finding import Loop
 from .loop_operands import LOCAL, Chain, Operand
@@ -181,8 +182,9 @@ class Iteration(Reverse):
 class Jacobian:
     """A function that computes the Jacobians of some iterations of a loop: its text, and a call.
 
-    `numbers` are those that are not 0, in the order of their columns: from which result of the
-    iteration to which adjoint of a carried value.
+    `numbers` are those that are not 0 everywhere, in the order of their columns: from which result
+    of the iteration to which adjoint of a carried value. Where a partial derivative `selects`, one
+    of exactly 0 passes on 0 even of an infinite adjoint.
     """
 
     def __init__(self, lanes: Lanes, loop: Loop):
@@ -194,6 +196,9 @@ class Jacobian:
             self.numbers += [(k, adjoint) for adjoint in iteration.sums()]
         self.number, self.lines = lanes.kept.region.numbers[loop], self._written().lines
         self.outer = _outer(self.lines, self.number)
+        inside = range(loop.start, loop.start + loop.length)
+        found = [partial for k in inside for _, partial in lanes.kept.partials(k)]
+        self.selects = any(map(selects, found))
 
     def _written(self) -> Iteration:
         iteration = Iteration(self.lanes, self.loop, 2)
@@ -332,6 +337,10 @@ class ReverseInLanes(Reverse):
                 if name == adjoint:
                     memory = f"J{self.region.numbers[loop]}"
                     partial = self.jacobians[loop].at(self, k, name, memory)
+                    if self.jacobians[loop].selects:
+                        part = f"select({partial} == 0.0, 0.0, g{k} * {partial})"
+                        total = f"{total} + {part}" if total else part
+                        continue
                     product = f"g{k} * {partial}"
                     total = f"multiply_add(g{k}, {partial}, {total})" if total else product
             self.line(f"{adjoint} = {total or '0.0'}")

@@ -28,6 +28,7 @@ import collections
 from collections.abc import Callable
 
 from ..._core.codegen.vector_math import VECTOR, WIDEST
+from ..._core.ops.slopes import NEAR
 from ..ir.steps import DOUBLE, GUARD
 from .checkpoints import QUICK, Kept, functions_of
 from .finite_partials import Finite
@@ -45,7 +46,7 @@ BODY, CARRIED, TEXT = 16, 4, 2000
 #: The number of independent operations that are computed first even without a function among them.
 MANY = 12
 #: Functions that are computed in lanes.
-_WIDE = {*VECTOR, *QUICK, "power"}
+_WIDE = {*VECTOR, *QUICK, *NEAR, "power", "hypot", "sigmoid"}
 
 
 class Lanes:
