@@ -261,17 +261,20 @@ def logsumexp(x, axis=None, b=None, keepdims=False):
 
 
 def _weighted(x, axis, b, keepdims):
-    """log of the sum of b·exp(x): shifted by the largest x, which cancels in the derivative."""
+    """log of the sum of b·exp(x): shifted by the largest x, which cancels in the derivative.
+
+    An x that is not counted has no part in it, however large; exp(x) is its derivative to b.
+    """
     x, b = unlisted(x), unlisted(b)
-    top = steered(_top, x, axis=axis)
-    total = sum(
-        apply("multiply", b, apply("exp", apply("subtract", x, top))), axis, None, None, keepdims
-    )
+    top = steered(_top, x, b, axis=axis)
+    powers = apply("exp", apply("subtract", x, top))
+    total = sum(apply("weighted", b, powers), axis, None, None, keepdims)
     return apply("add", apply("log", total), top if keepdims else steered(np.squeeze, top, axis))
 
 
 @named("scans.top")
-def _top(value, axis):
-    """The largest along axes, kept as 1; 0 where it is not finite."""
-    top = np.max(value, axis=axis, keepdims=True) if np.size(value) else 0.0
+def _top(x, b, axis):
+    """The largest with b ≠ 0 along axes, kept as 1; 0 where it is not finite."""
+    value = np.where(np.equal(b, 0.0), -np.inf, x)
+    top = np.max(value, axis=axis, keepdims=True) if value.size else 0.0
     return np.where(np.isfinite(top), top, 0.0)

@@ -94,9 +94,11 @@ def _divisor(lower: Lowering, count: Given, ddof, axes, dtype) -> Result | None:
     return Result(slots_of(lower.apply("maximum", left, 0.0)).reshape(lower.out.shape))
 
 
-def _shift(lower: Lowering, x: Given, axis) -> Result | None:
-    """The largest along axes, 0 where it is not finite: what exponentials are shifted by."""
-    view = detached(lower.writer, x)
+def _shift(lower: Lowering, x: Given, b, axis) -> Result | None:
+    """The largest with b ≠ 0 along axes, 0 where it is not finite: the shift of exponentials."""
+    weights = b.slots(lower.writer) if isinstance(b, Given) else lower.constant(b)
+    is_left_out = lower.apply("equal", weights, 0.0)
+    view = lower.apply("where", is_left_out, -np.inf, detached(lower.writer, x))
     axes = axes_of(axis, len(view.shape))
     if not view.size or not axes:
         return None
