@@ -49,9 +49,10 @@ def taken(partial: str) -> str:
 
 def in_branches(partial: str, each: Callable[[str], str]) -> str:
     """An expression in which `each` was applied to the branches of a selection, or to all of it."""
-    if not selects(partial):
+    found = branches(partial) if selects(partial) else None
+    if found is None:
         return each(partial)
-    condition, *both = branches(partial) or ()
+    condition, *both = found
     first, second = [one if one == "0.0" else in_branches(one, each) for one in both]
     return f"select({condition}, {first}, {second})"
 
@@ -79,6 +80,7 @@ def _number(partial: str) -> float | None:
     node, sign = ast.parse(partial, mode="eval").body, 1.0
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node, sign = node.operand, -1.0
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return sign * node.value if abs(node.value) < float("inf") else None
-    return None
+    value = node.value if isinstance(node, ast.Constant) else None
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    return sign * value if abs(value) < float("inf") else None

@@ -76,10 +76,10 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
     body = loop([(j, op.partials[j]) for j in wanted])
     short = [(j, *shorter(op.partials[j])) for j in wanted]
     if tests := [f"select({test}, 0.0, 1.0)" for *_, test in short if test]:
-        count = ["    far = 0.0", "    for i in range(n):", *loads]
-        count.append(f"        far = sum_of(far, {' + '.join(tests)})")
+        tested = ["    far = 0.0", "    for i in range(n):", *loads]
+        tested.append(f"        far = sum_of(far, {' + '.join(tests)})")
         near, far = loop([(j, text) for j, text, _ in short]), body
-        body = [*count, "    if far == 0.0:", *_indented(near), "    else:", *_indented(far)]
+        body = [*tested, "    if far == 0.0:", *_indented(near), "    else:", *_indented(far)]
     return HEAD + "\n".join(head + body + tail) + "\n"
 
 
