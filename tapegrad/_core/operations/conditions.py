@@ -9,7 +9,7 @@ import numpy as np
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
-from ..tensor.trace import named, steered, tensor_like
+from ..tensor.trace import fixed, named, steered, tensor_like
 from ..tensor.values import differentiates, is_tensor, shape_of
 from .inverses import inv
 from .norms import check_order, norm
@@ -50,10 +50,7 @@ def cond(x, p=None):
     if not differentiates(x) or 0 in shape_of(x)[-2:]:
         return tensor_like(steered(np.linalg.cond, x, p=p), x)
     if p is None or p in (2, -2):
-        s = svdvals(x)
-        largest, smallest = s[..., 0], s[..., -1]
-        made = _ratio(smallest, largest) if p == -2 else _ratio(largest, smallest)
-        return _or_infinite(made, x)
+        return _by_singular_values(x, p == -2)
     try:
         inverse = inv(x)
     except np.linalg.LinAlgError as error:
@@ -63,6 +60,25 @@ def cond(x, p=None):
         ) from error
     sizes = [norm(matrix, p, axis=(-2, -1)) for matrix in (x, inverse)]
     return _or_infinite(apply("multiply", *sizes), x)
+
+
+def _by_singular_values(x, reversed):
+    """The quotient of singular values; infinity for matrices with infinities, which have none."""
+    infinite = steered(_holds_infinity, x)
+    if fixed(steered(np.any, infinite), "infinities in cond()"):
+        made = _by_singular_values(apply("where", infinite, 1.0, x), reversed)
+        return apply("where", infinite[..., 0, 0], np.inf, made)
+    s = svdvals(x)
+    largest, smallest = s[..., 0], s[..., -1]
+    made = _ratio(smallest, largest) if reversed else _ratio(largest, smallest)
+    return _or_infinite(made, x)
+
+
+@named("conditions.holds_infinity")
+def _holds_infinity(a):
+    """Whether matrices hold infinities and no NaN, with two axes of length 1."""
+    infinite, nan = (f(a).any(axis=(-2, -1), keepdims=True) for f in (np.isinf, np.isnan))
+    return infinite & ~nan
 
 
 def _ratio(x, y):

@@ -43,7 +43,10 @@ def bincount(x, weights=None, minlength=0):
 @named("counting.bins")
 def _bins(x, minlength):
     """The length of bincount's result."""
-    return max(int(np.max(x, initial=-1)) + 1, int(minlength))
+    x = np.asarray(x)
+    if x.min(initial=0) < 0:
+        np.bincount(x)  # raises NumPy's own error
+    return max(int(x.max(initial=-1)) + 1, int(minlength))
 
 
 @named("counting.whole")

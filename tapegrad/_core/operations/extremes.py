@@ -376,8 +376,14 @@ def _taken(indices, shape, axis, mode):
     n, index = shape[axis], np.array(indices, np.int64)  # a copy: the caller may write to them
     if mode == "clip":
         index = np.clip(index, 0, builtins.max(n - 1, 0))
-    elif n and (mode == "wrap" or np.min(index, initial=0) < 0):
-        index = index % n
+    elif mode == "wrap":
+        index = index % n if n else index
+    elif index.size:
+        low, high = int(index.min()), int(index.max())
+        if low < -n or high >= n:
+            outside = low if low < -n else high
+            raise IndexError(f"index {outside} is out of bounds for axis {axis} with size {n}")
+        index = index % n if low < 0 else index
     if len(shape) == 1:
         return index
     before = int(np.prod(shape[:axis], dtype=np.int64))

@@ -32,7 +32,7 @@ from .pseudo_inverses import pseudo_inverse
 from .reductions import sum as sum_of
 from .shapes import reshape
 from .singular_values import svdvals
-from .spectral_kernels import wanted_words
+from .spectral_kernels import is_finite, wanted_words
 
 # --- values in programs ---------------------------------------------------------------------------
 
@@ -92,8 +92,10 @@ def lstsq_forward(frame, id, refs, task):
             words = wanted_words(asked, 400 * few + few * columns + 4 * high + 1000)
             work = malloc(words * 8)
         store_i32(call, lapack.CALL_BYTES, words)
-        solve_least(call, matrix, x, to + n * columns * 8, work, counts)
-        if load_i32(call, lapack.ANSWER) != 0:
+        is_answered = is_finite(matrix, m * n)
+        if is_answered:
+            solve_least(call, matrix, x, to + n * columns * 8, work, counts)
+        if not is_answered or load_i32(call, lapack.ANSWER) != 0:
             lapack.refuse(frame, 1)
             break
         for i in range(n):
@@ -142,7 +144,7 @@ def lstsq_vjp(np, g, out, a, b, rcond):
     takes_complex=False,
     shape=_shape,
     value_kernel=lstsq_forward,
-    helpers=(wanted_words, solve_least, copy_sides),
+    helpers=(wanted_words, is_finite, solve_least, copy_sides),
     refusal=_not_converged,
     example="np.linalg.lstsq(np.diag(x * x + 1.0) + x[:, None], x)[0]",
     examples=(

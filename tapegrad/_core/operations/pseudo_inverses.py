@@ -27,7 +27,7 @@ from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import function
 from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, value_of
 from .declaring import adjoint, declared
-from .spectral_kernels import solve_singular, wanted_words
+from .spectral_kernels import is_finite, solve_singular, wanted_words
 
 # --- values in programs ---------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ def pinv_jvp(np, t, out, a, _rcond, hermitian=False):
     shape=_turned_shape,
     value_kernel=pinv_forward,
     complex_kernel=pinv_forward,
-    helpers=(wanted_words, solve_singular, reflect_lower, write_inverse),
+    helpers=(wanted_words, is_finite, solve_singular, reflect_lower, write_inverse),
     refusal=_not_converged,
     example="np.linalg.pinv(np.diag(x * x + 1.0) + x[:, None])",
     examples=(

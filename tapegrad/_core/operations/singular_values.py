@@ -29,6 +29,7 @@ from .equal_values import (
 )
 from .packing import packed, parts_of, size_of
 from .spectral_kernels import (
+    is_finite,
     solve_singular,
     svd_forward,
     wanted_words,
@@ -155,7 +156,7 @@ def _completed(np, du, u, k):
     shape=_shape,
     value_kernel=svd_forward,
     complex_kernel=svd_forward,
-    helpers=(write_values, wanted_words, write_identity, solve_singular),
+    helpers=(write_values, wanted_words, write_identity, is_finite, solve_singular),
     refusal=_not_converged,
     example="np.linalg.svd(np.diag(np.arange(len(x)) + 1.0) + 0.1 * x)[2] ** 2",
     examples=(
@@ -217,7 +218,7 @@ def svdvals_jvp(np, t, out, _a, full=False):
     shape=_shape_of_values,
     value_kernel=svd_forward,
     complex_kernel=svd_forward,
-    helpers=(write_values, wanted_words, write_identity, solve_singular),
+    helpers=(write_values, wanted_words, write_identity, is_finite, solve_singular),
     refusal=_not_converged,
     example="np.linalg.svdvals(np.diag(np.arange(len(x)) + 1.0) + 0.1 * x)",
     examples=(
