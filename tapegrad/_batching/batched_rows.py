@@ -30,6 +30,7 @@ from .._core.tensor import buffer_pool
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
 from .._core.tensor.copies import link
+from .._core.tensor.error_state import silence
 from .._core.tensor.trace import steered
 from .._core.tensor.values import array_of, is_recorded, is_tensor, shape_of, value_of
 from .._derivatives.declared_adjoints import site_of
@@ -217,7 +218,7 @@ class BatchedRows:
         numbers = self._behind([tensor._id for tensor in wanted])
         uses = Counter(k for number in numbers for k in self.rows[number].reads)
         uses.update(tensor._id for tensor in wanted)
-        with np.errstate(all="ignore"):
+        with silence():
             for number in numbers:
                 row = self.rows[number]
                 if any(k in self.made for k in row.reads):

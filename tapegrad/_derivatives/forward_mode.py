@@ -19,7 +19,7 @@ from .._core.tape.forward_sweep import Carrying
 from .._core.tape.row_reader import USED_UP, needed
 from .._core.tape.workspace import FreedError
 from .._core.tensor import runtime as rt
-from .._core.tensor.error_state import silent
+from .._core.tensor.error_state import silence, silent
 from .._core.tensor.values import array_of, is_recorded, value_of
 from .declared_tangents import aligned, pointwise_tangent, tangent_of
 from .functionalization import without_writes_to
@@ -106,7 +106,7 @@ class Carried(Rewound):
     def run(self, outputs) -> None:
         """Traverse the tape from the oldest row that `outputs` need to the newest."""
         try:
-            with np.errstate(all="ignore"):
+            with silence():
                 self.carrying.run(self.stops, outputs, self._carry)
         except FreedError:
             raise RuntimeError(USED_UP) from None
@@ -158,7 +158,7 @@ class Recorded(Traversal):
 
     def run(self, outputs) -> None:
         """Traverse the tape from the oldest row that `outputs` need to the newest."""
-        with np.errstate(all="ignore"):
+        with silence():
             for number in needed(self.reader, outputs, self.stops):
                 if number not in self.stops:
                     self._carry(number)

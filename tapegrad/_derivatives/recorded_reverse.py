@@ -21,7 +21,7 @@ from .._core.tape.reverse_sweep import FreedError
 from .._core.tape.row_reader import USED_UP, Reader, needed
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import pack
-from .._core.tensor.error_state import silent
+from .._core.tensor.error_state import silence, silent
 from .._core.tensor.gathering import scatter_add
 from .._core.tensor.values import is_recorded, value_of
 from .declared_adjoints import write_adjoint, write_pointwise
@@ -87,7 +87,7 @@ class Differentiation(Traversal):
         for output, seed in zip(outputs, seeds, strict=True):
             self.add(output._id, output._array if type(output) is rt.Array else None, seed)
         try:
-            with np.errstate(all="ignore"):
+            with silence():
                 self.writing.run(self.rule)
         except FreedError:
             raise RuntimeError(USED_UP) from None

@@ -15,6 +15,7 @@ from .._core.codegen import layout
 from .._core.ops.references import Site
 from .._core.ops.table import Structural
 from .._core.tape import reverse_sweep
+from .._core.tensor.error_state import silence
 from .._core.tensor.values import value_of
 from .declared_adjoints import parts_of, site_of, summed_to, values_at
 from .past_values import Before
@@ -87,7 +88,7 @@ def pass_back(sweep, number: int, op: Structural) -> None:
         own = sweep.cells(number).reshape(sweep.seeds, *site.shape)
     else:
         own = sweep.adjoint_buffer(number, site.out)
-    with np.errstate(all="ignore"):
+    with silence():
         if sweep.seeds == 1:
             _add(sweep, site, parts_of(op, own[0], site, out, operands), _FIRST)
         elif op.batch == "axis":

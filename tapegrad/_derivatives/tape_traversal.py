@@ -31,6 +31,7 @@ from .._core.tape.tape import bounds, cell_of
 from .._core.tape.workspace import UnknownError
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
+from .._core.tensor.error_state import silence
 
 
 def _select(condition, x, y):
@@ -60,7 +61,7 @@ def evaluate(declaration, partials, values) -> list:
 
     The mapping gets the values of the steps that the partial derivatives read.
     """
-    with np.errstate(all="ignore"):
+    with silence():
         for name, text in declaration.needed(*partials):
             values[name] = eval(_compiled(text), _NAMES, values)  # the text is the table's
         return [eval(_compiled(partial), _NAMES, values) for partial in partials]

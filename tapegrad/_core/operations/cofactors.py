@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ops.table import TABLE
+from ..tensor.error_state import silence
 from .declaring import adjoint, conjugate, declared, transposed
 from .inverses import inverse_jvp, inverse_vjp
 from .kernel_values import by_kernel
@@ -28,7 +29,7 @@ def inverse_unless_singular(a, lu, power: float):
     """The inverses of matrices, and which of them are too close to singular for use."""
     made = _regular_inverse(a, lu)
     if made is not None:
-        with np.errstate(all="ignore"):
+        with silence():
             condition = _one_norm(a) * _one_norm(made)
         regular = condition <= np.finfo(lu.dtype).eps ** power
         if regular.all():
@@ -37,7 +38,7 @@ def inverse_unless_singular(a, lu, power: float):
     zero = ~np.all(diagonals(lu), axis=-1)
     if np.any(zero):
         lu = np.where(zero[..., None, None], np.eye(*lu.shape[-2:], dtype=lu.dtype), lu)
-    with np.errstate(all="ignore"):
+    with silence():
         made = inverted(lu)
         condition = _one_norm(a) * _one_norm(made)
     return made, zero | (finite & ~(condition <= np.finfo(lu.dtype).eps ** power))
@@ -134,7 +135,7 @@ def cofactors_jvp(np, t, _out, a, lu):
 def cofactors(a, lu):
     """The cofactors of matrices: det(a) a⁻ᵀ where they are regular."""
     inverse, singular = inverse_unless_singular(a, lu, OF_COFACTORS)
-    with np.errstate(all="ignore"):
+    with silence():
         made = _determinants(a, lu)[..., None, None] * transposed(np, inverse)
     return _chosen(singular, made, _singular_cofactors, a)
 
@@ -184,7 +185,7 @@ def tangent_jvp(np, t, _out, a, h, lu):
 def cofactor_tangent(a, h, lu):
     """The derivative of the cofactors of matrices along h: det(a) (tr(y h) yᵀ − (y h y)ᵀ)."""
     y, singular = inverse_unless_singular(a, lu, OF_TANGENTS)
-    with np.errstate(all="ignore"):
+    with silence():
         along = np.matmul(y, h)
         turned = _trace(np, along) * y - np.matmul(along, y)
         made = _determinants(a, lu)[..., None, None] * transposed(np, turned)

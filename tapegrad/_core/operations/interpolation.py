@@ -9,6 +9,7 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
+from ..tensor.error_state import silence
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, of_each, steered
 from ..tensor.values import differentiates, dtype_of, is_recorded, is_tensor, shape_of, value_of
@@ -97,7 +98,7 @@ def _lines_at(x, xp, fp, left, right):
 def _lines_along(x, xp, fp, left, right, axis):
     where = _interval(x, xp)
     inside = _is_inside(where, len(xp))
-    with np.errstate(all="ignore"):
+    with silence():
         slopes = np.concatenate([[0.0], np.diff(fp) / np.diff(xp), [0.0, 0.0]])[where]
         places = np.concatenate([xp[:1], xp, xp[-1:]])[where]
         values = np.concatenate([[left], fp, [right]])[where]

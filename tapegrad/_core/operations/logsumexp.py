@@ -39,6 +39,7 @@ from ..ops.table import structural
 from ..tensor import runtime as rt
 from ..tensor.apply import apply, compute
 from ..tensor.copies import unlisted
+from ..tensor.error_state import silence
 from ..tensor.registry import function
 from ..tensor.trace import named, steered
 from ..tensor.values import FLOATS, current, differentiates, is_tensor, value_of, wrap
@@ -61,7 +62,7 @@ def result(x, value):
 
 def shifted_by_top(name, value, axes):
     """The largest along axes, 0 where it is not finite; and the values less it."""
-    with np.errstate(all="ignore"):
+    with silence():
         top = numpy_call(name, np.max, value, axis=axes, keepdims=True)
         if not np.isfinite(top).all():
             top = np.where(np.isfinite(top), top, top.dtype.type(0.0))
@@ -73,7 +74,7 @@ def _log_sum(value, axes):
     if not value.size:
         return np.full(kept_shape(value.shape, axes), -np.inf, value.dtype)
     top, moved = shifted_by_top("logsumexp", value, axes)
-    with np.errstate(all="ignore"):
+    with silence():
         return np.log(np.sum(compute("exp", [moved]), axis=axes, keepdims=True)) + top
 
 

@@ -25,6 +25,7 @@ from ..tensor import runtime as rt
 from ..tensor.buffer_pool import empty
 from ..tensor.complex_tensors import is_complex, is_recorded_complex
 from ..tensor.copies import in_dtype
+from ..tensor.error_state import silence
 from ..tensor.trace import refuse
 from ..tensor.values import array_of, is_recorded, value_of
 from .declaring import Own, declared, ready
@@ -50,7 +51,7 @@ def of_matrix(factors):
     """
     matrix, pivots, own = factors[:-1].T, factors[-1].real, _places(factors.shape[-1])
     if pivots[0] == LOWER_MARK:  # with the diagonal d its factors are a d⁻¹ and d
-        with np.errstate(all="ignore"):
+        with silence():
             diagonal = np.diagonal(matrix)
             matrix = np.asfortranarray(np.tril(matrix / diagonal, -1) + np.diag(diagonal))
     return matrix, np.where(pivots < len(own), np.maximum(pivots, own), own).astype(np.intc)
@@ -101,7 +102,7 @@ def signs_and_logarithms(factors):
     diagonal = diagonals(factors)
     size = np.abs(diagonal)
     exchanged = factors[..., -1, :].real > np.arange(factors.shape[-1])
-    with np.errstate(all="ignore"):
+    with silence():
         signs = np.sign(diagonal) if factors.dtype.kind != "c" else diagonal / size
         sign = np.prod(signs, axis=-1) * np.where(np.sum(exchanged, axis=-1) % 2, -1.0, 1.0)
         logarithm = np.sum(np.log(size), axis=-1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..tensor.error_state import silence
 from ..tensor.trace import named, of_each
 from .ranked import at_ranks
 
@@ -176,7 +177,7 @@ def weighted_positions(values, weights, q, skips_nan):
     ordered = np.take_along_axis(values, order, 0)
     weights = np.take_along_axis(np.asarray(weights), order, 0)
     weights = np.where(np.isnan(ordered), 0.0, weights) if skips_nan else weights
-    with np.errstate(all="ignore"):
+    with silence():
         share = np.cumsum(weights, axis=0, dtype=np.float64)
         share /= share[-1]
     share = share.astype(q.dtype) if q.dtype.kind == "f" else share

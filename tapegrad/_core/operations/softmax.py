@@ -22,6 +22,7 @@ from ..ops.axis_groups import (
 from ..ops.table import structural
 from ..tensor import runtime as rt
 from ..tensor.apply import apply, compute
+from ..tensor.error_state import silence
 from ..tensor.registry import function
 from ..tensor.values import is_tensor, shape_of, value_of
 from .cumulative import same_shape
@@ -31,7 +32,7 @@ from .reductions import reduced_axes
 
 def _exponentials(x, axes):
     """The value of softmax."""
-    with np.errstate(all="ignore"):
+    with silence():
         top = np.max(x, axis=axes, keepdims=True) if x.size else 0.0
         value = np.array(compute("exp", [np.subtract(x, top)]), x.dtype)
         value /= np.sum(value, axis=axes, keepdims=True)
@@ -125,7 +126,7 @@ def _log_exponentials(x, axes):
     if not x.size:
         return np.array(x)
     _, moved = shifted_by_top("log_softmax", x, axes)
-    with np.errstate(all="ignore"):
+    with silence():
         value = moved - np.log(np.sum(compute("exp", [moved]), axis=axes, keepdims=True))
     return np.array(value, x.dtype)
 

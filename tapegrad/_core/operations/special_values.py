@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..tensor.error_state import silence
 from .declaring import declared
 
 
@@ -30,7 +31,7 @@ def unary(name: str, partial, x: str, **fields) -> Any:
         return t[0] * partial(np, out, x)
 
     def value(x):
-        with np.errstate(all="ignore"):
+        with silence():
             return np.asarray(_of_scipy(name)(x))
 
     value.__name__ = value.__qualname__ = name

@@ -19,7 +19,7 @@ from . import runtime as rt
 from .complex_functions import refused
 from .complex_tensors import holds_tensors, is_complex
 from .copies import as_number, in_dtype, unlisted
-from .error_state import in_silence
+from .error_state import silence
 from .memory_layouts import backwards, in_order, order_of, transposed
 from .trace import steering_tensor
 from .values import (
@@ -74,7 +74,8 @@ def compute(name: str, values):
     try:
         compute_fast = _fast(name, values)
         if compute_fast is None:
-            return in_silence(ufunc_of(name), *values)
+            with silence():
+                return ufunc_of(name)(*values)
         axes = order_of(values)
         if axes is None:
             return compute_fast(name, *values)
@@ -107,7 +108,8 @@ def _fast(name: str, values):
 def _in_memory_kept(name: str, *values) -> np.ndarray:
     """The result of NumPy's function, in memory that is used again."""
     shape = np.broadcast_shapes(*[np.shape(value) for value in values])
-    return in_silence(ufunc_of(name), *values, out=buffer_pool.empty(shape))
+    with silence():
+        return ufunc_of(name)(*values, out=buffer_pool.empty(shape))
 
 
 def is_large(values) -> bool:

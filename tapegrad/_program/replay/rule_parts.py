@@ -22,6 +22,7 @@ from ..._core.ops.references import Site
 from ..._core.ops.table import Structural
 from ..._core.sweep.kernels import compile_structural
 from ..._core.tape.overlaps import add_to_view
+from ..._core.tensor.error_state import silence
 from ..._core.tensor.values import value_of
 from ..._derivatives.declared_adjoints import parts_of, summed_to
 from ..ir.kernel_step import Kernel
@@ -56,7 +57,7 @@ class Use(NamedTuple):
 
     def parts(self, g, out, operands) -> list:
         """The adjoints of the operands, by the rule, in their shapes; None for those without."""
-        with np.errstate(all="ignore"):
+        with silence():
             parts = parts_of(self.op, g, self.site(out, operands), out, operands)
         pairs = zip(parts, self.shapes, strict=True)
         return [None if part is None else summed_to(part, shape) for part, shape in pairs]
