@@ -92,7 +92,7 @@ _OF_MANY = f"solve F(x, q) = 0 {_STEP}np.linalg.solve(tg.jacobian(F)(x, q), F(x,
 _FIXED = f"solve F(x, q) = x - g(x, q) = 0 {_STEP}F(x, p) / tg.grad(F)(x, q)"
 _MINIMUM = f"minimize f(x, q) {_STEP}np.linalg.solve(tg.hessian(f)(x, q), tg.grad(f)(x, p))"
 _OF_NUMBER = f"minimize f(x, q) {_STEP}tg.grad(f)(x, p) / tg.grad(tg.grad(f))(x, q)"
-_NODES = "sum over nodes, s, w = np.polynomial.legendre.leggauss(n), or integrate.simpson of "
+_NODES = "sum over nodes, s, w = np.polynomial.legendre.leggauss(n), or integrate.fixed_quad of "
 _NODES += "tapegrad.scipy"
 _STEPS = "write the steps with NumPy, such as a loop of Runge-Kutta steps, which is recorded"
 _LINEAR = "it is linear in the values y: CubicSpline(x, np.eye(len(x)))(at) @ y, and others alike"
@@ -130,7 +130,7 @@ OF_SCIPY = {
         _MINIMUM,
     ),
     "optimize.minimize_scalar": _OF_NUMBER,
-    **dict.fromkeys([f"integrate.{name}" for name in "quad quad_vec fixed_quad".split()], _NODES),
+    **dict.fromkeys([f"integrate.{name}" for name in "quad quad_vec".split()], _NODES),
     **dict.fromkeys(["integrate.solve_ivp", "integrate.odeint", "integrate.ode"], _STEPS),
     "interpolate": _LINEAR,
     "sparse.linalg.spsolve": "use np.linalg.solve(a.toarray(), b)",
