@@ -168,3 +168,52 @@ def test_what_is_replaced(what, loops):
                 np.testing.assert_array_equal(c.grad(x), tg.grad(f)(x))
         if expected == 2.0:
             change()
+
+
+class Doubled:
+    rate = 2.0
+
+    def __call__(self, v):
+        return v * self.rate
+
+
+FACTOR = 2.0
+
+
+def by_factor(v):
+    return v * FACTOR
+
+
+@pytest.mark.parametrize("loops", [False, pytest.param(True, marks=needs("numba-reader"))])
+def test_functions_that_are_arguments(loops, monkeypatch):
+    """What they read from outside is checked as that of the function."""
+    partial, held, one = functools.partial(scaled, k=2.0), {"rate": 2.0}, Doubled()
+    changes = {
+        by_factor: lambda patch: patch.setitem(globals(), "FACTOR", 5.0),
+        partial: lambda patch: patch.setitem(partial.keywords, "k", 5.0),
+        (lambda v: v * held["rate"]): lambda patch: patch.setitem(held, "rate", 5.0),
+        one: lambda patch: patch.setattr(one, "rate", 5.0, raising=False),
+    }
+
+    def f(x, g):
+        total = 0.0
+        for v in x:
+            total = total + (g(v) if v > 0.0 or not loops else v)
+        return total
+
+    c = tg.compile(f)
+    for given, change in changes.items():
+        for x in (A, B) if loops else (A,):
+            for _ in range(3):
+                assert c(x, given) == f(x, given)
+        with monkeypatch.context() as patch:
+            before = f(A, given)
+            change(patch)
+            assert f(A, given) != before
+            for x in (A, B) if loops else (A,):
+                for _ in range(3):
+                    assert c(x, given) == f(x, given)
+                    np.testing.assert_array_equal(
+                        c.grad(x, given), tg.grad(lambda x, given=given: f(x, given))(x)
+                    )
+        assert c(A, given) == before

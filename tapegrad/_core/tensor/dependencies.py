@@ -110,6 +110,12 @@ class Dependencies:
         return [*names, *found]
 
 
+def joined(every: Sequence[Dependencies]) -> Dependencies:
+    """Those of several functions, each once."""
+    found = {(id(one.owner), one.name, type(one)): one for names in every for one in names}
+    return Dependencies([*found.values()], [one for names in every for one in names.effects])
+
+
 def own_dependencies(f: types.FunctionType) -> list[Dependency]:
     """The parts of a function that can be replaced, as when its module is reloaded in place.
 

@@ -24,7 +24,7 @@ from .effects import Effects
 from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
-from .names_read import Renewals, names_read
+from .names_read import Renewals
 from .random_draws import Draws
 from .recorded_call import recorded_call, short_recorded_call
 from .rounding import first_difference
@@ -275,8 +275,7 @@ class Replayed:
         return found
 
     def _recorded(self, family: Variants, arguments: Arguments, gradient: bool):
-        names = self._families.names or names_read(self._f)
-        self._families.names = names
+        names = self._families.names_for(self._f, arguments)
         draws = Draws(self._f, self._watched)
         with traced_call(self._f, arguments, draws=draws) as traced:
             traced.names = names = self._families.after_call(names)

@@ -53,6 +53,8 @@ def names_read(f: Callable) -> Dependencies:
         search.add(_names(function))
         search.follow(_imported(function))
     search.follow([("a partial", one) for one in every if isinstance(one, functools.partial)])
+    if not isinstance(f, types.FunctionType):
+        search.follow([(type(f).__name__, f)])
     search.run()
     return Dependencies([*search.found.values()], assigned)
 

@@ -15,7 +15,7 @@ from ..._core.tape import store
 from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tape.reverse_sweep import Sweep
 from ..._core.tensor import runtime as rt
-from ..._core.tensor.dependencies import NOTHING, Dependencies
+from ..._core.tensor.dependencies import NOTHING, Dependencies, joined
 from ..._core.tensor.plain_data import answering, clear_caches
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import places
@@ -32,6 +32,7 @@ from ..replay.opaque_calls import LARGEST, error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, GUARD_FAILED
 from .flows import Flow
+from .names_read import names_read
 from .python_floats import refused_by_python
 from .random_draws import Draws
 from .rounding import Rounding, first_difference
@@ -386,6 +387,7 @@ class Families:
     def __init__(self, most: int, variants: int):
         self.most, self.variants = most, variants
         self.names: Dependencies | None = None  # if anything has been recorded
+        self._read: dict[int, Callable] = {}  # functions whose names are among them, by id
         self.found: dict[Any, Variants] = {}
         self.unused = 0  # signatures given up that have been called once only
 
@@ -393,6 +395,17 @@ class Families:
     def evaluations(self) -> int:
         """The number so far without a new recording."""
         return sum([family.evaluations for family in list(self.found.values())])
+
+    def names_for(self, f: Callable, arguments: Arguments) -> Dependencies:
+        """The names that a function reads, and functions among its arguments."""
+        if self.names is None:
+            self._read = {}
+        given = [value for is_fixed, value in arguments.static if is_fixed and callable(value)]
+        new = {id(one): one for one in (f, *given) if id(one) not in self._read}
+        if new:
+            self._read |= new
+            self.names = joined([self.names or NOTHING, *map(names_read, new.values())])
+        return self.names or NOTHING
 
     def after_call(self, names: Dependencies) -> Dependencies:
         """The names, without what the call of the function has changed itself."""
