@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 import random_objects
 
-PROGRAMS = 40
+PROGRAMS, NATIVE, AT_ONCE = 40, 2, 5
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS, AT_ONCE))
+def test_programs(first):
+    """Values, gradients, errors, in every way."""
+    for seed in range(first, first + AT_ONCE):
+        _, wrong = fuzz_objects.check(seed, native=seed < NATIVE)
+        for text, script in wrong:
+            pytest.fail(f"seed {seed}, {text}\n\n{script}", pytrace=False)
 
 
 def test_programs_are_of_all_kinds():
