@@ -1,5 +1,6 @@
 """`np.errstate`, `np.seterr` and warnings that are errors, with recorded values."""
 
+import asyncio
 import threading
 import warnings
 
@@ -326,6 +327,54 @@ def test_numbers_of_numpy_beside_recorded_ones():
     with np.errstate(all="raise"):
         with pytest.raises(FloatingPointError, match="divide by zero encountered in divide"):
             tg.grad(lambda x: np.float64(3.0) / x)(0.0)
+
+
+def test_tasks_have_the_state_in_which_they_were_made():
+    async def task():
+        return tg.grad(lambda x: 1.0 / x)(0.0)
+
+    async def both():
+        with np.errstate(all="raise"):
+            loud = asyncio.create_task(task())
+        quiet = asyncio.create_task(task())
+        return await asyncio.gather(loud, quiet, return_exceptions=True)
+
+    loud, quiet = asyncio.run(both())
+    assert type(loud) is FloatingPointError and quiet == -np.inf
+    assert error_state.count == 0
+
+
+def test_complex_numbers():
+    def f(x):
+        z = (x + 0.0) + 1j * x
+        with np.errstate(all="raise"):
+            return abs(1.0 / z)
+
+    for g in (f, lambda x: np.sum(f(x))):
+        x = np.float64(0.0) if g is f else np.zeros(2)
+        with pytest.raises(FloatingPointError):
+            g(x)
+        with pytest.raises(FloatingPointError):
+            tg.grad(g)(x)
+
+
+def test_decorators_and_nested_states():
+    @np.errstate(all="raise")
+    def inverse(x):
+        return 1.0 / x
+
+    def nested(x):
+        with np.errstate(all="raise"):
+            with np.errstate(all="ignore"):
+                y = 1.0 / x
+            return np.exp(-y)
+
+    for derive, x in ((tg.grad, 0.0), (tg.vmap, np.array([1.0, 0.0]))):
+        with pytest.raises(FloatingPointError):
+            derive(inverse)(x)
+    assert tg.value_and_grad(nested)(0.0)[0] == 0.0
+    same(tg.vmap(tg.grad(inverse))(np.array([2.0, 1.0])), np.array([-0.25, -1.0]))
+    assert error_state.count == 0
 
 
 def test_tensors_outside_of_transforms():

@@ -33,6 +33,7 @@ _WARNING = "invalid value encountered in scalar divide"
 _loud = contextvars.ContextVar("tapegrad.loud", default=False)
 #: Whether warnings are errors in the transform that is under way.
 _raising = contextvars.ContextVar("tapegrad.raising", default=False)
+_copied = contextvars.ContextVar("tapegrad.copied", default=False)
 _lock = forks.lock()
 _filters: list = []
 _filters_raise = False
@@ -187,12 +188,18 @@ def enter_transform() -> None:
     if _filters_raise and _state is not None:
         _raising.set(True)
         look()
+    if _loud.get() and not count:  # a copy of a context that was loud, as that of a task
+        _copied.set(True)
+        _change(1)
 
 
 def leave_transform() -> None:
     if _raising.get():
         _raising.set(False)
         look()
+    if _copied.get():
+        _copied.set(False)
+        _change(-1)
 
 
 def _action() -> str:

@@ -32,6 +32,9 @@ _METHODS = (
     "min prod round std sum take trace var __abs__ __mod__ __rmod__ __floordiv__ __rfloordiv__ "
     "__divmod__ __rdivmod__ __matmul__ __rmatmul__".split()
 )
+_ARITHMETIC = ("add", "sub", "mul", "truediv", "pow")
+#: Operators of complex tensors; those of others call Python while the state is loud.
+_OF_COMPLEX = [f"__{r}{name}__" for name in _ARITHMETIC for r in ("", "r")]
 _REASON = (
     "it computes while NumPy's error state (np.errstate, np.seterr) asks for errors or more than "
     "its default warnings, which a program does not give"
@@ -114,7 +117,8 @@ def _of_method(name: str, ours):
 def _begin() -> None:
     """Put what observes around the functions of the classes: not before a state is loud."""
     for kind in (rt.Tensor, ComplexTensor):
-        made = {name: _of_method(name, one) for name, one in vars(kind).items() if name in _METHODS}
+        names = {*_METHODS, *(_OF_COMPLEX if kind is ComplexTensor else ())}
+        made = {name: _of_method(name, one) for name, one in vars(kind).items() if name in names}
         made["__array_ufunc__"] = _of_ufunc(vars(kind)["__array_ufunc__"])
         made["__array_function__"] = _of_function(vars(kind)["__array_function__"])
         for name, one in made.items():
