@@ -138,6 +138,19 @@ class FastCall:
         return found[0] if single else tuple(found)
 
 
+class ExactCall(FastCall):
+    """The same where data without axes must have the types that they had, by their places."""
+
+    def __init__(self, variant: Variant, firsts: list[int], exact: list[tuple[int, type]]):
+        super().__init__(variant, firsts)
+        self.exact = exact
+
+    def _held(self, args: tuple) -> _Memory | None:
+        if len(args) == self.count and any([type(args[k]) is not kind for k, kind in self.exact]):
+            return None
+        return super()._held(args)
+
+
 class StructuredCall(FastCall):
     """The same where arguments hold inputs in structures."""
 
@@ -222,17 +235,22 @@ def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
     exact = all(dtype == DOUBLE or (dtype == _SINGLE and shape) for dtype, shape in dtypes)
     in_order = not any(arguments.orders)  # compiled code takes arrays in C order alone
     kinds = zip(arguments.kinds, arguments.types, strict=True)
-    numbers = [kind for (_, shape, wanted), kind in kinds if not (shape or wanted)]
-    if not (plain and exact and in_order) or (numbers and variant.is_exact):
+    numbers = [
+        (k, kind) for k, ((_, shape, wanted), kind) in enumerate(kinds) if not (shape or wanted)
+    ]
+    is_exact = variant.is_exact and bool(numbers)
+    if not (plain and exact and in_order):
         return None
     fast = variant.fast
     if fast is None or fast.program is not variant.program:
         if any([structure(tree) for tree in arguments.trees]):
+            if is_exact:
+                return None
             fast = StructuredCall(variant, arguments)
         else:
             before = dict(arguments.same)
             firsts = [before.get(k, k) for k in range(len(arguments.trees))]
-            fast = FastCall(variant, firsts)
+            fast = ExactCall(variant, firsts, numbers) if is_exact else FastCall(variant, firsts)
         variant.fast = fast
         if fast.program is not variant.program:  # another thread has put one in its place
             fast.end()
