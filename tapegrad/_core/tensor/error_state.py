@@ -58,8 +58,12 @@ class _Noting:
         return token, before
 
     def reset(self, token) -> None:
-        own, before = token
-        self._variable.reset(own)
+        if isinstance(token, tuple):
+            own, before = token
+            self._variable.reset(own)
+        else:  # of a block that was entered before states were noted
+            self._variable.reset(token)
+            before = _is_loud_now()
         if _loud.get() is not before:
             _loud.set(before)
             _change(1 if before else -1)
