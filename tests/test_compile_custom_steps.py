@@ -3,6 +3,7 @@
 import math
 import pickle
 import threading
+import types
 
 import numba
 import numpy as np
@@ -260,7 +261,9 @@ def function(forward, backward=None, **more):
     """`apply` of a Function of these methods."""
     methods = {"forward": forward, **({"backward": backward} if backward else {}), **more}
     named = {name: staticmethod(method) for name, method in methods.items()}
-    return type("Made", (autograd.Function,), named).apply
+    return types.new_class(
+        "Made", (autograd.Function,), exec_body=lambda own: own.update(named)
+    ).apply
 
 
 def array(x):

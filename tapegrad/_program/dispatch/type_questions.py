@@ -15,11 +15,14 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._core.tensor.reachable import Reach
+from ..replay.run_layout import FINISHED
 from .signature import Arguments
 
 #: Built-in names that such code reads.
 _ASKING = frozenset(("type", "hasattr", "getattr", "vars", "dir", "id", "AttributeError"))
 _ATTRIBUTES = frozenset(("getsizeof",))
+#: Relative distances of places nearby.
+_STEPS = (1e-4, -1e-4, 1e-7, -1e-7)
 
 
 def asks_for_types(f: Callable) -> str | None:
@@ -41,27 +44,37 @@ def _asks(code: types.CodeType) -> str | None:
 def agrees(variant, f: Callable, arguments: Arguments) -> bool:
     """Whether a program gives what the function gives, at the arguments and nearby.
 
-    Where Python has read numbers, those nearby may be others: this counts as no.
+    Nearby it is compared where it takes the same branches; if there is no such place, this counts
+    as no.
     """
 
     def again(values):
         return arguments.call(f, values)
 
-    for values in (arguments.values, [*map(_nearby, arguments.values, arguments.kinds)]):
-        try:
-            with np.errstate(all="ignore"):
-                if variant.differs(values, again(values), again) is not None:
-                    return False
-        except Exception:
-            return False
-    return True
+    pairs = [*zip(arguments.values, arguments.kinds, strict=True)]
+    nearby = ([_nearby(*pair, step) for pair in pairs] for step in _STEPS)
+    try:
+        with np.errstate(all="ignore"):
+            places = [arguments.values, next(one for one in nearby if _is_taken(variant, one))]
+            return all(variant.differs(one, again(one), again) is None for one in places)
+    except Exception:
+        return False
 
 
-def _nearby(value, kind: tuple):
+def _is_taken(variant, values: list) -> bool:
+    """Whether a program gives a result for these values."""
+    memory = variant.program.begin()
+    try:
+        return variant.program.forward(memory, values) == FINISHED
+    finally:
+        variant.program.end(memory)
+
+
+def _nearby(value, kind: tuple, step: float):
     """A value of an input to be differentiated with other digits; data are as they are."""
     dtype, shape, differentiated = kind
     if not differentiated:
         return value
-    steps = np.cos(np.arange(np.size(value))).reshape(shape)
-    found = np.asarray(value * (1.0 + 1e-4 * steps) + 1e-6 * steps, dtype)
+    steps = step * np.cos(np.arange(np.size(value))).reshape(shape)
+    found = np.asarray(value * (1.0 + steps) + 0.01 * steps, dtype)
     return found if shape else float(found)
