@@ -92,12 +92,15 @@ class _Watch:
 
     def __init__(self):
         self._callers: dict[int, Any] = {}
+        self._methods: set[int] = set()  # of which generators it may call some by another name
         self._codes: set[types.CodeType] = set()
 
     def __call__(self, frame: types.FrameType, event: str, called) -> None:
         owner = None
         if event == "call":
-            self._codes.add(frame.f_code)
+            if frame.f_code not in self._codes:
+                self._codes.add(frame.f_code)
+                self._methods.update(map(id, _generators_of_methods(frame)))
             if frame.f_code.co_filename == random.__file__:  # gauss() may use up an earlier draw
                 owner = frame.f_locals.get("self")
         elif event == "c_call":
@@ -109,7 +112,7 @@ class _Watch:
         """Whether the thread has drawn from a generator; of NumPy's, whether it named a draw."""
         if type(one) is random.Random:
             return id(one) in self._callers
-        if one is not _OF_NUMPY:
+        if one is not _OF_NUMPY or id(one) in self._methods:
             return True
         return any(not _METHODS.isdisjoint(code.co_names) for code in self._codes if _draws(code))
 
@@ -118,6 +121,16 @@ def _draws(code: types.CodeType) -> bool:
     """Whether code may be such that draws: NumPy's and most of ours only have such names."""
     file = code.co_filename
     return file == _STAND_IN or not file.startswith((_PACKAGE, _NUMPY))
+
+
+def _generators_of_methods(frame: types.FrameType) -> Iterator[Any]:
+    """The generators of methods in variables that the code of a frame reads, such as `draw`."""
+    code = frame.f_code
+    if _draws(code):
+        named = [frame.f_globals.get(name) for name in code.co_names]
+        for one in (*frame.f_locals.values(), *named):
+            with contextlib.suppress(AttributeError):
+                yield object.__getattribute__(one, "__self__")
 
 
 def _is_alone() -> bool:
