@@ -29,7 +29,9 @@ class Transformed:
 
     def __reduce__(self):
         transform, f, options = self._of
-        return _transformed, (transform, f, options)
+        own = {k: v for k, v in vars(self).items() if getattr(f, k, None) is not v}
+        own.pop("__wrapped__", None)
+        return _transformed, (transform, f, options), own
 
     def __repr__(self) -> str:
         transform, f, _ = self._of

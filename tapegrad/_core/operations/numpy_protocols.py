@@ -19,6 +19,7 @@ from ..tensor.apply import ufunc_of
 from ..tensor.complex_functions import refused
 from ..tensor.complex_tensors import ComplexTensor
 from ..tensor.copies import unlisted
+from ..tensor.plain_data import plain
 from ..tensor.registry import OF_NUMPY, PUBLIC, implementation
 from ..tensor.trace import fixed, name_of, steered, steering_tensor
 from ..tensor.values import (
@@ -220,10 +221,17 @@ def _refuse_class(kind: Any, arguments) -> None:
 def _steered(function, args, kwargs):
     """A function that has no derivative; in a trace a row if it reads values, and not shapes."""
     if rt.trace() is None or function.__name__ in _OF_SHAPES:
-        return function(*map(_valued, args), **{k: _valued(v) for k, v in kwargs.items()})
+        given = _as_data if function in (np.result_type, np.can_cast) else _valued
+        return function(*map(given, args), **{k: given(v) for k, v in kwargs.items()})
     args = [unlisted(a) if isinstance(a, list) else a for a in args]
     args = [a if is_tensor(a) else _fixed(a, function) for a in args]
     return steered(function, *args, **{k: _fixed(v, function) for k, v in kwargs.items()})
+
+
+def _as_data(argument):
+    """As `_valued`, but Python's floats among data are floats, which have the dtype of others."""
+    data = plain(argument) if is_tensor(argument) and rt.trace() is not None else None
+    return _valued(argument) if data is None else data
 
 
 def _fixed(argument, function):

@@ -230,6 +230,8 @@ def _lose(tensor, kind, frame) -> None:
     if callers.writes_item(frame) and callers.function_of_scipy(frame) is None:
         raise lost_derivatives.written(tensor)
     differentiated = is_differentiated(tensor)
+    if differentiated and array_of(tensor).ndim:
+        kind(array_of(tensor))  # of an array with axes NumPy may refuse it, too
     if kind is not int and differentiated:
         raise lost_derivatives.as_float(frame, tensor, kind.__name__)
     if differentiated or rt.trace() is None:

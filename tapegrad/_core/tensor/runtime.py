@@ -7,6 +7,8 @@ functions (see `recorder.scalar_operators`). Importing tapegrad compiles and loa
 from __future__ import annotations
 
 import contextlib
+import dis
+import sys
 import threading
 from typing import Any
 
@@ -29,6 +31,8 @@ scalar_at: Any = None
 load: Any = None
 same_place: Any = None
 started = False
+_LIBRARIES = ("tapegrad", "numpy", "scipy", "numba")
+_RAISES = {dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE")}
 _lock = forks.lock()
 #: The functions for what compiled slots do not cover, by operator; filled by `tensor.operators`.
 slow: dict[str, object] = {}
@@ -169,7 +173,8 @@ def _within(recording: bool, levels: int):
     reference to it, of the interrupt's traceback. When outer contexts have been left by then, there
     is nothing to go back to.
 
-    A refusal that the code inside has caught is raised at the end, also in place of another error.
+    A refusal that the code inside has caught is raised at the end, also in place of another error,
+    which may follow from it; not of one that a `raise` of the user's has raised.
     """
     mode = _mode
     before = mode.recording
@@ -187,7 +192,7 @@ def _within(recording: bool, levels: int):
         if entry[-1] is not None:
             raise entry[-1]
     except Exception as error:
-        if entry[-1] is None or error is entry[-1]:
+        if entry[-1] is None or error is entry[-1] or _is_raised_by_user(error):
             raise
         raise entry[-1] from None
     finally:
@@ -196,6 +201,18 @@ def _within(recording: bool, levels: int):
         except BaseException:  # an interrupt: once more
             _go_back(mode, entry)
             raise
+
+
+def _is_raised_by_user(error: Exception) -> bool:
+    """Whether an error comes from a `raise` in code that is neither ours nor of a library."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is None:
+        return False
+    outer = place.tb_frame.f_globals.get("__name__", "").partition(".")[0]
+    is_library = outer in _LIBRARIES or (outer != "__main__" and outer in sys.stdlib_module_names)
+    return not is_library and place.tb_frame.f_code.co_code[place.tb_lasti] in _RAISES
 
 
 def recording():
