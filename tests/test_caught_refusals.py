@@ -235,6 +235,19 @@ def test_an_error_of_the_users_own_is_not_replaced():
     assert np.array_equal(tg.grad(caught)(X), [2.0, 0.5])
 
 
+def test_an_error_that_the_user_raises_elsewhere_passes():
+    def f(x):
+        try:
+            float(x)
+        except TypeError:
+            pass
+        raise FileNotFoundError("data.csv")
+
+    for transform in (tg.grad, tg.value_and_grad, tg.jacobian, tg.hessian):
+        with pytest.raises(FileNotFoundError, match="data.csv"):
+            transform(f)(1.0)
+
+
 def test_another_error_after_a_refusal_does_not_hide_it():
     def f(x):
         try:

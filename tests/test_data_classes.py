@@ -205,3 +205,13 @@ def test_data_of_a_batch_are_plain_values(f):
         c = tg.compile(together)
         for g in (tg.grad(together), c.grad, c.grad, c.grad):
             np.testing.assert_allclose(g(x, data), slopes)
+
+
+@pytest.mark.parametrize("options", [{}, {"verify": "never"}], ids=str)
+def test_the_dtype_of_results_with_data(options):
+    def f(x, rate):
+        return np.sum(x * np.dtype(np.result_type(rate, np.float32)).itemsize)
+
+    c = tg.compile(f, **options)
+    for rate in (2.5, 2.5, 3.5, np.float64(2.5), np.ones(2), np.float64(2.5), 2.5):
+        assert c(np.ones(3), rate) == f(np.ones(3), rate)

@@ -1,5 +1,6 @@
 """Functions that transforms return, and compiled ones, in pickles: theirs and cloudpickle's."""
 
+import copy
 import inspect
 import pickle
 import subprocess
@@ -79,6 +80,14 @@ def test_what_transforms_return_is_like_their_function():
     assert made.__name__ == "cubes" and repr(made) == "<tapegrad.grad of cubes>"
     assert inspect.signature(made) == inspect.signature(cubes)
     assert str(inspect.signature(tg.hvp(cubes))) == "(x, v, *others)"
+
+
+def test_attributes_of_transformed_functions_are_kept():
+    made = tg.grad(cubes)
+    made.order = 1
+    for again in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert again.order == 1 and again.__name__ == "cubes"
+        same(again(X), made(X))
 
 
 def test_compiled_functions_without_a_name(cloudpickle):

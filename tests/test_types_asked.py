@@ -1,7 +1,10 @@
 """Functions that ask for types and attributes of data, which a recording cannot answer."""
 
+import contextlib
+import datetime
 import functools
 import inspect
+import json
 import sys
 import warnings
 
@@ -24,6 +27,34 @@ def helper(d):
     return type(d).__name__
 
 
+def by_error(x, d):
+    """C code takes numbers alone."""
+    try:
+        return x[0] * datetime.timedelta(seconds=d).total_seconds()
+    except TypeError:
+        return x[1] ** 2
+
+
+def by_any_error(x, d):
+    try:
+        return x[0] * len(json.dumps(d))
+    except:  # noqa: E722
+        return x[1] ** 2
+
+
+def by_suppressed_error(x, d):
+    with contextlib.suppress(TypeError):
+        return x[0] * float.__add__(d, 1.0)
+    return x[1] ** 2
+
+
+def limited(x, d):
+    try:
+        return x[0] * d**d
+    except OverflowError:
+        return x[0] * 1e300
+
+
 OTHERS = [
     (lambda x, d: x[0] if type(d) is float else x[1] ** 2, 2.0),
     (lambda x, d: x[0] * len(helper(d)), 2.0),
@@ -35,6 +66,9 @@ OTHERS = [
     (lambda x, d: x[0] * sys.getsizeof(d), 2.0),
     (lambda x, d: x[0] if type(x) is np.ndarray else x[1] ** 2, 2.0),
     (by_attribute, 2.0),
+    (by_error, 2.0),
+    (by_any_error, 2.0),
+    (by_suppressed_error, 2.0),
 ]
 SAME = [
     (lambda x, d: x[0] if type(d) is str else x[1] ** 2, 2.0),
@@ -44,6 +78,7 @@ SAME = [
         np.ones(3),
     ),
     (lambda x, d: np.sum(x * getattr(np, "sin")(d)), 2.0),  # noqa: B009
+    (limited, 2.0),
 ]
 
 

@@ -174,7 +174,7 @@ def _within(recording: bool, levels: int):
     is nothing to go back to.
 
     A refusal that the code inside has caught is raised at the end, also in place of another error,
-    which may follow from it; not of one that a `raise` of the user's has raised.
+    which may follow from it; not of one that the user's code raises elsewhere.
     """
     mode = _mode
     before = mode.recording
@@ -192,7 +192,7 @@ def _within(recording: bool, levels: int):
         if entry[-1] is not None:
             raise entry[-1]
     except Exception as error:
-        if entry[-1] is None or error is entry[-1] or _is_raised_by_user(error):
+        if entry[-1] is None or error is entry[-1] or _is_of_user(error, entry[-1]):
             raise
         raise entry[-1] from None
     finally:
@@ -203,9 +203,14 @@ def _within(recording: bool, levels: int):
             raise
 
 
-def _is_raised_by_user(error: Exception) -> bool:
-    """Whether an error comes from a `raise` in code that is neither ours nor of a library."""
-    place = error.__traceback__
+def _is_of_user(error: Exception, refusal: Exception) -> bool:
+    """Whether an error comes from a `raise` in code that is neither ours nor of a library, and not
+    from the handling of a refusal.
+    """
+    before: BaseException | None = error
+    while before is not None and before is not refusal:
+        before = before.__cause__ or before.__context__
+    place = error.__traceback__ if before is None else None
     while place is not None and place.tb_next is not None:
         place = place.tb_next
     if place is None:

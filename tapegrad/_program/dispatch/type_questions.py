@@ -1,8 +1,9 @@
 """Functions that ask for types and attributes of their arguments, which a trace cannot answer.
 
-`type(d) is float` says no while `d` is a tensor. The program of such a function is compared with
-the function before it is used, at the arguments of the call and at others nearby: two ways through
-a function seldom agree at both.
+`type(d) is float` says no while `d` is a tensor; a function that catches errors may catch that of C
+code which takes numbers alone, such as `json.dumps(d)`. The program of such a function is compared
+with the function before it is used, at the arguments of the call and at others nearby: two ways
+through a function seldom agree at both.
 """
 
 from __future__ import annotations
@@ -21,24 +22,40 @@ from .signature import Arguments
 #: Built-in names that such code reads.
 _ASKING = frozenset(("type", "hasattr", "getattr", "vars", "dir", "id", "AttributeError"))
 _ATTRIBUTES = frozenset(("getsizeof",))
+#: What handlers of errors begin with: the test of a class, or, for all errors, nothing.
+_TESTS = frozenset(("CHECK_EXC_MATCH", "JUMP_IF_NOT_EXC_MATCH"))
+_CATCHING = ("PUSH_EXC_INFO", "POP_TOP")
 #: Relative distances of places nearby.
 _STEPS = (1e-4, -1e-4, 1e-7, -1e-7)
 
 
-def asks_for_types(f: Callable) -> str | None:
-    """Where a function, or one that it calls, asks objects for types or attributes."""
-    return next(filter(None, [_asks(one.__code__) for one in Reach(f).functions()]), None)
+def asks_for_types(f: Callable, arguments: Arguments) -> str | None:
+    """Where a function, or one that it calls, asks objects for types or attributes.
+
+    Where there are data, also where it catches errors.
+    """
+    has_data = not all([differentiated for *_, differentiated in arguments.kinds])
+    found = [_asks(one.__code__, has_data) for one in Reach(f).functions()]
+    return next(filter(None, found), None)
 
 
 @functools.lru_cache(maxsize=4096)
-def _asks(code: types.CodeType) -> str | None:
+def _asks(code: types.CodeType, has_data: bool) -> str | None:
+    before = ""
     for one in dis.get_instructions(code):
         is_builtin = one.opname in ("LOAD_GLOBAL", "LOAD_NAME") and one.argval in _ASKING
+        catches = one.opname in _TESTS or (before, one.opname) == _CATCHING
+        what = None
         if is_builtin or (one.opcode in dis.hasname and one.argval in _ATTRIBUTES):
+            what = f"reads {one.argval}"
+        elif has_data and (catches or one.argval == "suppress"):
+            what = "catches errors"
+        if what is not None:
             lines = [line for start, end, line in code.co_lines() if start <= one.offset < end]
-            return f"{one.argval} at {code.co_filename}:{lines[0]}"
+            return f"{what} at {code.co_filename}:{lines[0]}"
+        before = one.opname
     inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
-    return next(filter(None, map(_asks, inner)), None)
+    return next(filter(None, [_asks(one, has_data) for one in inner]), None)
 
 
 def agrees(variant, f: Callable, arguments: Arguments) -> bool:

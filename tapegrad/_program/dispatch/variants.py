@@ -236,7 +236,7 @@ class Traced:
     @remembered
     def asks_for_types(self) -> str | None:
         """Where its code asks for types, so that the program is compared with the function."""
-        return asks_for_types(self._call[0])
+        return asks_for_types(*self._call)
 
     def program(self) -> tuple[Variant | None, str | None]:
         """The program, or why there is none; the rows must not have been used up."""
@@ -253,7 +253,8 @@ class Traced:
         asks = self.asks_for_types if reason is None else None
         if asks is not None and not agrees(variant, f, arguments):
             reason = (
-                f"it reads {asks}, and may give another result while it is recorded; use isinstance"
+                f"it {asks}, and gives another result while it is recorded, where numbers are "
+                "tensors; test with isinstance, and take plain numbers with float()"
             )
         return (variant, None) if reason is None else (None, reason)
 
