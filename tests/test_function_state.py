@@ -1,5 +1,7 @@
 """What `ctx` of a `Function` holds when its derivative is differentiated; numbers as results."""
 
+import weakref
+
 import numpy as np
 import pytest
 from compiled import programs, same
@@ -56,7 +58,7 @@ PLACES = {
 
 def second_orders(f, x):
     """Second derivatives of a function in every way, and those of its compiled function."""
-    c, v = tg.compile(f), np.linspace(1.0, 2.0, len(x))
+    c, v = tg.compile(f), np.linspace(1.0, 2.0, len(x)).astype(x.dtype)
     for _ in range(3):
         yield tg.hessian(f)(x) @ v
         yield tg.hvp(f)(x, v)
@@ -236,6 +238,190 @@ def test_values_whose_place_depends_on_values():
     for k in range(8):
         x, y = np.array([1.0, 2.0]) * (-1) ** k + 0.1 * k, np.array([3.0, 4.0])
         same(c.hessian(x, y), eager(x, y))
+
+
+# --- constants that forward keeps -----------------------------------------------------------------
+
+W = np.array([3.0, 5.0])
+
+
+def new_array(ctx, x):
+    ctx.w = np.arange(3.0, 3.0 + 2.0 * len(x), 2.0)
+
+
+def derived(ctx, x):
+    ctx.w = np.where(plain(x) != 0.0, 1.0, 0.0) * W  # a mask of floats
+
+
+def held_tensor(ctx, x):
+    ctx.w = tg.tensor(W)
+
+
+def numbers(ctx, x):
+    ctx.w = W.tolist()
+
+
+CONSTANTS = {
+    "global": lambda ctx, x: setattr(ctx, "w", W),
+    "new": new_array,
+    "mask": derived,
+    "tensor": held_tensor,
+    "numbers": numbers,
+    "float": lambda ctx, x: setattr(ctx, "w", float(W[0])),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*leaves more than arguments")
+@pytest.mark.parametrize("kind", CONSTANTS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_constants_in_ctx_are_constants(kind, dtype):
+    def forward(ctx, x):
+        CONSTANTS[kind](ctx, x)
+        ctx.x = x
+        return (plain(x) ** 3 * np.array(plain(np.asarray(ctx.w)))).astype(dtype)
+
+    def backward(ctx, g):
+        np.full(2, plain(np.asarray(ctx.w)))  # a constant is no recorded tensor
+        return 3.0 * g * ctx.x**2 * np.asarray(ctx.w).astype(dtype)
+
+    cube = function(forward, backward)
+    x, w = X.astype(dtype), W if kind != "float" else np.full(2, W[0])
+    f = lambda x: np.sum(cube(x))  # noqa: E731
+    for found in second_orders(f, x):
+        np.testing.assert_allclose(found, 6.0 * w * x * [1.0, 2.0], rtol=8.0 * np.finfo(dtype).eps)
+    third = tg.grad(lambda x: np.sum(tg.grad(lambda x: np.sum(tg.grad(f)(x)))(x)))
+    np.testing.assert_allclose(third(x), 6.0 * w, rtol=8.0 * np.finfo(dtype).eps)
+
+
+@pytest.mark.filterwarnings("ignore:.*leaves more than arguments")
+@pytest.mark.parametrize("x", [X, 0.0 * X, np.ones(2)])
+@pytest.mark.parametrize("kind", ["float", "list", "number"])
+def test_python_numbers_that_depend_on_arguments_are_refused(kind, x):
+    keep = {
+        "float": lambda x: float(np.sum(x)),
+        "list": lambda x: x.tolist(),
+        "number": lambda x: np.sum(x),
+    }[kind]
+
+    def forward(ctx, x):
+        ctx.s = keep(plain(x))
+        return np.sum(np.asarray(ctx.s)) ** 2
+
+    def backward(ctx, g):
+        s = ctx.s[0] + ctx.s[1] if kind == "list" else ctx.s
+        return g * 2.0 * s * np.ones(2)
+
+    f = function(forward, backward)
+    same(tg.grad(f)(x), 2.0 * np.sum(x) * np.ones(2))
+    same(tg.jvp(f, (x,), (np.ones(2),))[1], 4.0 * np.sum(x))
+    for second in (
+        lambda: tg.hessian(f)(x),
+        lambda: tg.hvp(f)(x, np.ones(2)),
+        lambda: tg.grad(lambda x: tg.jvp(f, (x,), (np.ones(2),))[1])(x),
+        lambda: tg.jvp(lambda x: tg.jvp(f, (x,), (np.ones(2),))[1], (x,), (np.ones(2),)),
+        lambda: tg.compile(f).hessian(x),
+    ):
+        with pytest.raises(NotImplementedError, match="that of ctx.s, which forward has computed"):
+            second()
+
+
+def test_constants_beside_others_have_their_own_verdict():
+    """Leaf by leaf, also of a result of `save_for_backward`."""
+
+    def forward(ctx, x):
+        ctx.save_for_backward(tg.tensor(W), x * x)
+        ctx.parts = [W, plain(x) ** 2]
+        ctx.x = x
+        return plain(x) ** 3 * W
+
+    def by(read):
+        f = function(forward, lambda ctx, g: 3.0 * g * read(ctx))
+        return tg.hessian(lambda x: np.sum(f(x)))(X)
+
+    same(by(lambda ctx: ctx.x**2 * ctx.saved_tensors[0]), np.diag(6.0 * X * W))
+    same(by(lambda ctx: ctx.x**2 * ctx.parts[0]), np.diag(6.0 * X * W))
+    for read in (lambda ctx: ctx.parts[1] * W, lambda ctx: ctx.saved_tensors[1] * W):
+        with pytest.raises(NotImplementedError, match="which forward has computed"):
+            by(read)
+
+
+def test_forward_is_called_again_where_a_derivative_is_recorded_alone():
+    calls = []
+
+    def forward(ctx, x, w):
+        calls.append((plain(x).copy(), w.copy()))
+        ctx.x, ctx.w = x, 2.0 * w
+        return plain(x) ** 2 * w
+
+    square = function(forward, lambda ctx, g: (g * ctx.x * ctx.w, None))
+    f = lambda x: np.sum(square(x, W))  # noqa: E731
+    t = leaf(tg, X)
+    f(t).backward()
+    same(tg.grad(f)(X), 2.0 * X * W)
+    same(tg.jvp(f, (X,), (X,))[1], np.sum(2.0 * X * X * W))
+    same(tg.jacobian(lambda x: square(x, W))(X), np.diag(2.0 * X * W))
+    assert len(calls) == 4
+    same(tg.hessian(f)(X), np.diag(2.0 * W))
+    assert len(calls) == 7
+    for x, w in calls[5:]:
+        assert np.all(x != X) and np.allclose(x, X, rtol=1e-5) and np.all(w == W)
+    assert np.all(calls[5][0] != calls[6][0])
+
+
+def test_what_forward_cannot_tell_is_refused():
+    """It raises at other arguments, or keeps what exists once for all calls, which is put back."""
+    buffer, called = np.empty(2), []
+
+    def raises(ctx, x):
+        called.append(x)
+        if len(called) > 1:
+            raise ValueError("seen")
+        ctx.square = 1.0 * plain(x) ** 2
+        return plain(x) ** 3
+
+    def shared(ctx, x):
+        ctx.square = np.multiply(plain(x), plain(x), out=buffer)
+        return plain(x) ** 3
+
+    def draws(ctx, x):
+        ctx.square = np.random.default_rng().normal(size=2)
+        return plain(x) ** 3
+
+    for forward in (raises, shared, draws):
+        cube = function(forward, lambda ctx, g: 3.0 * g * ctx.square)
+        t = leaf(tg, X)
+        y = np.sum(cube(t))
+        with pytest.raises(NotImplementedError, match="that of ctx.square, which forward has"):
+            (g,) = autograd.grad(y, t, create_graph=True)
+            autograd.grad(g.sum(), t)
+    assert len(called) == 2
+    np.multiply(X, X, out=buffer)
+    t = leaf(tg, X)
+    y = np.sum(function(shared, lambda ctx, g: 3.0 * g * ctx.square)(t))
+    autograd.grad(y, t, create_graph=True)
+    same(buffer, X * X)
+    same(autograd.grad(y, t)[0].numpy(), 3.0 * X * X)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_arguments_are_held_no_longer_than_needed(order):
+    def forward(ctx, x, w):
+        ctx.x, ctx.w = x, 2.0 * w
+        return plain(x) ** 2 * w
+
+    square = function(forward, lambda ctx, g: (g * ctx.x * ctx.w, None))
+
+    def derivative():
+        w, t = W.copy(), leaf(tg, X)
+        y = np.sum(square(t, w))
+        if order == 1:
+            y.backward()
+        else:
+            (g,) = autograd.grad(y, t, create_graph=True)
+            same(autograd.grad(g.sum(), t)[0].numpy(), 2.0 * W)
+        return weakref.ref(w), weakref.ref(t)
+
+    assert [one() for one in derivative()] == [None, None]
 
 
 # --- numbers --------------------------------------------------------------------------------------

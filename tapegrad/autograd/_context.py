@@ -42,13 +42,17 @@ class _Constant:
 
 
 class _Computed:
-    """A value that is no place: values that forward has computed, containers; `what` names it.
+    """A value that is no place: values that forward has computed, containers.
 
-    `places` has a `_Saved` for each leaf that is one.
+    `name` is that of the attribute, or the number among saved tensors. `places` has a `_Saved` for
+    each leaf that is one.
     """
 
-    def __init__(self, value, what: str, places: list):
-        self.value, self.what, self.places = value, what, places
+    def __init__(self, value, name: str | int, places: list):
+        self.value, self.name, self.places = value, name, places
+
+    def __str__(self) -> str:
+        return f"ctx.{self.name}" if type(self.name) is str else "a tensor in ctx.saved_tensors"
 
 
 class Context:
@@ -167,8 +171,8 @@ class Context:
             found = packed(value := vars(self)[name])
             if type(found) is not _Saved and name != "needs_input_grad":
                 self._is_packed = self._is_packed and _is_place(found, args)
-                if not any(value is arg for arg in args) and any(map(_is_computed, _leaves(value))):
-                    found = _Computed(value, f"ctx.{name}", [*map(packed, _leaves(value))])
+                if not any(value is arg for arg in args) and any(map(is_computed, _leaves(value))):
+                    found = _Computed(value, name, [*map(packed, _leaves(value))])
             if type(found) in (_Saved, _Computed):
                 self._packed[name] = found
                 del self.__dict__[name]
@@ -194,15 +198,25 @@ class Context:
 
     def _keep(self, args=()) -> None:
         """Forget what was only for the call of forward; later writes do not change the rest."""
-        self._saved = tuple([_kept(one, args) for one in self._saved])
+        self._saved = tuple([_kept(k, one, args) for k, one in enumerate(self._saved)])
         self._given = self._returned = []
         self._dirty = self._constant = ()
+
+    def _computed(self) -> dict[str | int, Any]:
+        """The values that forward has computed, by name."""
+        found = [one for one in (*self._saved, *self._packed.values()) if type(one) is _Computed]
+        return {one.name: self._unpacked(one.value) for one in found}
+
+    def _as_kept(self, name: str | int) -> Any:
+        """The value of that name, just after forward."""
+        return vars(self)[name] if isinstance(name, str) else self._saved[name]
 
     @contextlib.contextmanager
     def _at(self, traversal: Traversal, number: int, marked: Callable | None = None):
         """The traversal that reads saved values from this row, inside.
 
-        `marked(value, what)` marks what forward has computed, in a derivative that is recorded.
+        `marked(value, computed, k)` marks leaf `k` of what forward has computed, in a derivative
+        that is recorded.
         """
         before = self._traversal, self._number, self._marked
         self._traversal, self._number, self._marked = traversal, number, marked
@@ -249,23 +263,23 @@ class Context:
     def _marks(self, value, saved: _Computed, marked: Callable):
         """A value with each number that forward has computed marked."""
         made = []
-        for one, place in zip(_leaves(value), saved.places, strict=True):
+        for k, (one, place) in enumerate(zip(_leaves(value), saved.places, strict=True)):
             if type(place) is _Saved:
                 one = self._unpacked(place)
-            elif _is_computed(one) and not is_recorded(one):
-                one = marked(one, saved.what)
+            elif is_computed(one) and not is_recorded(one):
+                one = marked(one, saved, k)
             made.append(one)
         return tree_build(value, iter(made))
 
 
-def _kept(saved, args):
+def _kept(k: int, saved, args):
     """A saved value that later writes do not change."""
     if not is_tensor(saved):
         return saved
     kept = _Constant(saved) if type(saved) is rt.Array else saved
-    if any(saved is arg for arg in args) or not _is_computed(saved):
+    if any(saved is arg for arg in args) or not is_computed(saved):
         return kept
-    return _Computed(kept, "a tensor in ctx.saved_tensors", [None])
+    return _Computed(kept, k, [None])
 
 
 def _is_place(value, args) -> bool:
@@ -283,11 +297,11 @@ def _is_at(value, other) -> bool:
     return False
 
 
-def _is_computed(value) -> bool:
-    """Whether a derivative can be lost in a value: in floats other than a number of Python's."""
+def is_computed(value) -> bool:
+    """Whether a derivative can be lost in a value that forward keeps: in floats."""
     if is_tensor(value) or isinstance(value, (np.ndarray, np.generic)):
         return value.dtype.kind in "fc"
-    return False
+    return isinstance(value, float)
 
 
 def _leaves(value) -> list:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -90,8 +91,9 @@ def differentiable(ctx, results) -> list[int]:
 
 _NUMBERS = (float, int, np.bool_, np.integer)
 _COMPUTED = (
-    "tapegrad.{}: a derivative of a derivative needs that of {}, which forward has computed and "
-    "does not return; compute it in backward, from saved arguments and results, or return it as a "
+    "tapegrad.{}: a derivative of a derivative needs that of {}, which forward has computed from "
+    "the arguments and does not return (constant is what it keeps for slightly other ones, too); "
+    "compute it in backward, from saved arguments and results, or return it as a "
     "further result and save that"
 )
 
@@ -101,6 +103,8 @@ class Call:
 
     #: `refusing(value, message, causes)` is the value, as one of causes that no derivative passes.
     refusing: Callable
+    #: The call at moved arguments, if forward has computed values in `ctx`; until it is needed.
+    moved: Any = None
 
     def __init__(self, cls, ctx, args, raw, outputs):
         self.cls = cls
@@ -110,6 +114,7 @@ class Call:
         self.needs = ctx.needs_input_grad
         self.zeros = [(one.shape, one.dtype) if is_tensor(one) else None for one in raw]
         self.outputs = outputs
+        self._constants: dict = {}  # leaves of what is in `ctx`, once they are asked for
 
     def __str__(self) -> str:
         return self.cls.__name__
@@ -145,23 +150,35 @@ class Call:
         found = [next(recorded) if one else (-1, None) for one in self.recorded]
         return [one if need else (-1, None) for one, need in zip(found, self.needs, strict=True)]
 
-    def pass_back(self, traversal: Traversal, number: int, gradients) -> tuple:
-        """The results of backward for the gradients of all results, checked, for each argument."""
+    def pass_back(self, traversal: Traversal, number: int, gradients, recorded=True) -> tuple:
+        """The results of backward for the gradients of all results, checked, for each argument.
+
+        `recorded` says whether derivatives of them by the arguments may be wanted.
+        """
         operands = self.operands(traversal, number)
-        with self.ctx._at(traversal, number, self._marking(traversal, number)):
+        marking = self._marking(traversal, number) if recorded else None
+        with self.ctx._at(traversal, number, marking):
             found = self.returned(gradients, [shape_and_dtype(view) for _, view in operands])
         pairs = zip(found, operands, strict=True)
         return tuple([one if source >= 0 else None for one, (source, _) in pairs])
 
     def _marking(self, traversal: Traversal, number: int) -> Callable:
-        """What marks a value of ctx that forward has computed as depending on the arguments."""
+        """What marks a value of ctx that depends on the arguments; constants are unchanged."""
 
-        def marked(value, what: str):
+        def marked(value, computed, k: int):
+            moved = self.moved
+            if moved is not None:
+                recorded = traversal.read(number)[1 : 1 + sum(self.recorded)]
+                values = [traversal.value(number, *one) for one in recorded]
+                self._constants = moved.constants(values, self.ctx._computed())
+                self.moved = None  # it holds arguments
+            if self._constants and self._constants[computed.name][k]:
+                return value
             operands = [one for one in self.operands(traversal, number) if one[0] >= 0]
             causes = [traversal.value(number, *one) for one in operands]
-            return self.refusing(
-                as_tensor(value), _COMPUTED.format(self.cls.__name__, what), causes
-            )
+            message = _COMPUTED.format(self.cls.__name__, computed)
+            value = np.float64(value) if isinstance(value, float) else value
+            return self.refusing(as_tensor(value), message, causes)
 
         return marked
 
@@ -279,7 +296,8 @@ class Call:
         """The same without `jvp`: backward is linear in its gradients, and is differentiated."""
         seeds = {k: tensor(np.zeros(*self.zeros[k]), requires_grad=True) for k in self.outputs}
         with rt.switched(True):
-            returned = self.pass_back(traversal, number, map(seeds.get, range(len(self.zeros))))
+            given_seeds = map(seeds.get, range(len(self.zeros)))
+            returned = self.pass_back(traversal, number, given_seeds, traversal.recorded)
             pairs = [(g, t) for g, t in zip(returned, given, strict=True) if g is not None]
             if not all(is_recorded(gradient) for gradient, _ in pairs):
                 raise NotImplementedError(

@@ -26,10 +26,10 @@ from ._function_call import (
 
 def unrecorded(arg):
     """An argument as forward gets it: a recorded tensor as one on its values, not to be written."""
-    return _shown(value_of(arg), type(arg) is rt.Scalar) if is_recorded(arg) else arg
+    return shown(value_of(arg), type(arg) is rt.Scalar) if is_recorded(arg) else arg
 
 
-def _shown(value, is_number: bool):
+def shown(value, is_number: bool):
     if is_number:
         return wrap(np.float64(value))
     view = np.asarray(value).view()
@@ -70,16 +70,16 @@ def noting_reads(name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _apart() -> Iterator[None]:
+def apart() -> Iterator[None]:
     """Neither traced nor recorded, as forward and backward are called."""
     with rt.tracing(None), rt.switched(False):
         yield
 
 
-def _kept(arg):
+def kept(arg):
     """An argument that is not recorded, as it is now."""
     if is_tensor(arg):
-        return _shown(np.array(array_of(arg)), type(arg) is rt.Scalar)
+        return shown(np.array(array_of(arg)), type(arg) is rt.Scalar)
     if isinstance(arg, np.ndarray):
         arg = arg.copy("K")
         arg.flags.writeable = False
@@ -97,7 +97,7 @@ class Repeated:
         self.compute, self.cls, self.name = compute, cls, cls.__name__
         self.recorded = [is_recorded(arg) for arg in args]
         self.numbers = [type(arg) is rt.Scalar for arg in args]
-        self.args = [None if is_recorded(arg) else _kept(arg) for arg in args]
+        self.args = [None if is_recorded(arg) else kept(arg) for arg in args]
         self.needs = ctx.needs_input_grad
         results = self._results(out)
         self.form = self._form(ctx, out, results)
@@ -159,8 +159,8 @@ class Repeated:
     def value(self, operands: list[np.ndarray]) -> tuple[np.ndarray | None, Any]:
         given, ctx = iter(operands), Context(self.needs)
         items = zip(self.args, self.recorded, self.numbers, strict=True)
-        args = [_shown(next(given), number) if one else arg for arg, one, number in items]
-        with _apart():
+        args = [shown(next(given), number) if one else arg for arg, one, number in items]
+        with apart():
             out = self.compute(ctx, args)
         results = self._results(out)
         if self._form(ctx, out, results) != self.form or self.unlike(results):
@@ -176,7 +176,7 @@ class Repeated:
 
     def adjoints(self, held: Any, g: np.ndarray) -> list[np.ndarray | None]:
         call, kinds = held
-        with _apart():
+        with apart():
             parts = [wrap(np.array(part)) for part in call.views(g)]
             found = call.returned(call.split(parts), kinds)
         pairs = zip(found, self.recorded, strict=True)

@@ -43,6 +43,7 @@ from ._function_call import (
     parts_of,
     results_of,
 )
+from ._moved_call import Moved
 from ._repeated_call import Repeated, noting_reads, unrecorded
 
 assert _declaration
@@ -63,7 +64,8 @@ class Function:
     -----
     `@staticmethod` is optional. `tg.autograd.function.Context` describes `ctx`. The derivative can
     itself be differentiated if `backward` computes with tensors, from arguments and results of
-    `forward`; what `forward` computed beside them has no derivative, and an error names it.
+    `forward`. What else `forward` keeps in `ctx` has no derivative: then `forward` is called again,
+    with slightly other arguments, and an error names what is not the same as before.
 
     Results are those in a tuple or a list, or one. NumPy arrays and, where the call is recorded,
     numbers of Python become tensors; integers and truths do if no result is a float or an array.
@@ -357,6 +359,8 @@ def _row(cls, ctx, args, raw, outputs, asides=()):
         refuse(f"ctx of {cls.__name__} holds a recorded tensor that is not an argument of apply")
     made = rt.row(FUNCTION, buffer, call, *operands)
     call.places(buffer, parts)
+    if ctx._computed() and not _writes(cls):
+        call.moved = Moved(functools.partial(_forward, cls), ctx.needs_input_grad, args)
     if outputs and buffer is array_of(raw[outputs[0]]):
         tell_rows(raw[outputs[0]], made)
     ctx._number = made._id
