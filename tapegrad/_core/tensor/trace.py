@@ -114,6 +114,7 @@ class Trace:
     def __init__(self, place: Callable):
         self.guards: list[Guard] = []
         self.held: list = []  # tensors whose rows must stay
+        self.moments = 0  # rows that only mark a time
         self.required: list = []  # calls that a program makes in any case, since they may raise
         self.steering: set[int] = set()  # rows of values without derivative
         #: Rows of arguments that are plain values where nothing is traced, and the types of their
@@ -180,6 +181,7 @@ class Trace:
 
     def now(self) -> int:
         """A new row that stays: what is recorded from now on comes after it."""
+        self.moments += 1
         self.held.append(rt.scalar_leaf(0.0))
         return self.held[-1]._id
 

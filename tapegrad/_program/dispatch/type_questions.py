@@ -35,8 +35,9 @@ def asks_for_types(f: Callable, arguments: Arguments) -> str | None:
     Where there are data, also where it catches errors.
     """
     has_data = not all([differentiated for *_, differentiated in arguments.kinds])
-    found = [_asks(one.__code__, has_data) for one in Reach(f).functions()]
-    return next(filter(None, found), None)
+    codes = [one.__code__ for one in Reach(f).functions()]
+    found = [_asks(code, has_data) for code in codes if code.co_filename != "<string>"]
+    return next(filter(None, found), None)  # without that of named tuples and dataclasses
 
 
 @functools.lru_cache(maxsize=4096)

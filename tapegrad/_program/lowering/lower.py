@@ -63,8 +63,7 @@ class Converter:
     def counts(self) -> tuple[int, int]:
         """The number of rows that the computation has recorded, and the number needed."""
         recorded, needed = self.rows.how_many()
-        moments = {guard.at for guard in self.trace.guards}
-        return recorded - len(moments) - 1, needed  # without those that only mark a time
+        return recorded - (self.trace.moments - 1), needed  # without moments after the first
 
     def convert(self, outputs: list) -> Code:
         """The program; `outputs` are the recorded results."""
