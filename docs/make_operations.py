@@ -106,6 +106,8 @@ def method_names() -> dict:
         value = value.fget if isinstance(value, property) else value
         if inspect.isfunction(value) and not name.startswith("_"):
             found.setdefault(value, []).append(name)
+            # Where NumPy's error state was another one in this process, methods look at it first.
+            found.setdefault(getattr(value, "__wrapped__", None), []).append(name)
     return found
 
 
