@@ -77,6 +77,68 @@ def test_second_partials_are_differences_of_the_slopes(op):
             np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
+#: Points where a condition of a partial derivative holds that holds nowhere near, or an operand is
+#: 0, though the function has all its derivatives there.
+SMOOTH = {
+    "power": [(2.0, 0.0), (0.5, 0.0), (2.0, 1.0), (0.5, 2.0)],
+    "hypot": [(0.0, 2.0), (2.0, 0.0), (-1.0, 0.0)],
+    "arctan2": [(0.0, 2.0), (1.5, 0.0), (-1.0, 0.0)],
+    "logaddexp": [(0.0, 0.0), (1.5, 1.5)],
+    "logaddexp2": [(0.0, 0.0), (1.5, 1.5)],
+    "multiply": [(0.0, 2.0), (0.0, 0.0)],
+    "divide": [(0.0, 2.0)],
+    "sinc": [(0.0,), (0.1,), (-0.1,)],
+    "i1": [(0.0,), (0.3,), (-0.3,)],
+    "tanh": [(0.0,), (4.15,)],
+    "sigmoid": [(0.0,), (7.6,)],
+    "maximum": [(1.0, 0.0), (0.0, 1.0)],
+    "where": [(1.0, 0.0, 2.0), (0.0, 1.0, 0.0)],
+}
+SWEEPS = {
+    "hvp": lambda f, p, v: tg.hvp(f)(p, v),
+    "reverse over reverse": lambda f, p, v: tg.vjp(tg.grad(f), p)[1](v)[0],
+    "forward over reverse": lambda f, p, v: tg.jvp(tg.grad(f), (p,), (v,))[1],
+    "reverse over forward": lambda f, p, v: tg.grad(lambda p: tg.jvp(f, (p,), (v,))[1])(p),
+    "compiled": lambda f, p, v: _later(lambda p, v: tg.hvp(f)(p, v), p, v),
+}
+
+
+def _later(f, p, v):
+    """The third call of a function that is recorded elsewhere."""
+    compiled = tg.compile(f)
+    compiled([one + 0.25 for one in p], v)
+    return [compiled(p, v) for _ in range(2)][-1]
+
+
+def products_are_differences(f, sweep, p):
+    for e in np.eye(len(p)):
+        v, step = e.tolist(), 1e-5
+        ends = [
+            tg.grad(f)([x + sign * step * t for x, t in zip(p, v, strict=True)]) for sign in (1, -1)
+        ]
+        wanted = [(a - b) / (2 * step) for a, b in zip(*ends, strict=True)]
+        np.testing.assert_allclose(SWEEPS[sweep](f, p, v), wanted, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("sweep", SWEEPS)
+@pytest.mark.parametrize("name", SMOOTH)
+def test_products_beside_branches_are_differences(name, sweep):
+    op = public(TABLE[name])
+    for point in SMOOTH[name]:
+        if name == "where":
+            products_are_differences(lambda p, c=point[0]: op(c, *p) ** 2, sweep, list(point[1:]))
+            continue
+        products_are_differences(lambda p: op(*p), sweep, list(point))
+        arrays = lambda p: np.sum(op(*[np.stack([one, one]) for one in p]))  # noqa: E731
+        products_are_differences(arrays, sweep, list(point))
+
+
+@pytest.mark.parametrize("sweep", SWEEPS)
+def test_products_at_weights_of_0(sweep):
+    f = lambda p: tg.logsumexp(np.stack(p[:2]), b=np.stack(p[2:]))  # noqa: E731
+    products_are_differences(f, sweep, [0.3, -0.5, 0.0, 1.0])
+
+
 def test_what_cannot_be_read_has_no_partials():
     op = dataclasses.replace(next(op for op in OPS if op.name == "sin"), partials=("np.frexp(x)",))
     assert partials_of(op) is None

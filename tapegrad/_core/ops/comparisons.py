@@ -83,7 +83,7 @@ pointwise(
     "x y",
     "select(x == 0.0, 0.0, x * y)",
     "y",
-    "select(x != 0.0, x, 0.0)",
+    "x",
     doc="x · y, 0 where x is exactly 0 whatever y, which is counted x times",
     table=STEERING,
 )

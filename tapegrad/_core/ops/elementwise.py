@@ -29,7 +29,8 @@ pointwise(
     "power",
     "x y",
     "np.power(x, y)",
-    "select(y != 0.0, y * np.power(x, y - 1.0), 0.0)",
+    "select(y != 0.0, y * np.power(x, y - 1.0), select(np.absolute(x) > 0.0, "
+    "y / select(np.absolute(x) > 0.0, x, 1.0), 0.0))",
     "select(x != 0.0, out * np.log(select(x == 0.0, 1.0, x)), 0.0)",
     doc="x to the power y",
     domain=(POSITIVE, ANY),

@@ -4,6 +4,9 @@ A partial derivative with a branch `0.0`, such as `select(x > y, 1.0, 0.0)`, sel
 another operand or piece was taken, and the value does not depend on the input. The product is 0
 there whatever the adjoint, infinite or NaN. Any other partial derivative that happens to be 0 gives
 NaN for an infinite adjoint, as in IEEE arithmetic.
+
+Derivatives of a branch `0.0` are 0 as well. A partial derivative that is 0 at a point, but not its
+own derivatives, is an expression there, such as `y / x` where y = 0.
 """
 
 from __future__ import annotations

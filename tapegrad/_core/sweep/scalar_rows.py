@@ -177,14 +177,10 @@ def _case(op: Pointwise) -> str:
         guard = f"if kind != {kind}:\n            " if len(op.inputs) == 2 else ""
         lines.append(f"{guard}{variable} = {partial}")
         if selects(partial):
-            lines.append(f"{guard}flat |= {flat_unless(variable, partial)}")
+            bit = 1 if variable == "sx" else 2  # where it is 0 for any adjoint
+            lines.append(f"{guard}flat |= select({taken(partial)}, 0, {bit})")
     body = "\n        ".join(lines)
     return f"if code == {op.code + 1}:\n        {body}"
-
-
-def flat_unless(variable: str, partial: str) -> str:
-    """The bit of a partial that selects, where it is 0 for any adjoint."""
-    return f"select({taken(partial)}, 0, {1 if variable == 'sx' else 2})"
 
 
 def _plain() -> dict[str, int]:

@@ -8,10 +8,14 @@ partial derivative, t the tangent of an operand and q the derivative of that ope
 import re
 
 from ..ops.comparisons import STEERING
-from ..ops.partial_products import selects
+from ..ops.partial_products import selects, taken
 from ..ops.second_partials import partials_of
 from ..ops.table import TABLE, Pointwise
 from . import scalar_rows
+
+#: Bits of the partials and of their derivatives; and those of all that an operand gets.
+_BITS = {"sx": 1, "sy": 2, "xx": 4, "xy": 8, "yx": 16, "yy": 32}
+_TO = (1 | 4 | 16, 2 | 8 | 32)
 
 _HEAD = '''
 
@@ -29,8 +33,8 @@ _TAIL = '''
 
 @helper
 def partials_at(code, kind, x, y, out):
-    """Partials to x and y, which are 0 for any adjoint as bits, and derivatives of the partials:
-    that to x by x and by y, that to y by x and by y."""
+    """Partials to x and y, which of all are 0 whatever they multiply as bits, and derivatives of
+    the partials: that to x by x and by y, that to y by x and by y."""
     inside()
     bit = 1 << code if code < 63 else 0
     if bit & PLAIN:
@@ -48,19 +52,17 @@ def scalar_tangent(tangents, id):
 
 
 @helper
-def times(factor, other):
-    """A product; what is exactly 0 gives 0."""
+def times(flat, factor, other):
+    """A product; a factor that is exactly 0 gives 0, and so does a partial that is (`flat`)."""
     inside()
-    return 0.0 if factor == 0.0 else factor * other
+    return 0.0 if factor == 0.0 or flat != 0 else factor * other
 
 
 @helper
 def pass_on_both(flat, g, h, partial, curved, target):
     """Add to an operand's adjoint, and to the tangent of that."""
     inside()
-    first, second = times(g, partial), times(h, partial) + curved
-    if flat != 0:
-        first = second = 0.0
+    first, second = times(flat, g, partial), times(flat, h, partial) + curved
     store_f64(target, 0, load_f64(target, 0) + (first + 0.0))
     store_f64(target, 8, load_f64(target, 8) + (second + 0.0))
 
@@ -72,19 +74,21 @@ def sweep_scalar(frame, slot, first_row, cells, row, op, address):
     kind, out = op & 3, load_f64(row, 16)
     g, h, tangents = load_f64(address, 0), load_f64(address, 8), load_i64(frame, FRAME_TANGENTS)
     x, to_x, at = operand_of(frame, load_i32(row, 4), slot, first_row, cells, 16)
-    along = times(scalar_tangent(tangents, load_i32(row, 4)), g)
+    along = times(0, scalar_tangent(tangents, load_i32(row, 4)), g)
     if kind == CONSTANT_ROW:
         _, partial, flat, _, _, _, q = partials_at(op >> 2, kind, load_f64(row, 8), x, out)
-        pass_on_both(flat & 2, g, h, partial, times(along, q), to_x)
+        pass_on_both(flat & 2, g, h, partial, times(flat & 32, along, q), to_x)
     elif kind == ROW_CONSTANT or load_i32(row, 8) < 0:
         partial, _, flat, q, _, _, _ = partials_at(op >> 2, kind, x, load_f64(row, 8), out)
-        pass_on_both(flat & 1, g, h, partial, times(along, q), to_x)
+        pass_on_both(flat & 1, g, h, partial, times(flat & 4, along, q), to_x)
     else:
         y, to_y, other = operand_of(frame, load_i32(row, 8), slot, first_row, cells, 16)
-        across = times(scalar_tangent(tangents, load_i32(row, 8)), g)
+        across = times(0, scalar_tangent(tangents, load_i32(row, 8)), g)
         sx, sy, flat, xx, xy, yx, yy = partials_at(op >> 2, kind, x, y, out)
-        pass_on_both(flat & 1, g, h, sx, times(along, xx) + times(across, yx), to_x)
-        pass_on_both(flat & 2, g, h, sy, times(along, xy) + times(across, yy), to_y)
+        curved = times(flat & 4, along, xx) + times(flat & 16, across, yx)
+        pass_on_both(flat & 1, g, h, sx, curved, to_x)
+        curved = times(flat & 8, along, xy) + times(flat & 32, across, yy)
+        pass_on_both(flat & 2, g, h, sy, curved, to_y)
         at = min(at, other)
     return at
 '''
@@ -94,13 +98,17 @@ def _statements(partials, code: int, found: dict[str, str]) -> list[str]:
     """Statements that give variables the values of lines, whose names are this operation's."""
     lines = [f"{name} = {text}" for name, text in partials.needed(*found.values())]
     lines += [f"{variable} = {text}" for variable, text in found.items()]
+    for variable, text in found.items():
+        selection = partials.selection(text)
+        if selects(selection):
+            lines.append(f"flat |= select({taken(selection)}, 0, {_BITS[variable]})")
     return [re.sub(r"\bs(\d+)\b", rf"s{code}_\1", line) for line in lines]
 
 
 def _case(op: Pointwise) -> str:
     partials = partials_of(op)
     assert partials is not None
-    flat = sum(1 << k for k, partial in enumerate(op.partials) if partial == "0.0")
+    flat = sum(_TO[k] for k, partial in enumerate(op.partials) if partial == "0.0")
     (sx, *_), ((xx, *_), *_) = partials.first, partials.second
     groups = {"kind != 2": {"sx": sx, "xx": xx}}
     if len(op.inputs) == 2:
@@ -112,9 +120,6 @@ def _case(op: Pointwise) -> str:
         wanted = {variable: text for variable, text in variables.items() if text != "0.0"}
         if wanted:
             body = _statements(partials, op.code, wanted)
-            for variable, partial in zip(("sx", "sy"), op.partials, strict=False):
-                if variable in wanted and selects(partial):
-                    body.append(f"flat |= {scalar_rows.flat_unless(variable, partial)}")
             lines += [f"if {guard}:", *["    " + line for line in body]]
     return f"if code == {op.code + 1}:\n        " + "\n        ".join(lines)
 
