@@ -27,6 +27,8 @@ NUMBERS = [
 ]
 POINTWISE = {name: op for name, op in STEERING.items() if isinstance(op, Pointwise)}
 SCOPE = {"np": rows.NUMPY, "select": np.where}
+#: Operations with an exponential, of which NumPy's may differ in the last bit.
+ROUNDED = ("tanh_slope", "sigmoid_slope")
 #: Values and slopes of the operations that choose.
 CHOICES = {
     "keep_where": (lambda x, y: np.where(x != 0, y, -0.0), lambda x, y: [0 * x, x != 0]),
@@ -65,7 +67,7 @@ def test_values_are_numpys(op):
     out = np.empty_like(wanted)
     arguments = np.array([x.ctypes.data for x in (*inputs, out)])
     callable_value(op, 8)(len(out), arguments.ctypes.data)
-    np.testing.assert_array_equal(out, wanted)
+    np.testing.assert_allclose(out, wanted, rtol=1e-15 if op.name in ROUNDED else 0.0, atol=0.0)
     if op.name in CHOICES:  # which are added up, where the sign of 0 counts
         numbers = ~np.isnan(wanted)
         np.testing.assert_array_equal(np.signbit(out)[numbers], np.signbit(wanted)[numbers])

@@ -2,8 +2,8 @@
 
 import ctypes
 
-import numpy as np
 from program_parts import call
+from rows import NUMPY
 
 from tapegrad._program.replay import run_layout
 
@@ -22,10 +22,10 @@ def _stores(kind):
 
 
 class _Functions:
-    """NumPy's, of floats, for floats."""
+    """What `np` means in expressions of the table, of floats, for floats."""
 
     def __getattr__(self, name):
-        return lambda *x: float(getattr(np, name)(*x))
+        return lambda *x: float(getattr(NUMPY, name)(*x))
 
 
 NAMES = {
