@@ -133,7 +133,7 @@ def test_numpy_dispatch_gives_the_same(op, rng):
     tensors = [tg.tensor(x, requires_grad=True) for x in inputs]
     wanted = ours(op)(*tensors)
     if op.name == "polygamma":  # SciPy's is no ufunc: it asks for a plain array and is refused
-        with pytest.raises(TypeError, match="cannot become a plain NumPy array"):
+        with pytest.raises(TypeError, match="`from tapegrad.scipy import special` has one"):
             rows.numpy_function(op)(1, tensors[1])
         return
     if op.name == "where":

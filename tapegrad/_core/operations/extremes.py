@@ -374,11 +374,12 @@ def take(x, indices, axis=None, out=None, mode="raise"):
 def _taken(indices, shape, axis, mode):
     """Positions in C order of the elements that `take` picks."""
     n, index = shape[axis], np.array(indices, np.int64)  # a copy: the caller may write to them
+    before = int(np.prod(shape[:axis], dtype=np.int64))
     if mode == "clip":
         index = np.clip(index, 0, builtins.max(n - 1, 0))
     elif mode == "wrap":
         index = index % n if n else index
-    elif index.size:
+    elif index.size and before:  # NumPy looks at no index of a row that is not there
         low, high = int(index.min()), int(index.max())
         if low < -n or high >= n:
             outside = low if low < -n else high
@@ -386,7 +387,6 @@ def _taken(indices, shape, axis, mode):
         index = index % n if low < 0 else index
     if len(shape) == 1:
         return index
-    before = int(np.prod(shape[:axis], dtype=np.int64))
     after = int(np.prod(shape[axis + 1 :], dtype=np.int64))
     picked = np.arange(before)[:, None, None] * n + index.reshape(-1, 1)
     taken = (*shape[:axis], *np.shape(indices), *shape[axis + 1 :])

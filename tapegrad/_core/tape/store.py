@@ -403,11 +403,14 @@ def _gone(number: int, known: dict, retired: set, _) -> None:
 def _recycle_inputs(marks: np.ndarray, retired: list[int]) -> int:
     """Free the inputs that no row and no view needs; returns the number of bytes freed."""
     given = 0
-    for number, tensor in list(leaves.items()):
-        if tensor() is None:  # an interrupt has prevented this notification
+    # Each in one step: threads and the collector change it, and `items` allocates pairs, which may
+    # start the collector.
+    for number in list(leaves):
+        tensor = leaves.get(number)
+        if tensor is not None and tensor() is None:  # an interrupt has prevented this notification
             retire_input(number)
     entries = collections.Counter(id(array) for array in _arrays.values())
-    alive = list(leaves.values())  # in one step: threads and the collector change it meanwhile
+    alive = list(leaves.values())
     owners = collections.Counter(id(t._array) for ref in alive if (t := ref()) is not None)
     for number in retired:
         ours = entries[id(_arrays[number])] + owners[id(_arrays[number])]

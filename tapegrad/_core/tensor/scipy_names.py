@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import sys
 import types
 
@@ -48,10 +49,18 @@ def _public_modules() -> list[tuple[str, types.ModuleType]]:
     return sorted(found, key=lambda pair: (pair[0].count("."), pair[0]))
 
 
+def _public_part(module: str) -> str:
+    """The public place below `scipy` of a module: "optimize" for "scipy.optimize._zeros_py"."""
+    parts = module.split(".")[1:]
+    return ".".join(itertools.takewhile(lambda part: not part.startswith("_"), parts))
+
+
 def _of_function(frame: types.FrameType, modules) -> str | None:
     """The public name of the function that a frame runs, also through decorators."""
     code, held = frame.f_code, [id(value) for value in frame.f_locals.values()]
-    for place, module in modules:
+    defined = _public_part(frame.f_globals.get("__name__", ""))
+    # other modules import it, too
+    for place, module in sorted(modules, key=lambda pair: pair[0] != defined):
         for name, value in vars(module).items():
             if name.startswith("_") or not isinstance(value, types.FunctionType):
                 continue

@@ -192,8 +192,8 @@ def _taken(tree, made, leaves: list, objects: list[int]) -> bool:
             objects.append(id(tree))
         return True
     kind, inner = made
-    if kind is dict:
-        if not isinstance(tree, dict) or len(tree) != len(inner):
+    if issubclass(kind, dict):
+        if type(tree) is not kind or len(tree) != len(inner):
             return False
         objects.append(id(tree))
         for key, (name, item, of_key) in zip(tree, inner, strict=True):
