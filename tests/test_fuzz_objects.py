@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import random_objects
 
-PROGRAMS, NATIVE, AT_ONCE = 40, 2, 5
+PROGRAMS, NATIVE, AT_ONCE = 20, 2, 5
 
 
 @pytest.mark.parametrize("first", range(0, PROGRAMS, AT_ONCE))
