@@ -6,6 +6,7 @@ Both are `kernel(n, arguments)` over contiguous blocks, as those in `kernels`.
 from ..codegen.factory import compile_source
 from ..ops.partial_products import product
 from ..ops.second_partials import Partials, partials_of
+from ..ops.slopes import shorter
 from ..ops.table import Pointwise, words_of
 from .kernels import HEAD, VIEW, split_masks
 
@@ -24,8 +25,8 @@ def tangent_source(op: Pointwise, masks: int, width: int) -> str:
     read = words_of(*partials, *[text for _, text in steps])
     names = [(n, j, uniform >> j & 1) for j, n in enumerate((*op.inputs, "out")) if n in read]
     names += [(f"t{j}", count + 2 + j, uniform >> j & 1) for j in wanted]
-    head, body = _loads(names)
-    body += [f"{name} = {text}" for name, text in steps]
+    head, loads = _loads(names)
+    body = [f"{name} = {text}" for name, text in steps]
     parts = []
     for j, partial in zip(wanted, partials, strict=True):
         part = {"1.0": f"t{j}", "-1.0": f"-t{j}"}.get(partial)
@@ -36,7 +37,8 @@ def tangent_source(op: Pointwise, masks: int, width: int) -> str:
     places = [(f"{name}_all", f"{VIEW[width]}(at[{place}])") for name, place, _ in names]
     places.append(("target_at", f"at[{count + 1}]"))
     head.append(f"target = {VIEW[width]}(target_at)")
-    return _text(places, head, [*body, f"target[i] = {' + '.join(parts)}"], [])
+    body.append(f"target[i] = {' + '.join(parts)}")
+    return _text(places, head, _loops(loads, body), [])
 
 
 def second_order_source(op: Pointwise, masks: int, width: int) -> str:
@@ -57,8 +59,8 @@ def second_order_source(op: Pointwise, masks: int, width: int) -> str:
     names = [(n, j, uniform >> j & 1) for j, n in enumerate((*op.inputs, "out")) if n in read]
     names += [("g", count + 1, 0), ("h", 2 * count + 2, 0)]
     names += [(f"t{k}", 3 * count + 3 + k, uniform >> k & 1) for k in curved]
-    head, body = _loads(names)
-    body += [f"w{k} = select(t{k} == 0.0, 0.0, g * t{k})" for k in curved]
+    head, loads = _loads(names)
+    body = [f"w{k} = select(t{k} == 0.0, 0.0, g * t{k})" for k in curved]
     body += [f"{name} = {text}" for name, text in partials.needed(*results)]
     tail: list[str] = []
     places = [(f"{name}_all", f"{VIEW[width]}(at[{place}])") for name, place, _ in names]
@@ -75,11 +77,39 @@ def second_order_source(op: Pointwise, masks: int, width: int) -> str:
                 tail.append(f"{name}[0] = {name}_sum")
             else:
                 body.append(f"{name}[i] {'' if fresh >> j & 1 else '+'}= {part}")
-    return _text(places, head, body, tail)
+    return _text(places, head, _loops(loads, body), tail)
 
 
-def _text(places, head, body, tail) -> str:
-    """Text of a kernel whose loop is a function of the names that are given with their places."""
+def _loops(loads: list[str], body: list[str]) -> list[str]:
+    """Lines of the loop over a block, with shorter expressions where all its elements allow them.
+
+    Each line of `body` assigns to one name.
+    """
+    short, tests = [], []
+    for line in body:
+        target, sign, text = line.partition("= ")
+        text, test = shorter(text)
+        short.append(target + sign + text)
+        tests += [f"select({test}, 0.0, 1.0)"] if test else []
+    if not tests:
+        return _loop([*loads, *body])
+    once = " + ".join(dict.fromkeys(tests))
+    return [
+        "far = 0.0",
+        *_loop([*loads, f"far = sum_of(far, {once})"]),
+        "if far == 0.0:",
+        *["    " + line for line in _loop([*loads, *short])],
+        "else:",
+        *["    " + line for line in _loop([*loads, *body])],
+    ]
+
+
+def _loop(lines: list[str]) -> list[str]:
+    return ["for i in range(n):", *["    " + line for line in lines]]
+
+
+def _text(places, head, loops, tail) -> str:
+    """Text of a kernel whose loops are in a function of the names that are given with places."""
     return HEAD + "\n".join(
         [
             "from tapegrad._core.codegen.intrinsics import helper, inside, unaliased",
@@ -87,10 +117,7 @@ def _text(places, head, body, tail) -> str:
             f"def loop(n, {', '.join(name for name, _ in places)}):",
             "    inside()",
             "    unaliased()",
-            *["    " + line for line in head],
-            "    for i in range(n):",
-            *["        " + line for line in body],
-            *["    " + line for line in tail],
+            *["    " + line for line in (*head, *loops, *tail)],
             "def kernel(n, arguments):",
             "    at = i64s(arguments)",
             f"    loop(n, {', '.join(text for _, text in places)})\n",
