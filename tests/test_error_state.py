@@ -1,6 +1,7 @@
 """`np.errstate`, `np.seterr` and warnings that are errors, with recorded values."""
 
 import asyncio
+import contextvars
 import threading
 import warnings
 
@@ -342,6 +343,67 @@ def test_tasks_have_the_state_in_which_they_were_made():
     loud, quiet = asyncio.run(both())
     assert type(loud) is FloatingPointError and quiet == -np.inf
     assert error_state.count == 0
+
+
+def test_a_copied_context_that_becomes_quiet_ends_no_other_state():
+    def in_the_copy():
+        with np.errstate(all="ignore"):
+            return tg.grad(lambda x: 1.0 / x)(0.0)
+
+    with np.errstate(all="raise"):
+        copy = contextvars.copy_context()
+        assert copy.run(in_the_copy) == -np.inf
+        copy.run(np.seterr, all="ignore")
+        with pytest.raises(FloatingPointError):
+            tg.grad(lambda x: 1.0 / x)(0.0)
+    assert error_state.count == 0
+
+
+def test_a_copied_context_stays_loud_when_the_original_is_quiet():
+    tg.tensor(0.0)
+    with np.errstate(all="raise"):
+        copy = contextvars.copy_context()
+    with pytest.raises(FloatingPointError):
+        copy.run(tg.grad(lambda x: 1.0 / x), 0.0)
+    with pytest.raises(FloatingPointError):
+        copy.run(tg.compile(lambda x: 1.0 / x).grad, 0.0)
+    assert error_state.count == 1
+    del copy
+    assert error_state.count == 0
+
+
+def test_a_thread_that_ends_in_a_loud_state_leaves_none():
+    found = []
+
+    def work():
+        np.seterr(all="raise")
+        try:
+            tg.grad(lambda x: 1.0 / x)(0.0)
+        except FloatingPointError:
+            found.append(error_state.count)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [1] and error_state.count == 0
+
+
+def test_a_block_that_outlives_the_transform():
+    kept = []
+
+    def f(x):
+        block = np.errstate(over="ignore")
+        block.__enter__()
+        kept.append(block)
+        return x * x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tg.grad(f)(3.0) == 6.0
+    for block in kept[::-1]:
+        block.__exit__()
+    assert error_state.count == 0
+    assert tg.grad(lambda x: 1.0 / x)(0.0) == -np.inf
 
 
 def test_complex_numbers():

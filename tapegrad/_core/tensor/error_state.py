@@ -13,6 +13,7 @@ import contextlib
 import contextvars
 import importlib
 import re
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 
 from ..codegen import compat, forks
 
-#: Loud states that are in force in any thread: nothing else is looked at while this is 0.
+#: Loud states that are in force in any context: nothing else is looked at while this is 0.
 count = 0
 #: Called with each change of the count, and once when the first loud state is met.
 on_change: list[Callable[[int], None]] = []
@@ -30,16 +31,32 @@ on_first: list[Callable[[], None]] = []
 _QUIET = frozenset(("ignore", "warn"))
 #: The text by which it is decided what filters do with NumPy's warnings.
 _WARNING = "invalid value encountered in scalar divide"
-_loud = contextvars.ContextVar("tapegrad.loud", default=False)
+_loud: contextvars.ContextVar[_Loud | None] = contextvars.ContextVar("tapegrad.loud", default=None)
 #: Whether warnings are errors in the transform that is under way.
 _raising = contextvars.ContextVar("tapegrad.raising", default=False)
-_copied = contextvars.ContextVar("tapegrad.copied", default=False)
 _lock = forks.lock()
 _filters: list = []
 _filters_raise = False
 _state: Any = None  # NumPy's variable, if it is the one that is assumed
 _silence: Any = None
 _read: Any = None  # NumPy's function that reads it
+
+
+class _Loud:
+    """A loud state, which counts as long as any context is in it.
+
+    Copies of a context share it, as those of asyncio's tasks, and the context of a thread drops it
+    when the thread ends.
+    """
+
+    __slots__ = ()
+
+    def __init__(self):
+        _change(1)
+
+    def __del__(self, is_finalizing=sys.is_finalizing):
+        if not is_finalizing():
+            _change(-1)
 
 
 class _Noting:
@@ -50,23 +67,15 @@ class _Noting:
 
     def set(self, value):
         """Set NumPy's state; what `reset` takes."""
-        token, before = self._variable.set(value), _loud.get()
-        now = _is_loud_now()
-        if now is not before:
-            _loud.set(now)
-            _change(1 if now else -1)
-        return token, before
+        token, was_loud = self._variable.set(value), _loud.get() is not None
+        look()
+        return token, was_loud
 
     def reset(self, token) -> None:
-        if isinstance(token, tuple):
-            own, before = token
-            self._variable.reset(own)
-        else:  # of a block that was entered before states were noted
-            self._variable.reset(token)
-            before = _is_loud_now()
-        if _loud.get() is not before:
-            _loud.set(before)
-            _change(1 if before else -1)
+        own, was_loud = token if isinstance(token, tuple) else (token, True)  # True: not known
+        self._variable.reset(own)
+        if was_loud or _loud.get() is not None or _raising.get():  # else it is quiet, as before
+            look()
 
     def __getattr__(self, name: str):
         return getattr(self._variable, name)
@@ -120,7 +129,7 @@ def state_is_loud() -> bool:
 
 def is_loud() -> bool:
     """Whether NumPy is to look at operations of this thread."""
-    return count > 0 and _loud.get()
+    return count > 0 and _loud.get() is not None
 
 
 def _is_loud_now() -> bool:
@@ -130,15 +139,13 @@ def _is_loud_now() -> bool:
 def look() -> None:
     """Note whether the state of this context is loud now."""
     loud = _is_loud_now()
-    if loud != _loud.get():
-        _loud.set(loud)
-        _change(1 if loud else -1)
+    if loud is (_loud.get() is None):
+        _loud.set(_Loud() if loud else None)
 
 
 def _change(step: int) -> None:
     global count
     with _lock:
-        step = max(step, -count)  # a context may be a copy of one that was counted
         count += step
         while count and on_first:
             on_first.pop()()
@@ -153,7 +160,7 @@ def silent():
         with np.errstate(all="ignore"):
             yield
         return
-    state, loud = _state.set(_silence), _loud.set(False)
+    state, loud = _state.set(_silence), _loud.set(None)
     try:
         yield
     finally:
@@ -192,18 +199,12 @@ def enter_transform() -> None:
     if _filters_raise and _state is not None:
         _raising.set(True)
         look()
-    if _loud.get() and not count:  # a copy of a context that was loud, as that of a task
-        _copied.set(True)
-        _change(1)
 
 
 def leave_transform() -> None:
     if _raising.get():
         _raising.set(False)
         look()
-    if _copied.get():
-        _copied.set(False)
-        _change(-1)
 
 
 def _action() -> str:
