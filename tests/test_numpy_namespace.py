@@ -4,6 +4,7 @@ The calls are found by trying, as in `test_every_function`, which does the same 
 What always refuses has a stated reason.
 """
 
+import importlib
 import inspect
 import math
 import re
@@ -200,3 +201,16 @@ def refuses(function, x) -> bool:
     except TypeError:
         return True
     return False
+
+
+def test_submodules_of_numpy_are_imported_by_statements():
+    import tapegrad.numpy.ma as ma
+    from tapegrad.numpy.lib.stride_tricks import sliding_window_view
+
+    assert ma is numpy.ma and ma.__spec__.name == "numpy.ma"
+    assert sliding_window_view is numpy.lib.stride_tricks.sliding_window_view
+    assert importlib.import_module("tapegrad.numpy.lib.recfunctions").__name__.startswith("numpy.")
+    assert importlib.import_module("tapegrad.numpy.fft").__name__ == "tapegrad.numpy.fft"
+    for name in ("tapegrad.numpy.nothing", "tapegrad.numpy.ma.nothing"):
+        with pytest.raises(ModuleNotFoundError, match=f"No module named '{name}'"):
+            importlib.import_module(name)

@@ -24,7 +24,7 @@ from pathlib import Path as _Path
 import numpy as _numpy
 
 from .._core.later import later as _later
-from . import _classes, _creators, _index_tricks, _poly1d, _vectorizing
+from . import _classes, _creators, _index_tricks, _poly1d, _submodules, _vectorizing
 from ._lists import fill as _fill
 from ._refusals import REFUSED as _REFUSED
 from ._refusals import refusing as _refusing
@@ -42,6 +42,7 @@ for _module in (_creators, _index_tricks, _classes, _poly1d, _vectorizing):
 #: Submodules of this package; others are NumPy's own.
 _OURS = {_path.stem for _path in _Path(__file__).parent.iterdir() if _path.stem.isidentifier()}
 _OURS = {_name for _name in _OURS if not _name.startswith("_")}
+_submodules.find_submodules(_OURS)
 _find, _names = _later(globals(), {_name: f".{_name}" for _name in _OURS})
 
 
