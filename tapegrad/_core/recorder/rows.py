@@ -16,6 +16,7 @@ from ..codegen.cpython import (
     word_from,
 )
 from ..codegen.intrinsics import (
+    apart,
     bits_of,
     global_address,
     helper,
@@ -276,10 +277,17 @@ def is_number(kind):
 @helper
 def constant_of(operand):
     """Whether an operand is a float, int or number of NumPy's that a double holds; its value."""
+    if is_number(load_i64(operand, OBJECT_TYPE)):
+        return True, load_f64(operand, FLOAT_VALUE)
+    return other_constant_of(operand)
+
+
+@helper
+def other_constant_of(operand):
+    """The same of an operand that does not hold a double."""
+    apart()
     S = state()
     kind = load_i64(operand, OBJECT_TYPE)
-    if is_number(kind):
-        return True, load_f64(operand, FLOAT_VALUE)
     if kind == load_i64(S, STATE_NUMPY_INT_TYPE):
         return True, float(load_i64(operand, FLOAT_VALUE))
     if kind == load_i64(S, STATE_NUMPY_SINGLE_TYPE):
