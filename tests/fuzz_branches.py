@@ -4,21 +4,17 @@
 The exit status is 1 where something differs or crashes.
 """
 
-import argparse
 import collections
-import concurrent.futures
-import datetime
 import linecache
 import logging
-import multiprocessing
 import signal
 import sys
 import traceback
 import warnings
-from pathlib import Path
 
 import numpy as np
 import random_branches
+import seed_runs
 
 import tapegrad as tg
 import tapegrad.math
@@ -210,51 +206,16 @@ def batch(first: int, count: int, native: frozenset, single: frozenset):
             found, said = {"crashed": 1}, [f"seed {seed}: {traceback.format_exc()}"]
         signal.alarm(0)
         counts.update(found)
-        wrong += [(seed, one) for one in said]
+        wrong += [(seed, one[:600], random_branches.source(seed)) for one in said]
     return counts, wrong
 
 
-def run(given) -> int:
-    """Run all seeds in processes; prints what differs, and counts."""
-    counts, findings = collections.Counter(), []
-    native = frozenset(range(given.seed, given.seed + given.native))
-    single = frozenset(range(given.seed, given.seed + given.float32))
-    end = given.seed + given.count
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(given.jobs, mp_context=context) as pool:
-        tasks = {
-            first: pool.submit(batch, first, min(BATCH, end - first), native, single)
-            for first in range(given.seed, end, BATCH)
-        }
-        for first, task in tasks.items():
-            try:
-                found, wrong = task.result()
-            except Exception as error:
-                found, wrong = {"crashed": 1}, [(first, f"seeds from {first}: {error!r}")]
-            counts.update(found)
-            findings += wrong
-            print(f"programs to {first + BATCH - 1} done, {len(findings)} findings", flush=True)
-            for seed, said in wrong:
-                (given.out / f"branches-{seed}.py").write_text(random_branches.source(seed))
-                print(said[:600], flush=True)
-    for name, number in sorted(counts.items()):
-        print(f"{number:8d}  {name}")
-    print(f"{len(findings)} findings; their programs lie in {given.out}")
-    return bool(findings)
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    today = int(datetime.date.today().strftime("%Y%m%d")) * 100_000
-    parser.add_argument("--seed", type=int, default=today, help="the first program's")
-    parser.add_argument("--count", type=int, default=300, help="of programs")
-    parser.add_argument("--native", type=int, default=20, help="of them, natively from the start")
-    parser.add_argument("--float32", type=int, default=100, help="of them, in float32, too")
-    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
-    parser.add_argument("--out", type=Path, default=Path("build/fuzz"), help="for failing programs")
-    given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    return run(given)
+    options = seed_runs.parser(__doc__, "natively from the start")
+    options.add_argument("--float32", type=int, default=100, help="of them, in float32, too")
+    given = options.parse_args()
+    subsets = [seed_runs.first_seeds(given, count) for count in (given.native, given.float32)]
+    return seed_runs.run(given, "branches", batch, *subsets, size=BATCH)
 
 
 if __name__ == "__main__":

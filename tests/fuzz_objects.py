@@ -6,13 +6,9 @@ derivative, an error of the same type, or a refusal in words of tapegrad. A find
 script. The exit status is 1 where there are any.
 """
 
-import argparse
 import collections
-import concurrent.futures
 import copy
-import datetime
 import linecache
-import multiprocessing
 import re
 import sys
 import tempfile
@@ -23,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 import random_objects
+import seed_runs
 
 import tapegrad as tg
 
@@ -228,47 +225,10 @@ def batch(first: int, count: int, native: frozenset):
     return counts, wrong
 
 
-def run(given) -> int:
-    """Run all seeds in processes; prints what is wrong, and counts."""
-    print(f"seeds {given.seed} to {given.seed + given.count - 1}", flush=True)
-    counts, findings = collections.Counter(), []
-    native = frozenset(range(given.seed, given.seed + given.native))
-    end = given.seed + given.count
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(given.jobs, mp_context=context) as pool:
-        tasks = {
-            first: pool.submit(batch, first, min(BATCH, end - first), native)
-            for first in range(given.seed, end, BATCH)
-        }
-        for first, task in tasks.items():
-            try:
-                found, wrong = task.result()
-            except Exception as error:  # noqa: BLE001  # a process that died
-                text = f"seeds from {first}: {error!r}"
-                found, wrong = {"crashed": 1}, [(first, text, f"# {text}")]
-            counts.update(found)
-            for seed, text, lines in wrong:
-                (given.out / f"objects-{seed}.py").write_text(lines)
-                print(f"\nseed {seed}, {text}\n{lines}", flush=True)
-            findings += wrong
-            print(f"programs to {first + BATCH - 1} done, {len(findings)} findings", flush=True)
-    for name, number in sorted(counts.items()):
-        print(f"{number:8d}  {name}")
-    print(f"{len(findings)} findings; their scripts lie in {given.out}")
-    return bool(findings)
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    today = int(datetime.date.today().strftime("%Y%m%d")) * 100_000
-    parser.add_argument("--seed", type=int, default=today, help="the first program's")
-    parser.add_argument("--count", type=int, default=300, help="of programs")
-    parser.add_argument("--native", type=int, default=20, help="of them, natively too")
-    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
-    parser.add_argument("--out", type=Path, default=Path("build/fuzz"), help="for scripts")
-    given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    return run(given)
+    given = seed_runs.parser(__doc__, "natively too").parse_args()
+    native = seed_runs.first_seeds(given, given.native)
+    return seed_runs.run(given, "objects", batch, native, size=BATCH)
 
 
 if __name__ == "__main__":

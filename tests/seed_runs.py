@@ -1,0 +1,57 @@
+"""Random programs by their seeds, checked in processes: options, counts, scripts of findings."""
+
+import argparse
+import collections
+import concurrent.futures
+import datetime
+import multiprocessing
+from pathlib import Path
+
+
+def parser(doc: str, native: str) -> argparse.ArgumentParser:
+    """The options that all such tools have; `native` says what those of --native are."""
+    options = argparse.ArgumentParser(description=doc.splitlines()[0])
+    today = int(datetime.date.today().strftime("%Y%m%d")) * 100_000
+    options.add_argument("--seed", type=int, default=today, help="the first program's")
+    options.add_argument("--count", type=int, default=300, help="of programs")
+    options.add_argument("--native", type=int, default=20, help=f"of them, {native}")
+    options.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    options.add_argument("--out", type=Path, default=Path("build/fuzz"), help="for scripts")
+    return options
+
+
+def first_seeds(given, count: int) -> frozenset:
+    """The seeds of the first programs."""
+    return frozenset(range(given.seed, given.seed + count))
+
+
+def run(given, name: str, batch, *subsets: frozenset, size: int) -> int:
+    """Check all seeds, some at a time; print what is wrong, and counts.
+
+    `batch(first, count, *subsets)` returns counts by name and a list of (seed, text, script).
+    """
+    print(f"seeds {given.seed} to {given.seed + given.count - 1}", flush=True)
+    given.out.mkdir(parents=True, exist_ok=True)
+    counts, findings, end = collections.Counter(), 0, given.seed + given.count
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(given.jobs, mp_context=context) as pool:
+        tasks = {
+            first: pool.submit(batch, first, min(size, end - first), *subsets)
+            for first in range(given.seed, end, size)
+        }
+        for first, task in tasks.items():
+            try:
+                found, wrong = task.result()
+            except Exception as error:  # noqa: BLE001  # a process that died
+                text = f"seeds from {first}: {error!r}"
+                found, wrong = {"crashed": 1}, [(first, text, f"# {text}\n")]
+            counts.update(found)
+            for seed, text, script in wrong:
+                (given.out / f"{name}-{seed}.py").write_text(script)
+                print(f"\nseed {seed}, {text}", flush=True)
+            findings += len(wrong)
+            print(f"programs to {first + size - 1} done, {findings} findings", flush=True)
+    for kind, number in sorted(counts.items()):
+        print(f"{number:8d}  {kind}")
+    print(f"{findings} findings; their scripts lie in {given.out}")
+    return bool(findings)
