@@ -68,6 +68,21 @@ def test_more_products_than_a_tile_sums_at_once():
     check("ji,jk->ki", operand((257, 5)), operand((257, 7), 1))
 
 
+@pytest.mark.parametrize(
+    "subscripts", ["ij,j->i", "ji,j->i", "j,ij->i", "bij,bj->bi", "bji,jb->ib"]
+)
+@pytest.mark.parametrize("rows", [3, 4, 25, 26, 170, 171, 410, 2731])
+def test_vectors(rows, subscripts):
+    """A large matrix is multiplied by BLAS, one of at most 48 lines across, too."""
+    terms = subscripts.split("->")[0].split(",")
+    for columns in (3, 20):
+        sizes = {"i": rows, "j": columns, "b": 2}
+        shapes = [[sizes[x] for x in term] for term in terms]
+        check(subscripts, *map(operand, shapes))
+        check(subscripts, *map(operand, shapes, (len(terms[0]) - 1, len(terms[1]) - 1)))
+        check(subscripts, *map(operand, shapes, (len(terms[0]) - 2, 0)))
+
+
 @st.composite
 def batches(draw):
     """Subscripts with one or two batch axes, one long axis, in any order in memory; cuts."""

@@ -31,6 +31,9 @@ WORK_BYTES = PANEL + PANEL_BYTES
 FEW = 64
 #: Products of which two sizes are at most this are faster by tiles.
 NARROW = 48
+#: But those with a vector are not from so many elements of the matrix on, if these are contiguous
+#: along columns, or along rows, which tiles copy.
+ALONG_COLUMNS, ALONG_ROWS = 1 << 13, 1 << 9
 #: The matrices of a product that are added to.
 LEFT, RIGHT, OUT = range(3)
 #: The size of a product that is taken block by block.

@@ -1,6 +1,8 @@
 """One product of matrices with any strides: BLAS, tiles where it is narrow, lines if tiny."""
 
 from tapegrad._core.codegen.blas import (
+    ALONG_COLUMNS,
+    ALONG_ROWS,
     ARGUMENTS,
     FEW,
     NARROW,
@@ -154,7 +156,9 @@ def product(a, b, c, fresh, width, work):
     if m == 1 or (n > 1 and not suits(c, width)):
         # BLAS writes columns: where c has rows, its transpose is written
         a, b, c, m, n = turned(b), turned(a), turned(c), n, m
-    if width == 8 and c.row_stride == 8 and m >= LEAST_ROWS and is_narrow(m, n, k):
+    least = ALONG_COLUMNS if suits(a, width) else ALONG_ROWS
+    by_tiles = width == 8 and c.row_stride == 8 and m >= LEAST_ROWS and is_narrow(m, n, k)
+    if by_tiles and (n > 1 or m * k < least):
         product_by_tiles(a, b, c, 1 if fresh else 0, work + PANEL)
         return
     if fresh:
