@@ -95,7 +95,7 @@ TABLE = {
     ),
     "a tree": (of_tree, {}, lambda: ((((1.5,), {"b": np.ones(2)}), x()), {}), True),
     "a dataclass": (of_pair, {}, lambda: ((Pair(1.5, np.ones(2)), x()), {}), True),
-    "a namedtuple": (of_pair, {}, lambda: ((Named(1.5, np.ones(2)), x()), {}), False),
+    "a namedtuple": (of_pair, {}, lambda: ((Named(1.5, np.ones(2)), x()), {}), True),
     "a method": (MODEL.loss, {}, lambda: ((1.5, x()), {}), True),
     "an object": (MODEL, {}, lambda: ((1.5, x()), {}), True),
     "a gradient": (tg.grad(loop), {}, lambda: ((1.5, x()), {}), True),

@@ -240,7 +240,7 @@ def test_a_number_of_pythons_where_no_float32_was_met():
     [
         ("x[i] * STRONG", "a number of dtype float64 from outside"),
         ("x[i] * WHOLE", "a number of dtype int64 from outside"),
-        ("x[i] * DOUBLE[i]", "an array from outside that is not float32"),
+        ("x[i] * DOUBLE[i]", "an array of float64 from outside"),
         ("x[i] * np.sqrt(2.0)", "np.sqrt of other numbers than float32"),
         ("x[i] * np.maximum(i, 1)", "np.maximum of other numbers than float32"),
         ("x[i] * np.where(x[i] > 0.1, 0.3, 0.1)", "np.where of Python's floats"),

@@ -143,14 +143,20 @@ def test_halves_leave_the_graph():
         graphs.check(0.7, np.array([x]), left="hard to round")
 
 
+def test_a_derivative_that_would_be_lost_is_refused():
+    with pytest.raises(Refused, match="derivative"):
+        Graphs(lambda a, x: float(a * x[0]) * a, [0.7, np.ones(2)])
+
+
 @pytest.mark.parametrize(
     "f",
     [
-        lambda a, x: float(a * x[0]) * a,
-        lambda a, x: tnp.sin(a).item() * x[0],
-        lambda a, x: [a.item() * v for v in x][0],
+        lambda a, x: tnp.sin(a).item() * x[0] * a,
+        lambda a, x: [a.item() * v for v in x][0] + a**3,
+        lambda a, x: x[int((2.0 * a).item())] * a**2,
     ],
 )
-def test_a_derivative_that_would_be_lost_is_refused(f):
-    with pytest.raises(Refused, match="derivative"):
-        Graphs(f, [0.7, np.ones(2)])
+def test_item_gives_the_number_alone(f):
+    graphs = Graphs(f, [0.7, np.ones(2)])
+    graphs.check(0.7, np.array([2.0, 3.0]))
+    graphs.check(0.2, np.array([2.0, 3.0]))

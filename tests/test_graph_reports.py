@@ -166,8 +166,10 @@ def outside(x):
 
 
 def kinds(x):
-    found = [x[0]] if x[0] > 0.0 else (x[1], x[0])
-    return found[0]
+    found, n = 0.0, 0
+    while n < 9 and x[0] > 0.1 * n:
+        found, n = (x[1], found), n + 1
+    return x[0] * n
 
 
 def recursive(x, n=2.0):
@@ -186,7 +188,7 @@ def caught(x):
     ("f", "reason", "line", "instead"),
     [
         (outside, "calls outer", 1, "pass what it gives as an argument"),
-        (kinds, "a variable is", 1, "one kind on each branch"),
+        (kinds, "a variable has values of more than 6 kinds", None, "one kind on each branch"),
         (recursive, "nest too deeply", 1, "as a loop"),
         (caught, "", None, "it has a try statement"),
     ],

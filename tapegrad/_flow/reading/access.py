@@ -7,6 +7,7 @@ import inspect
 import operator
 import types
 
+from ..ir.flow_graph import Value
 from ..kinds.choice_kinds import SELECT_OF
 from ..kinds.step_kinds import BOOL, INT
 from . import arena_lists, array_arithmetic, dicts, views
@@ -26,6 +27,7 @@ from .forms import (
     Row,
     Tuple,
     described,
+    given_as,
     shape_of,
     value_kind,
 )
@@ -43,6 +45,7 @@ from .numbers import (
     widest,
 )
 from .positions import is_slice, position, sliced
+from .selections import selected
 
 #: The results of a dict's methods: its present keys and items.
 VIEWS = {"items()", "values()", "keys()"}
@@ -60,7 +63,7 @@ def items_of(reader, form: Form) -> list[Form]:
     """The items of a tuple or list whose items are known one by one."""
     if isinstance(form, Tuple):
         return list(form.items)
-    if isinstance(form, Ref) and reader.contents(form).what == "list":
+    if isinstance(form, Ref) and reader.contents(form).what in ("list", "set"):
         return list(reader.contents(form).items)
     if (contents := dicts.contents_of(reader, form)) is not None:
         return list(map(Known, dicts.keys_and_items(contents)[0]))
@@ -156,8 +159,12 @@ def get_item(s, owner: Form, index: Form) -> Form:
         return arena_lists.item(
             reader, owner, position(reader, index, arena_lists.length(reader, owner))
         )
-    if dicts.is_dict(reader, owner):
+    if (contents := dicts.contents_of(reader, owner)) is not None:
+        if kind_of(index) == INT and not isinstance(index, Known):
+            return chosen(reader, [*contents.items], dicts.place_of(reader, contents, index))
         return dicts.item(reader, owner, index)
+    if isinstance(owner, Ref) and reader.contents(owner).what == "set":
+        raise Raises("TypeError: 'set' object is not subscriptable")
     items = items_of(reader, owner)
     if isinstance(index, Known):
         found = folded_item(items, index.value)
@@ -166,11 +173,13 @@ def get_item(s, owner: Form, index: Form) -> Form:
         if isinstance(owner, Ref):
             return new_list(reader, s.site, tuple(found))
         return Tuple(tuple(found), s.site)
+    if (row := reader.laid_out(owner)) is not None:
+        return get_item(s, row, index)
     if all(map(is_option, items)) and len({shape_of(one) for one in items}) == len(items):
         return Choice(position(reader, index, Known(len(items))), tuple(items))
-    if isinstance(owner, Ref):
+    if isinstance(owner, Ref) and given_as(owner.site) != "from outside":
         raise Again({owner.site}, None)
-    return _chosen(reader, items, index)
+    return chosen(reader, items, position(reader, index, Known(len(items))))
 
 
 def folded_item(items: list, index):
@@ -180,21 +189,32 @@ def folded_item(items: list, index):
         raise Raises(f"{type(error).__name__}: {error}") from None
 
 
-def _chosen(reader, items: list[Form], index: Form) -> Form:
-    """An item of a tuple of numbers by a computed index: one of a few."""
-    if len(items) > 16 or not all(map(is_number, items)) or kind_of(index) != INT:
-        raise Refused(f"a tuple of {len(items)} indexed by {described(index)}")
-    build = reader.builder
-    place = position(reader, index, Known(len(items)))
-    kind = widest(items)
+def chosen(reader, items: list[Form], place: Form) -> Form:
+    """An item at a computed place that is there: one of a few."""
+    if not 0 < len(items) <= 16:
+        raise Refused(f"one of {len(items)} items, by a computed index")
+    if all(map(is_number, items)):
+        return _chosen_number(reader, items, place)
+    made = items[-1]
+    for k in range(len(items) - 2, -1, -1):
+        made = selected(reader, _is_at(reader, place, k), items[k], made)
+    return made
+
+
+def _chosen_number(reader, items: list[Form], place: Form) -> Form:
+    build, kind = reader.builder, widest(items)
     if kind == SINGLE and not all(kind_of(one) == SINGLE for one in items):
         raise Refused("a tuple of numbers of float32 and others, by a computed index")
     name = SELECT_OF[value_kind(kind)]
     made = converted(build, items[-1], kind)
     for k in range(len(items) - 2, -1, -1):
-        here = converted(build, compared(build, operator.eq, place, Known(k)), BOOL)
+        here = _is_at(reader, place, k)
         made = build.step(name, here, converted(build, items[k], kind), made)
     return Number(kind, made, all(map(is_tensor, items)), strong=any(map(is_strong, items)))
+
+
+def _is_at(reader, place: Form, k: int) -> Value:
+    return converted(reader.builder, compared(reader.builder, operator.eq, place, Known(k)), BOOL)
 
 
 def set_item(reader, owner: Form, index: Form, value: Form) -> None:
@@ -253,7 +273,7 @@ def attribute(reader, owner: Form, name: str) -> Form:
         found = inspect.getattr_static(contents.keys[0], name, None)
         if isinstance(found, (types.FunctionType, staticmethod)):
             return Method(owner, name)
-        if owner.site[0] == "argument":  # another instance may have one of its own
+        if given_as(owner.site) is not None:  # another instance may have one of its own
             raise Refused(f"the attribute {name}, which no recorded call has read")
         if found is None and not hasattr(contents.keys[0], "__getattr__"):
             raise Raises(f"AttributeError: {name}")
@@ -264,7 +284,18 @@ def attribute(reader, owner: Form, name: str) -> Form:
         raise Refused(f"the attribute {name} of {described(owner)}")
     if isinstance(owner, Number) and name in ("real", "T"):
         return owner
+    if isinstance(owner, Tuple) and name in owner.names:
+        return owner.items[owner.names.index(name)]
     return Method(owner, name)
+
+
+def getter(reader, owner: Form, name: str) -> Form | None:
+    """The function of a property of an instance; None for other attributes."""
+    if isinstance(owner, Known):
+        return reader.getter(type(owner.value), name)
+    if isinstance(owner, Ref) and reader.contents(owner).what == "instance":
+        return reader.getter(reader.contents(owner).keys[0], name)
+    return None
 
 
 def _present(reader, form: Form, name: str) -> Form:
@@ -280,8 +311,8 @@ def set_attribute(reader, owner: Form, name: str, value: Form) -> None:
     """`owner.name = value`."""
     if not (isinstance(owner, Ref) and reader.contents(owner).what == "instance"):
         raise Refused(f"it sets the attribute {name} of an object that it has not created")
-    if owner.site[0] == "argument":
-        raise Refused(f"it sets the attribute {name} of an argument")
+    if (why := given_as(owner.site)) is not None:
+        raise Refused(f"it sets the attribute {name} of an object {why}")
     contents = reader.contents(owner)
     kind, names = contents.keys
     if hasattr(type(inspect.getattr_static(kind, name, None)), "__set__"):

@@ -9,7 +9,8 @@ from ..kinds.step_kinds import INT
 from .code import read_by
 from .forms import Choice, Form, shape_of
 from .numbers import converted
-from .reader import Point, Reader
+from .points import Point
+from .reader import Reader
 from .state import State
 
 

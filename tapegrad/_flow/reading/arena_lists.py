@@ -47,7 +47,7 @@ def _lifted(reader, form: Form) -> Form:
     if isinstance(form, (Number, Row)):
         return _plain(unbound(form))
     if isinstance(form, Tuple):
-        return Tuple(tuple([_lifted(reader, one) for one in form.items]))
+        return form.with_parts(tuple([_lifted(reader, one) for one in form.items]))
     if isinstance(form, Choice) or form.head == NONE.head:
         return unbound(form)
     if isinstance(form, Ref) and form.what == "list":
@@ -67,8 +67,11 @@ def new(reader, site, items: tuple[Form, ...]) -> Row:
     if items:
         own = element_of(reader, list(items))
         _check_fits(reader, {site}, element, own)
-    if element is None:
-        element = NOTHING
+    return with_items(reader, site, element or NOTHING, items)
+
+
+def with_items(reader, site, element: Form, items: tuple[Form, ...]) -> Row:
+    """A list of items that fit the form of its elements."""
     made = _allocated(reader, site, element, Known(len(items)), Known(max(len(items), 4)))
     for k, item in enumerate(items):
         _set(reader, made, Known(k), item)
@@ -151,15 +154,20 @@ def extended(reader, row: Row, other: Row) -> None:
 
 def _allocated(reader, site, element: Form, count: Form, room: Form) -> Row:
     build = reader.builder
-    handle = build.step("allocate", build.constant(_HEAD))
-    made = Row(number(handle), element, frozenset({site}))
     width = max(len(kinds_of(element)), 1)
     words = arithmetic(build, operator.mul, room, Known(width))
     data = build.step("allocate", converted(build, words, INT))
+    return with_data(reader, site, element, (count, room, number(data)))
+
+
+def with_data(reader, site, element: Form, parts: tuple[Form, Form, Form]) -> Row:
+    """A list whose length, capacity, and address of its data are given."""
+    build = reader.builder
+    handle = build.step("allocate", build.constant(_HEAD))
     head = reader.row_region("head", INT)
-    for place, form in ((_LENGTH, count), (_ROOM, room), (_DATA, number(data))):
+    for place, form in zip((_LENGTH, _ROOM, _DATA), parts, strict=True):
         build.store(head, _at(build, handle, place), converted(build, form, INT))
-    return made
+    return Row(number(handle), element, frozenset({site}))
 
 
 def _at(build, address: Value, offset: int) -> Value:
@@ -216,7 +224,7 @@ def assign(reader, row: Row, position: Form, form: Form) -> None:
 
 def _check_changeable(row: Row) -> None:
     if row.is_given:
-        raise Refused("it changes a list that is an argument")
+        raise Refused("it changes a list that is an argument or from outside")
 
 
 def _set(reader, row: Row, position: Form, form: Form) -> None:

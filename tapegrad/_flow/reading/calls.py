@@ -37,6 +37,8 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
         return s.inline(function, args, kwargs)
     if isinstance(function, Method):
         return _method(s, function, args, kwargs)
+    if isinstance(function, Ref) and s.reader.contents(function).what == "instance":
+        return _method(s, Method(function, "__call__"), args, kwargs)
     if not isinstance(function, Known):
         raise Refused(f"it calls {described(function)}")
     target = function.value
@@ -65,6 +67,8 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
             return made
         call = s.inline(Known(_init_of(target)), [made, *args], kwargs)
         return dataclasses.replace(call, result=made)
+    if isinstance(inspect.getattr_static(type(target), "__call__", None), types.FunctionType):
+        return called(s, s.reader.outside_attribute(target, "__call__"), args, kwargs)
     raise Refused(f"it calls {getattr(target, '__qualname__', target)!s}, which is not known here")
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
+
 from ..kinds.step_kinds import BOOL, INT
 from .errors import Raises, Refused
 from .forms import ABSENT, Contents, Form, Known, Number, Possible, Ref, Tuple, described
-from .numbers import converted
+from .numbers import compared, converted
 from .selections import selected
 
 #: Dicts in the heap: those whose order is known, and those whose keys may be missing.
@@ -50,6 +52,21 @@ def _there(form: Form) -> Form:
 def contains(reader, owner: Form, key: Form) -> Form:
     """`key in owner`."""
     return _there(_found(reader.contents(owner), key))
+
+
+def place_of(reader, contents: Contents, key: Form) -> Form:
+    """The place of a computed integer among the keys, checked to be there."""
+    build, names = reader.builder, keys_and_items(contents)[0]
+    if not names or not all(type(name) is int for name in names):
+        raise Refused(f"a dict with the key {described(key)}")
+    place = build.constant(-1)
+    for k, name in enumerate(names):
+        here = converted(build, compared(build, operator.eq, key, Known(name)), BOOL)
+        place = build.step("int_select", here, build.constant(k), place)
+    found = Number(INT, place, natural=True)
+    there = compared(build, operator.ge, found, Known(0))
+    build.check(converted(build, there, BOOL), "a key that is missing")
+    return found
 
 
 def item(reader, owner: Form, key: Form) -> Form:

@@ -27,6 +27,11 @@ def value_kind(kind: str) -> str:
     return FLOAT if kind == SINGLE else kind
 
 
+def given_as(site) -> str | None:
+    """What an object of a site is, if the graph must not change it; else None."""
+    return {"argument": "that is an argument", "outside": "from outside"}.get(site[0])
+
+
 class Form:
     """The knowledge of a value."""
 
@@ -137,21 +142,22 @@ class Choice(Form):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tuple(Form):
-    """A tuple; `site` is where it was made."""
+    """A tuple; `site` is where it was made, `names` are those of the fields of a namedtuple."""
 
     items: tuple[Form, ...]
     site: Any = None
+    names: tuple[str, ...] = ()
 
     @property
     def head(self) -> tuple:
-        return Tuple, len(self.items)
+        return Tuple, len(self.items), self.names
 
     @property
     def parts(self) -> tuple[Form, ...]:
         return self.items
 
     def with_parts(self, parts):
-        return Tuple(parts, self.site)
+        return Tuple(parts, self.site, self.names)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -216,10 +222,8 @@ class Array(Form):
         return (self.address, *self.lengths, *self.strides)
 
     def with_parts(self, parts):
-        n = len(self.lengths)
-        address, lengths, strides = parts[0], parts[1 : 1 + n], parts[1 + n :]
-        kind = self.element, self.as_doubles, self.writable, self.plain
-        return Array(address, lengths, strides, self.region, *kind)
+        n = 1 + len(self.lengths)
+        return dataclasses.replace(self, address=parts[0], lengths=parts[1:n], strides=parts[n:])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -236,7 +240,7 @@ class Row(Form):
     @property
     def is_given(self) -> bool:
         """Whether it may be an argument, which the graph must not change."""
-        return any(site[0] == "argument" for site in self.sites)
+        return any(given_as(site) for site in self.sites)
 
     @property
     def head(self) -> tuple:

@@ -11,11 +11,15 @@ from .forms import Array, Form, Known, Method, Range, Ref, Row, Tuple, described
 from .numbers import arithmetic, compared, converted, number
 from .positions import natural
 
+#: Lists of numbers from outside with more items are gone through in a loop.
+FEW = 8
 _ITERATORS = frozenset("range sequence elements backwards zip enumerate generator".split())
 
 
 def backwards(reader, site, form: Form) -> Ref:
     """An iterator over a list from its end."""
+    if (row := reader.laid_out(form, FEW)) is not None:
+        form = row
     if isinstance(form, Row):
         return reader.make(site, "backwards", (), (form, access.length(reader, form)))
     return reader.make(site, "sequence", (0, len(access.items_of(reader, form))), (form,))
@@ -23,11 +27,13 @@ def backwards(reader, site, form: Form) -> Ref:
 
 def over(reader, site, form: Form) -> Ref:
     """An iterator over a sequence whose items are known one by one, or over one in the arena."""
+    if (row := reader.laid_out(form, FEW)) is not None:
+        form = row
     if isinstance(form, Ref):
         contents = reader.contents(form)
         if contents.what in _ITERATORS:
             return form
-        if contents.what != "list" and not dicts.is_dict(reader, form):
+        if contents.what not in ("list", "set") and not dicts.is_dict(reader, form):
             raise Refused(f"iteration over {described(form)}")
         return reader.make(site, "sequence", (0, None), (form,))
     if isinstance(form, Known) and isinstance(form.value, (tuple, str)):

@@ -51,7 +51,7 @@ def _item(s, owner):
             views.same_length(s.reader, one, Known(1))
         owner = views.of(s.reader, owner, [Known(0)] * len(owner.lengths))
     if is_float(owner):
-        return BUILTINS[float](s, owner)
+        return dataclasses.replace(BUILTINS[float](s, stopped(s, owner)), tensor=False)
     return dataclasses.replace(owner, strong=False) if is_strong(owner) else owner
 
 

@@ -30,7 +30,7 @@ def global_(reader, frame: Frame, name: str) -> Form:
         value = frame.globals[name]
         if frame.globals is not vars(prelude):
             reader.dependencies.append(Dependency(frame.globals, name, value))
-        return reader.outside(value)
+        return reader.outside(value, name)
     if hasattr(builtins, name):
         value = getattr(builtins, name)
         reader.dependencies.append(Dependency(frame.globals, name, value))
@@ -48,7 +48,7 @@ def outside(reader, frame: Frame, name: str) -> Form:
     except ValueError:
         raise Raises(f"NameError: {name}") from None
     reader.dependencies.append(Dependency(cell, name, value))
-    return reader.outside(value)
+    return reader.outside(value, name)
 
 
 def framed(reader, function: Form, args: list, kwargs: dict, name) -> tuple[Frame, dict]:

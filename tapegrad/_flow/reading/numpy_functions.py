@@ -16,7 +16,7 @@ from ..._core.ops.table import TABLE, Pointwise
 from ..._core.tensor.stop_gradient import stop_gradient
 from ..kinds.choice_kinds import SELECT_OF
 from ..kinds.step_kinds import BOOL, FLOAT, INT
-from . import access, array_arithmetic, builtin_functions, views
+from . import access, array_arithmetic, builtin_functions, constant_arrays, views
 from .array_reductions import REDUCTIONS, summed
 from .errors import Raises, Refused
 from .forms import (
@@ -52,6 +52,9 @@ from .numbers import (
     widest,
 )
 from .positions import natural
+
+#: Arrays with more items are no sequence of writes, if their items are known.
+_FEW = 8
 
 
 def refuse_strong(s, what: str) -> None:
@@ -212,8 +215,10 @@ def _array(s, form, dtype=None):
     if isinstance(form, Row):
         raise Refused("an array of a list that changes")
     items = access.items_of(s.reader, form)
-    if not items or not all(map(is_number, items)):
-        raise Refused("an array of nested sequences")
+    is_known = len(items) > _FEW and all(isinstance(one, Known) for one in items)
+    if not items or is_known or not all(map(is_number, items)):
+        named = {} if dtype is None else {"dtype": dtype}
+        return constant_arrays.made(s, "array", form, **named)
     kinds = {kind_of(one) for one in items}
     element = widest(items) if dtype is None else _element_of(s, dtype)
     if dtype is None and element in FLOATS and kinds != {SINGLE}:
@@ -342,6 +347,7 @@ _NUMPY: dict[str, Callable] = {
     "empty_like": _zeros_like(0.0),
     "array": _array,
     "asarray": _as_array,
+    **constant_arrays.CREATORS,
     **REDUCTIONS,
     "amax": REDUCTIONS["max"],
     "amin": REDUCTIONS["min"],

@@ -7,11 +7,13 @@ a parameter of the block; a form that differs otherwise is a reason to refuse.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import heapq
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import numpy as np
 
 from ..._core.tensor.dependencies import Checked
 from ..ir.activity import varying
@@ -35,6 +37,7 @@ from .forms import (
     Row,
     Tuple,
     described,
+    given_as,
     numbers,
     shape_of,
     unbound,
@@ -42,32 +45,13 @@ from .forms import (
 from .joins import element_joined, lifted
 from .matching import matched
 from .numbers import float_value, settled
-from .state import Frame, Stack, State
+from .points import Point
+from .state import RESULT, Frame, Stack, State
 
 #: How often points are followed in all, which takes seconds, and each; how deeply calls nest.
 FOLLOWED, TIMES, DEPTH = 6000, 40, 40
-
-
-class Point:
-    """A point of the code: its block, what is known there, and the edges from it."""
-
-    def __init__(self, stack: Stack | None, label: int, at: int, state: State, note: tuple = ()):
-        self.stack, self.label, self.at, self.state = stack, label, at, state
-        self.note = note  # distinguishes it from other points of that statement
-        self.block = Block(-1)
-        self.ways: list[tuple[Edge, Block, Point, State]] = []
-        self.times, self.waits = 0, False
-
-    @property
-    def place(self) -> tuple:
-        """Its position in the code: by the active calls, the outermost first."""
-        if self.stack is None:
-            return ((math.inf, 0),)
-        outer, stack = [], self.stack
-        while stack.below is not None:
-            outer.append((stack.label, stack.at - 0.5))
-            stack = stack.below
-        return (*outer[::-1], (self.label, self.at))
+#: The number of kinds of values for each of which the code is followed.
+MOST_WAYS = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,8 +92,11 @@ class Reader:
         self._rows: dict[Any, int] = {}
         self._lines: dict[Line, int] = {}
         self.dependencies: list[Checked] = []
-        self.hidden: dict[int, Any] = {}
+        #: Arrays from outside, which are inputs, and what containers from outside hold.
+        self.hidden: list[np.ndarray] = []
+        self.given: dict[Any, Contents] = {}
         self._plain: list[Value] = []
+        self._ways: dict[Any, set] = {}
 
     # --- memory -------------------------------------------------------------------------------
 
@@ -163,7 +150,7 @@ class Reader:
         point.block.parameters = [self.graph.value(kind) for kind in kinds]
         self.state = point.state.bound(iter(point.block.parameters))
         if point in self._ends:
-            results = [one.value for one in numbers(self.state.variables["result", ""])]
+            results = [one.value for one in numbers(self.state.variables[RESULT])]
             point.block.end = Return(tuple(results))  # type: ignore[arg-type]
             return
         self._follow(self, point)
@@ -176,27 +163,36 @@ class Reader:
             for site, contents in kept.heap.items()
             if contents.what in ("sequence", "generator")
         ]
-        key = (stack, label, at, note, tuple(fixed), self._weak(kept))
+        key = (stack, label, at, note, tuple(fixed), self._kinds(kept))
         return self._way(key, kept, lambda: Point(stack, label, at, kept.unbound(), note))
 
     def give(self, form: Form) -> Edge:
         """The edge to the end, with the result."""
         form = settled(self.builder, form)
         kept = self.state.kept([], self.cells)
-        kept.variables["result", ""] = self.copied(form)
-        return self._way(("end", self._weak(kept)), kept, lambda: self._ending(kept))
+        kept.variables[RESULT] = self.copied(form)
+        return self._way(("end", self._kinds(kept)), kept, lambda: self._ending(kept))
 
     def _ending(self, kept: State) -> Point:
         self._ends.append(Point(None, 0, 0, kept.unbound()))
         return self._ends[-1]
 
-    def _weak(self, kept: State) -> frozenset:
-        """Which numbers are Python's, where others are of float32: the code is followed for each.
+    def _kinds(self, kept: State) -> tuple:
+        """What distinguishes points of one statement: the code is followed for each.
 
-        A sum that begins with 0.0 is a number of Python's before the first round of its loop, and
-        of float32 after it. The first round has blocks of its own.
+        These are places of Python's numbers where others are of float32, and variables that are a
+        number here and an array there. A sum that begins with 0.0 is a number of Python's before
+        the first round of its loop, and of float32 or an array after it. The first round has blocks
+        of its own.
         """
-        return kept.weak() if self.builder.single else frozenset()
+        ways = kept.ways(self.choices)
+        for key, way in ways.items():
+            found = self._ways.setdefault(key, {way})
+            found.add(way)
+            if len(found) > MOST_WAYS:
+                raise Refused(f"a variable has values of more than {MOST_WAYS} kinds")
+        weak = kept.weak() if self.builder.single else frozenset()
+        return weak, frozenset(ways.items())
 
     def _way(self, key, kept: State, make: Callable[[], Point]) -> Edge:
         point = self.points.get(key)
@@ -293,11 +289,11 @@ class Reader:
         """The end with most numbers of float32 gives the result; calls leave at the others."""
 
         def singles(end: Point) -> int:
-            form = end.state.variables["result", ""]
+            form = end.state.variables[RESULT]
             return sum([one.kind == SINGLE for one in numbers(form)])
 
         self.end = max(self._ends, key=singles)
-        self.result = unbound(self.end.state.variables["result", ""])
+        self.result = unbound(self.end.state.variables[RESULT])
         for end in self._ends:
             if end is not self.end:
                 why = "a result is float32 on one branch and a number of Python's on this one"
@@ -315,7 +311,7 @@ class Reader:
     def _check_results(self) -> None:
         """All edges to the end give results of the same kinds; int and float are two kinds."""
         ways = [way for point in self.points.values() for way in point.ways if way[2] is self.end]
-        results = [state.variables["result", ""] for _, _, _, state in ways]
+        results = [state.variables[RESULT] for _, _, _, state in ways]
         for other in results[1:]:
             if shape_of(lifted(other)) != shape_of(lifted(results[0])):
                 one, two = described(results[0]), described(other)
@@ -345,6 +341,15 @@ class Reader:
         return made
 
     # --- help for statements ------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def at_start(self) -> Iterator[None]:
+        """Let steps be put into the first block, which each call runs once."""
+        block, self.builder.block = self.builder.block, self.graph.blocks[0]
+        try:
+            yield
+        finally:
+            self.builder.block = block
 
     def line(self, line: Line) -> None:
         """The user's line that steps come from."""
@@ -384,14 +389,16 @@ class Reader:
     at = 0  # the statement that is being followed
 
     def contents(self, form: Ref) -> Contents:
+        if form.site in self.given:
+            return self.given[form.site]
         if form.site not in self.state.heap:
             raise Refused("an object that is made on one branch only")
         return self.state.heap[form.site]
 
     def update(self, form: Ref, keys: tuple, items: tuple[Form, ...]) -> None:
         """Other contents of an object."""
-        if form.site[0] == "argument":
-            raise Refused("it changes a list or dict that is an argument")
+        if (why := given_as(form.site)) is not None:
+            raise Refused(f"it changes a list or dict {why}")
         self.state.heap[form.site] = Contents(self.state.heap[form.site].what, keys, items)
 
     def copied(self, form: Form) -> Form:
@@ -404,6 +411,8 @@ class Reader:
                 return Contents("dict", contents.keys, tuple(map(self.copied, contents.items)))
             raise Refused("the result is an object that the function makes")
         if isinstance(form, Tuple):
+            if form.names:
+                raise Refused("the result is a namedtuple")
             return Tuple(tuple(map(self.copied, form.items)))
         if isinstance(form, Number) and form.mixed:
             return self._of_one_kind(form)

@@ -24,7 +24,8 @@ from .numbers import (
     negative,
     settled,
 )
-from .reader import Inline, Point, Reader
+from .points import Point
+from .reader import Inline, Reader
 from .state import Frame, Stack
 
 
@@ -171,8 +172,11 @@ class RightSides:
             raise Refused("a call with **")
         return calls.called(self, function, args, kwargs)
 
-    def _getattr(self, value) -> Form:
-        return access.attribute(self.reader, self.get(value.value), value.attr)
+    def _getattr(self, value) -> Form | Inline:
+        owner = self.get(value.value)
+        if (getter := access.getter(self.reader, owner, value.attr)) is not None:
+            return self.inline(getter, [owner], {})
+        return access.attribute(self.reader, owner, value.attr)
 
     def _getitem(self, value) -> Form:
         return access.get_item(self, self.get(value.value), self.get(value.index))
@@ -183,6 +187,9 @@ class RightSides:
 
     def _build_tuple(self, value) -> Form:
         return Tuple(tuple([self.get(one) for one in value.items]), self.site)
+
+    def _list_to_tuple(self, value) -> Form:
+        return Tuple(tuple(access.items_of(self.reader, self.get(value.info[0]))), self.site)
 
     def _build_list(self, value) -> Form:
         items = tuple([self.get(one) for one in value.items])

@@ -8,10 +8,11 @@ from typing import Any
 
 from ..ir.flow_graph import Value
 from .code import Code
-from .errors import Again
+from .errors import Again, Refused
 from .forms import (
     ABSENT,
     SINGLE,
+    Array,
     Choice,
     Contents,
     Form,
@@ -29,6 +30,9 @@ from .forms import (
     unbound,
 )
 from .joins import aligned, is_unchanged, joined
+
+#: The variable of the result; what marks a variable that is a number here and an array there.
+RESULT, OWN_WAYS = ("result", ""), "own ways"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -124,6 +128,11 @@ class State:
         forms = (*self.variables.values(), *self.heap.values())
         return [kind for form in forms for kind in kinds_of(form)]
 
+    def ways(self, choices) -> dict:
+        """What those variables and objects are that go ways of their own."""
+        forms = self.variables | self.heap
+        return {key: way_of(form) for key, form in forms.items() if (OWN_WAYS, key) in choices}
+
     def weak(self) -> frozenset:
         """The places of Python's numbers, which have no dtype where others are of float32."""
         forms = (*self.variables.items(), *self.heap.items())
@@ -143,11 +152,32 @@ class State:
                 if ABSENT in (a, b) and mine is self.heap:
                     made = b if a is ABSENT else a  # no variable of the other branch leads to it
                 else:
-                    made = joined(a, b, unite)
+                    made = _joined_at(key, a, b, unite)
                 if made is not mine.get(key):
                     mine[key] = unbound(made)  # type: ignore[assignment]
                     changed = True
         return changed
+
+
+def _joined_at(key, a: Form, b: Form, unite) -> Form:
+    """The join of what a variable or an object is; if there is none, each goes a way of its own."""
+    try:
+        return joined(a, b, unite)
+    except Refused as error:
+        if key == RESULT:
+            raise
+        raise Again({(OWN_WAYS, key)}, None, str(error)) from None
+
+
+def way_of(form: Form) -> Any:
+    """Equal for forms that can be joined: what is a number, an array of some dimensions, …"""
+    if isinstance(form, Number) or (isinstance(form, Known) and form.kind is not None):
+        return "number"
+    if isinstance(form, Array):
+        return Array, len(form.lengths), form.element
+    if isinstance(form, (Tuple, Contents, Maybe, Possible)):
+        return type(form), *map(way_of, form.parts)
+    return type(form)
 
 
 def _differ(a: Form, b: Form) -> bool:

@@ -15,7 +15,8 @@ from .numbers import (
     converted,
     truth,
 )
-from .reader import DEPTH, Inline, Point, Reader
+from .points import Point
+from .reader import DEPTH, Inline, Reader
 from .right_sides import RightSides
 from .state import Stack
 

@@ -122,7 +122,7 @@ def view(reader, array: Array, index: Form) -> Array:
     """The part of an array that an index of integers and slices names."""
     if isinstance(index, Known) and isinstance(index.value, tuple):
         index = Tuple(tuple(map(Known, index.value)))
-    parts = index.items if isinstance(index, Tuple) else (index,)
+    parts = _without_ellipsis(array, index.items if isinstance(index, Tuple) else (index,))
     address = array.address
     lengths: list[Form] = []
     strides: list[Form] = []
@@ -150,6 +150,19 @@ def view(reader, array: Array, index: Form) -> Array:
     return dataclasses.replace(
         array, address=address, lengths=tuple(lengths), strides=tuple(strides)
     )
+
+
+def _without_ellipsis(array: Array, parts: tuple[Form, ...]) -> tuple[Form, ...]:
+    """Parts of an index, with a slice for each axis that `...` stands for."""
+    known = [isinstance(one, Known) and one.value is Ellipsis for one in parts]
+    if True not in known:
+        return parts
+    if known.count(True) > 1:
+        raise Raises("IndexError: an index can only have a single ellipsis")
+    at = known.index(True)
+    axes = sum([not (isinstance(one, Known) and one.value in (None, Ellipsis)) for one in parts])
+    whole = [Known(slice(None))] * (len(array.lengths) - axes)
+    return *parts[:at], *whole, *parts[at + 1 :]
 
 
 def fill(reader, lengths, target: Array, value: Form) -> None:

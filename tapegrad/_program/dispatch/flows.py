@@ -20,7 +20,7 @@ from ..._flow.program import OWN, Limits, Outcome
 from ..._flow.reading.calls import held_by_partial
 from ..._flow.reading.errors import Refused
 from ..._flow.reading.forms import FLOATS, SINGLE, Known, Number
-from ..._flow.reading.read import Given, Reading, read
+from ..._flow.reading.read import Given, Outside, Reading, read
 from ..ir.steps import DOUBLE
 from ..replay import njit_calls
 from .flow_results import has_array, of_call, of_numbers, with_tangents_of
@@ -118,16 +118,12 @@ def with_bound(
     What the partial holds is added to `held`.
     """
     held += held_by_partial(partial)
-    if not all(isinstance(one, _FIXED) for one in (*partial.args, *partial.keywords.values())):
-        raise Refused("a functools.partial holds more than numbers; pass the rest as arguments")
     count = len(trees) - len(names)
-    named = {name: Known(one) for name, one in partial.keywords.items()}
+    named = {name: Outside(one) for name, one in partial.keywords.items()}
     named.update(zip(names, trees[count:], strict=True))
-    return [*map(Known, partial.args), *trees[:count], *named.values()], [*named]
+    return [*map(Outside, partial.args), *trees[:count], *named.values()], [*named]
 
 
-#: Arguments of a functools.partial that graphs may take for constants.
-_FIXED = (bool, int, float, str, type(None), types.FunctionType)
 #: Functions of this package that call the user's with the same arguments in another order: for
 #: trees, and the names of the last ones, the user's function and those of its arguments; what else
 #: they read is added to a list.
@@ -171,7 +167,7 @@ class Flow:
         self._tangents: TieredGraph | None = None
         self.hidden = reading.hidden
         self.names = Dependencies(reading.dependencies)
-        self._hidden_shapes = [array.shape for array in reading.hidden]
+        self._hidden_kinds = [(array.shape, array.dtype) for array in reading.hidden]
         self.shapes = _shapes(key, self.dtype)
         self._arrays = sum([ndim > 0 for ndim, _ in self.shapes or ()])
         self.is_number = isinstance(form, Number) and form.kind in FLOATS
@@ -199,8 +195,8 @@ class Flow:
         """Whether values read outside of the arguments are unchanged."""
         if not self.names.unchanged():
             return False
-        pairs = zip(self.hidden, self._hidden_shapes, strict=True)
-        return all(array.shape == shape and self._is_plain(array) for array, shape in pairs)
+        pairs = zip(self.hidden, self._hidden_kinds, strict=True)
+        return all((array.shape, array.dtype) == kind for array, kind in pairs)
 
     def _is_plain(self, array: np.ndarray) -> bool:
         """Whether an array is one that graphs read."""
@@ -269,7 +265,7 @@ class Flow:
     def jitted(self):
         """(value, value_and_grad) for Numba code, which keep the graph; its result is a float."""
         program, shapes = self.primal.program, self.shapes
-        callee = Callee(program, self.hidden)
+        callee = Callee(program, [np.asarray(array, float, order="C") for array in self.hidden])
         given = zip(shapes, program.graph.inputs, strict=False)  # hidden inputs are the last
         arguments = [njit_calls.Argument(*of, one.differentiated) for of, one in given]
         refuse = njit_calls.refuse_of_graph({k: program.why(k) for k in program.reason_numbers()})

@@ -22,21 +22,21 @@ _ADVICE = {
     "branch before",
     r"more memory|has no end": "a loop makes too many rounds for a program",
     r"the result is .* on one branch": "return results of one kind and one length from each branch",
-    r"a variable is .* and .* (on another|there)": "give the variable one kind on each branch: "
-    "floats rather than ints or None, arrays and lists of one length",
+    r"a variable is .* and .* (on another|there)|of more than \d+ kinds": "give the variable one "
+    "kind on each branch: floats rather than ints or None, arrays and lists of one length",
     r"made on one branch only|made anew": "make the list or object once, before the loop or branch",
-    r"is an argument$|is an argument \(": "change a copy of it: list(x), dict(x), x.copy()",
+    r"it changes a list": "change a copy of it: list(x), dict(x), x.copy()",
     r"lies outside|variable outside": "pass it as an argument, or make it inside of the function",
-    r"attribute \w+ of an object from outside": "pass it as an argument, or compile a method of "
-    "the object, whose attributes are inputs",
-    r"from outside": "pass it as an argument, as float64 numbers and arrays in C order",
+    r"attribute \w+ of .* from outside": "read it before, and pass it as an argument",
+    r"from outside": "pass it as an argument, or keep it as numbers of Python, lists, dicts, "
+    "and arrays of float64, int64 or bool",
     r"an argument (has|is)": "pass floats, arrays of float64, int64 or bool, and plain tuples, "
     "lists and dicts of them",
     r"calls itself|nest too deeply": "write the recursion as a loop",
     r"it yields|a generator": "return a list instead of yielding items",
     r"made by \*": "write a comprehension, as in [0.0 for _ in range(n)]",
     r"is gone through|is used elsewhere": "go through a copy of it: list(x)",
-    r"nested sequences|array of (a list|dtype|another)|array of lengths": "fill np.zeros(shape) of "
+    r"array made of|array of (a list|dtype|another)|array of lengths": "fill np.zeros(shape) of "
     "tapegrad.numpy item by item",
     r"an array indexed by|an item by|along an axis": "index with integers and slices, take axes "
     "that are written as numbers",

@@ -1,0 +1,266 @@
+"""What a function reads outside of its arguments, as forms."""
+
+from __future__ import annotations
+
+import collections
+import enum
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._core.tensor.container_contents import Contents as Held
+from ..._core.tensor.dependencies import Dependency, method_dependencies
+from ..ir.flow_graph import Graph
+from ..kinds.step_kinds import FLOAT
+from . import arena_lists
+from .entered_inputs import Given, entered
+from .errors import Raises, Refused
+from .forms import SINGLE, Contents, Form, Known, Number, Ref, Row, Tuple, shape_of, unbound
+from .laid_lists import words_of
+from .numbers import number
+from .reader import Reader
+
+#: Items of a container that are read one by one; longer lists are of numbers.
+_MOST_ITEMS = 100
+#: Integers that floats hold exactly.
+_EXACT = 2**53
+_DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
+_LIBRARIES = ("numpy", "math", "tapegrad", "scipy")
+_NUMBERS = {int, float, bool, tuple}
+_PLAIN = (str, int, float, complex, bytes)
+
+
+class Opened(Reader):
+    """A reader, and the values that a function reads outside of its arguments.
+
+    What it reads is among the dependencies. Containers have their contents in `given`, since the
+    graph does not change them; arrays, and lists that are indexed by computed numbers, are inputs.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        choices: dict[Any, Form | None],
+        follow: Callable,
+        followed: int = 0,
+        single: bool = False,
+    ):
+        super().__init__(graph, choices, follow, followed, single)
+        self._float = SINGLE if single else FLOAT
+        self._forms: dict[int, Form] = {}  # of arrays and containers
+        self._kept: list[Any] = []  # these
+        self._laid: dict[Any, Row | None] = {}
+        self._constants: dict[tuple, Form] = {}
+        self._own: dict[int, types.MappingProxyType] = {}  # attributes of instances
+
+    def outside(self, value, name: str = "") -> Form:
+        """An object from outside of the function as a form; `name` is that by which it is read."""
+        found = self._forms.get(id(value))
+        if found is not None:
+            return found
+        if isinstance(value, np.ndarray):
+            return self._keep(value, self._array(value))
+        if isinstance(value, np.generic):
+            return self._scalar(value)
+        if isinstance(value, tuple):
+            return self._tuple(value, name)
+        if isinstance(value, (list, dict, set, frozenset)):
+            return self._container(value, name or f"a {type(value).__name__}")
+        return Known(value)
+
+    def _keep(self, value, form: Form) -> Form:
+        """Let a value have one form, and its id be no other's."""
+        self._kept.append(value)
+        self._forms[id(value)] = form
+        return form
+
+    # --- numbers and arrays -------------------------------------------------------------------
+
+    def _scalar(self, value: np.generic) -> Form:
+        if isinstance(value, (np.float64, np.int64)) and not self.builder.single:
+            return Known(value.item())
+        with self.at_start():
+            if isinstance(value, np.bool_) and not self.builder.single:
+                return number(self.builder.constant(bool(value)))
+            if isinstance(value, np.float32) and self.builder.single:
+                return Number(SINGLE, self.builder.constant(float(value)), True)
+        raise Refused(f"it reads a number of dtype {value.dtype} from outside")
+
+    def _array(self, value: np.ndarray) -> Form:
+        if type(value) not in (np.ndarray, np.memmap):
+            raise Refused(f"it reads a {type(value).__name__} from outside")
+        floats = np.dtype(np.float32 if self.builder.single else np.float64)
+        if value.dtype not in (floats, np.dtype(np.int64), np.dtype(np.bool_)):
+            raise Refused(
+                f"it reads an array of {value.dtype} from outside; make it one of {floats}, int64 "
+                "or bool"
+            )
+        if value.dtype.kind == "i" and value.size and np.abs(value).max() > _EXACT:
+            raise Refused("it reads an array of integers beyond 2**53 from outside")
+        kind = self._float if value.dtype == floats else value.dtype.kind
+        if not value.shape and kind != self._float:
+            raise Refused(f"it reads an array of {value.dtype} without dimensions from outside")
+        return self._input(value, Given(kind, value.shape, False))
+
+    def constant(self, key: tuple, made) -> Form:
+        """An array that is the same in each call, and is given by its key."""
+        if key not in self._constants:
+            if not isinstance(made, np.ndarray):
+                raise Refused(f"{key[0]} gives no array")
+            self._constants[key] = self._array(made)
+        return self._constants[key]
+
+    def _input(self, value: np.ndarray, given: Given) -> Form:
+        """An array as a further input, which the graph does not change."""
+        self.hidden.append(value)
+        return entered(self, given, writable=False)
+
+    # --- containers ---------------------------------------------------------------------------
+
+    def _tuple(self, value: tuple, name: str) -> Form:
+        names = tuple(getattr(type(value), "_fields", ()))
+        if type(value) is not tuple and not names:
+            raise Refused(f"it reads a {type(value).__name__} from outside")
+        items = tuple([self.outside(one, name) for one in value])
+        return self._keep(value, Tuple(items, ("outside", id(value)), names))
+
+    def _container(self, value, name: str) -> Form:
+        """A container, compared in each call."""
+        if type(value) not in (list, set, frozenset, *_DICTS):
+            raise Refused(f"it reads a {type(value).__name__} from outside")
+        held = Held.of(value, name)
+        self.dependencies.append(held)
+        what = "list" if type(value) is list else "dict" if held.keys is not None else "set"
+        count, site = len(held.value), ("outside", id(value))
+        is_long = count > _MOST_ITEMS
+        if is_long and not (what == "list" and set(map(type, held.value)) <= _NUMBERS):
+            raise Refused(f"it reads a {type(value).__name__} of {count} items from outside")
+        self._keep(value, Ref(site, what))
+        items = tuple([self.outside(one, name) for one in held.value])
+        self.given[site] = Contents(what, tuple(held.keys or ()), items)
+        if is_long and self.laid_out(self._forms[id(value)]) is None:
+            raise Refused(f"it reads a list of {count} items that are no numbers from outside")
+        if site in self.choices:  # a variable is this list or another one
+            self._forms[id(value)] = self._in_memory(site, items)
+        return self._forms[id(value)]
+
+    def _in_memory(self, site, items: tuple[Form, ...]) -> Row:
+        wanted = self.choices[site]
+        if (row := self._laid_out(site, items, wanted)) is not None:
+            return row
+        with self.at_start():
+            return arena_lists.new(self, site, items)
+
+    def laid_out(self, form: Form, more_than: int = 0) -> Row | None:
+        """A list or tuple of numbers from outside as one in memory, made when a call begins.
+
+        None for others, and for those that have no more items than that.
+        """
+        if isinstance(form, Known) and type(form.value) is tuple:
+            form = self.outside(form.value)
+        if isinstance(form, Tuple):
+            site, items = form.site, form.items
+        elif isinstance(form, Ref) and form.what == "list" and form.site in self.given:
+            site, items = form.site, self.given[form.site].items
+        else:
+            return None
+        if not site or site[0] != "outside" or len(items) <= more_than:
+            return None
+        if site not in self._laid:
+            self._laid[site] = self._laid_out(site, items, None)
+        return self._laid[site]
+
+    def _laid_out(self, site, items: tuple[Form, ...], wanted: Form | None) -> Row | None:
+        rows = [self.laid_out(one) for one in items if isinstance(one, Ref)]
+        if rows and len(rows) == len(items) and None not in rows:
+            return self._of_rows(site, rows, wanted)
+        found = words_of(items, wanted)
+        if found is None:
+            return None
+        element, words = found
+        data = self._input(words, Given(FLOAT, words.shape, False))
+        with self.at_start():
+            parts = Known(len(items)), Known(len(items)), data.parts[0]
+            return arena_lists.with_data(self, site, element, parts)
+
+    def _of_rows(self, site, rows: list, wanted: Form | None) -> Row | None:
+        """A list of lists; None where these differ in kind."""
+        if len({shape_of(row) for row in [*rows, *([wanted] if wanted else [])]}) > 1:
+            return None
+        with self.at_start():
+            return arena_lists.with_items(self, site, unbound(rows[0]), tuple(rows))
+
+    # --- attributes ---------------------------------------------------------------------------
+
+    def outside_attribute(self, owner, name: str) -> Form:
+        """`owner.name` of an object from outside."""
+        if isinstance(owner, types.ModuleType) or type(owner) in _PLAIN:
+            return self._attribute(owner, name)
+        if isinstance(owner, type):
+            return self._of_class(owner, name)
+        return self._of_instance(owner, name)
+
+    def _attribute(self, owner, name: str) -> Form:
+        """An attribute that lies where `getattr` finds it; one of a library is not compared."""
+        try:
+            value = getattr(owner, name)
+        except AttributeError as error:
+            raise Raises(f"AttributeError: {error}") from None
+        if not (type(owner) in _PLAIN or _is_of_library(owner)):
+            self.dependencies.append(Dependency(owner, name, value))
+        return self.outside(value, name)
+
+    def _of_class(self, kind: type, name: str) -> Form:
+        raw = inspect.getattr_static(kind, name, None)
+        is_member = isinstance(kind, enum.EnumMeta) and name in kind.__members__
+        if isinstance(raw, classmethod):
+            self.dependencies += method_dependencies(kind, name)
+            return Known(types.MethodType(raw.__func__, kind))
+        is_held = isinstance(raw, (types.FunctionType, staticmethod)) or not _has(raw, "__get__")
+        if not (is_held or is_member) or not hasattr(kind, name):
+            raise Refused(f"it reads the attribute {name} of a class")
+        return self._attribute(kind, name)
+
+    def _of_instance(self, owner, name: str) -> Form:
+        kind = type(owner)
+        if kind.__getattribute__ is not object.__getattribute__:
+            raise Refused(f"it reads the attribute {name} of a {kind.__name__} from outside")
+        raw, held = inspect.getattr_static(kind, name, None), getattr(owner, "__dict__", {})
+        is_slot = isinstance(raw, types.MemberDescriptorType)
+        is_of_enum = isinstance(owner, enum.Enum) and name in ("name", "value")
+        if is_slot or is_of_enum or (name in held and not _has(raw, "__set__")):
+            return self._attribute(owner, name)
+        if isinstance(raw, (types.FunctionType, staticmethod, classmethod)):
+            self.dependencies += method_dependencies(kind, name)
+            if hasattr(owner, "__dict__"):  # where it may be hidden later
+                own = self._own.setdefault(id(owner), types.MappingProxyType(held))
+                self.dependencies.append(Dependency(own, name, None))
+            return Known(raw.__get__(owner, kind))
+        if _has(raw, "__get__") or hasattr(kind, "__getattr__"):
+            raise Refused(f"it reads the attribute {name} of a {kind.__name__} from outside")
+        return self._attribute(owner, name)
+
+    def getter(self, kind: type, name: str) -> Form | None:
+        """The function of a property of a user's class; None for other attributes."""
+        raw = inspect.getattr_static(kind, name, None)
+        if type(raw) is not property or not isinstance(raw.fget, types.FunctionType):
+            return None
+        if kind.__getattribute__ is not object.__getattribute__:
+            return None
+        self.dependencies += method_dependencies(kind, name)
+        return Known(raw.fget)
+
+
+def _has(raw, method: str) -> bool:
+    """Whether what a class holds is a descriptor with this method."""
+    return hasattr(type(raw), method)
+
+
+def _is_of_library(owner) -> bool:
+    """Whether an object is a module, a class or an instance of one of the libraries."""
+    kind = owner if isinstance(owner, (type, types.ModuleType)) else type(owner)
+    name = kind.__name__ if isinstance(kind, types.ModuleType) else kind.__module__
+    return str(name).split(".")[0] in _LIBRARIES
