@@ -20,6 +20,7 @@ from .._core.tape.tape import bounds
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import link, pack
 from .._core.tensor.gathering import scatter_add
+from .._core.tensor.key_positions import of_elements
 from .._core.tensor.trace import named, steered
 from .._core.tensor.values import is_recorded, is_tensor, value_of
 from .past_values import Rewound
@@ -154,8 +155,9 @@ class Unwritten(Rewound):
 
     def _replaced_at(self, number: int, buffer: int, positions):
         """The same where a traced program computes the positions: any element may be kept."""
-        (_, view), _, (source, what), *_ = self.read(number)
+        (_, view), (_, kept), (source, what), *_ = self.read(number)
         before, base = self.made[buffer], self.base(buffer)
+        positions = of_elements(positions, kept.shape)
         places = np.arange(base.size, dtype=f"i{base.itemsize}").view(base.dtype)
         places = placed(places, base, view).copy().view(f"i{base.itemsize}")
         at = steered(_places, positions, places=places)
@@ -170,14 +172,13 @@ class Unwritten(Rewound):
 
     def _written(self, number: int, value, part):
         """The value of a write, as a tensor of the shape of its view, 0 elsewhere."""
-        picked = self.read(number)[3:]
-        shape = np.shape(picked[0][1]) if picked else part.shape
-        value = PUBLIC["broadcast_to"](_array(value), shape)
+        _, (_, kept), _, *picked = self.read(number)
+        value = PUBLIC["broadcast_to"](_array(value), kept.shape if picked else part.shape)
         if value.dtype != part.dtype:
             value = value.astype(part.dtype)
         if not picked:
             return _array(value)
-        places = np.ravel(picked[0][1])
+        places = np.ravel(of_elements(np.asarray(picked[0][1]), kept.shape))
         last = len(places) - 1 - np.unique(places[::-1], return_index=True)[1]
         values = PUBLIC["reshape"](value, (-1,))[last]
         return _array(PUBLIC["reshape"](scatter_add(values, places[last], part.size), part.shape))

@@ -48,9 +48,12 @@ class Rewound(Traversal):
 
     def key(self, number: int, view: np.ndarray) -> tuple:
         """The key by which a write writes its view: all of it, or picked elements."""
-        picked = self.read(number)[3:]
-        is_picked = picked and view.ndim  # the one element without axes has no indices
-        return np.unravel_index(picked[0][1], view.shape) if is_picked else (...,)
+        _, (_, kept), _, *picked = self.read(number)
+        if not picked or not view.ndim:  # the one element without axes has no indices
+            return (...,)
+        positions = np.asarray(picked[0][1], np.int64)
+        rows = view.shape[: view.ndim - (kept.ndim - positions.ndim)]
+        return np.unravel_index(positions, rows)
 
     def _past(self, buffer: int) -> _Past | None:
         """The buffer as it was, None if it is so still."""

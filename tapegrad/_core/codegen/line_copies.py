@@ -47,6 +47,19 @@ def add4(typingctx, target, source):
     return types.none(types.int64, types.int64), codegen
 
 
+@intrinsic
+def swap4(typingctx, one, other):
+    """Exchange four doubles with four others, or as many bytes."""
+
+    def codegen(context, builder, signature, args):
+        first, second = (load(builder, at) for at in args)
+        store(builder, second, args[0])
+        store(builder, first, args[1])
+        return context.get_dummy_value()
+
+    return types.none(types.int64, types.int64), codegen
+
+
 @helper
 def copy_lines(target, source, across, step, length, lines):
     """Lines that begin `across` bytes apart, written contiguously.

@@ -13,14 +13,17 @@ from .intrinsics import (
     load_i32,
     load_i64,
     memcpy,
+    store_i32,
     store_i64,
     sum_of,
 )
 from .layout import ARRAY_FLAGS, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, C_CONTIGUOUS, FRAME_SCRATCH
-from .line_copies import LONG, add_short_lines, copy_lines
+from .line_copies import LONG, add_short_lines, copy_lines, swap4
 
 #: Groups of at most this many elements are processed together, up to this many of them.
 SHORT_GROUP, SIDE_BY_SIDE = 64, 32
+#: What is exchanged at once.
+LANE_BYTES = 32
 
 
 def _sums(floats, item):
@@ -223,6 +226,25 @@ def add_block(frame, array, start, n, block, width):
         skip = 0
         if done < n:
             at += past_lines(index, strides, shape, outer, lines)
+
+
+@helper
+def swap_run(place, step, kept, n, item):
+    """Exchange contiguous elements with some that are `step` bytes apart."""
+    done = 0
+    if step == item:
+        done = n * item // LANE_BYTES * LANE_BYTES // item
+        for at in range(0, done * item, LANE_BYTES):
+            swap4(place + at, kept + at)
+    for i in range(done, n):
+        if item == 8:
+            old = load_i64(place, i * step)
+            store_i64(place, i * step, load_i64(kept, i * 8))
+            store_i64(kept, i * 8, old)
+        else:
+            old32 = load_i32(place, i * step)
+            store_i32(place, i * step, load_i32(kept, i * 4))
+            store_i32(kept, i * 4, old32)
 
 
 @helper

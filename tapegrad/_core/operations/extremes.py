@@ -370,9 +370,9 @@ def take(x, indices, axis=None, out=None, mode="raise"):
     return gather(x, value, steered(_taken, indices, shape=array.shape, axis=axis, mode=mode))
 
 
-@named("extremes.taken")
+@named("extremes.rows_taken")
 def _taken(indices, shape, axis, mode):
-    """Positions in C order of the elements that `take` picks."""
+    """Positions in C order of the rows that `take` picks."""
     n, index = shape[axis], np.array(indices, np.int64)  # a copy: the caller may write to them
     before = int(np.prod(shape[:axis], dtype=np.int64))
     if mode == "clip":
@@ -385,12 +385,10 @@ def _taken(indices, shape, axis, mode):
             outside = low if low < -n else high
             raise IndexError(f"index {outside} is out of bounds for axis {axis} with size {n}")
         index = index % n if low < 0 else index
-    if len(shape) == 1:
+    if axis == 0:
         return index
-    after = int(np.prod(shape[axis + 1 :], dtype=np.int64))
-    picked = np.arange(before)[:, None, None] * n + index.reshape(-1, 1)
-    taken = (*shape[:axis], *np.shape(indices), *shape[axis + 1 :])
-    return (picked * after + np.arange(after)).reshape(taken)
+    picked = np.arange(before)[:, None] * n + index.ravel()
+    return picked.reshape(*shape[:axis], *np.shape(indices))
 
 
 @function("take_along_axis")

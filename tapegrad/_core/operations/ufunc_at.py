@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import in_dtype, unlisted
-from ..tensor.gathering import scatter_add
-from ..tensor.indexing import as_tuple, is_basic, set_item, steered_positions
+from ..tensor.gathering import added, scatter_add
+from ..tensor.indexing import is_basic, set_item
+from ..tensor.key_positions import as_tuple, axes_and_parts, of_elements, steered_positions
 from ..tensor.lost_derivatives import written
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import (
@@ -39,14 +42,16 @@ def change_at(call, ufunc, target, key, *given) -> None:
     _check(ufunc, target, values)
     shape = shape_of(target)
     picked = None if is_basic(key) else steered_positions(shape, key)
-    if picked is None or _is_once(picked):
+    axes = () if picked is None else axes_and_parts(shape, key)[0]
+    if picked is None or _is_once(picked, math.prod(axes)):
         set_item(target, key, call(ufunc, (target[key], *values)))
     elif name in ("add", "subtract"):
-        size = int(np.prod(shape, dtype=np.int64))
-        sums = _sums(values[0], picked, size, array_of(target).dtype)
+        row = shape[len(axes) :]
+        sums = _sums(values[0], picked, (math.prod(axes), *row), array_of(target).dtype)
         set_item(target, ..., apply(name, target, sums.reshape(shape)))
     else:
         picked = np.asarray(fixed(picked, f"{name}.at()"))
+        picked = of_elements(picked, (*picked.shape, *shape[len(axes) :]))
         values = [broadcast_to(v, picked.shape).reshape(-1) for v in values]
         _change_in_rounds(call, ufunc, target, picked.ravel(), values)
 
@@ -96,24 +101,24 @@ def _change_plain(ufunc, target, key, values) -> None:
     ufunc.at(target, plain, *map(value_of, values))
 
 
-def _is_once(picked) -> bool:
-    """Whether positions that no program computes again name each element once at most."""
-    if is_tensor(picked):
+def _is_once(picked, count: int) -> bool:
+    """Whether positions that no program computes again name each of so many rows once at most."""
+    if is_tensor(picked) or picked.size > count:
         return False
     ordered = np.sort(picked, axis=None)
     return not np.any(ordered[1:] == ordered[:-1])
 
 
-def _sums(value, picked, size: int, dtype):
-    """An array of `size` elements, each the sum of those of `value` whose position it is."""
+def _sums(value, picked, rows: tuple[int, ...], dtype):
+    """Rows of some shape, each the sum of those of `value` whose position it is."""
     if not differentiates(value):
-        return steered(sums_at, value, picked, size=size, dtype=dtype)
-    spread = broadcast_to(array_tensor(in_dtype(value, dtype)), shape_of(picked))
-    return scatter_add(spread, picked, size)
+        return steered(sums_at, value, picked, size=rows, dtype=dtype)
+    spread = broadcast_to(array_tensor(in_dtype(value, dtype)), (*shape_of(picked), *rows[1:]))
+    return scatter_add(spread, picked, math.prod(rows))
 
 
 @named("adding.sums_at")
 def sums_at(values, picked, size, dtype):
-    sums = np.zeros(size, dtype)
-    np.add.at(sums, picked, values)
-    return sums
+    rows = size if isinstance(size, tuple) else (size,)
+    spread = np.broadcast_to(np.asarray(values, dtype), (*np.shape(picked), *rows[1:]))
+    return added(spread, np.asarray(picked), math.prod(rows)).reshape(rows)

@@ -1,16 +1,31 @@
-"""Elements picked by positions, and added at positions: each the transpose of the other."""
+"""Elements picked by positions, and added at positions: each the transpose of the other.
+
+A position stands for a row: as many elements, counted in C order, as there are to each position.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+from ..codegen import layout
 from ..codegen.layout import ARRAY
 from ..ops import gather as kernels
-from ..ops.table import structural
+from ..ops.table import BY_CODE, structural
+from ..sweep.kernels import compile_structural
 from . import runtime as rt
+from .buffer_pool import empty
 from .copies import pack
 from .trace import named, steered
-from .values import array_of, is_tensor, records, wrap
+from .values import array_of, is_tensor, records, shape_of, wrap
+
+#: Elements from which on rows are added by a kernel: NumPy takes as long for fewer.
+MANY = 1 << 10
 
 
 def elements(x, key):
@@ -20,10 +35,9 @@ def elements(x, key):
 
 
 def scatter_add(x, picked, size: int):
-    """An array of `size` zeros to which the elements of `x` are added at positions."""
+    """An array of `size` zeros to which the rows of `x` are added at positions of rows of it."""
     x = pack(x) if type(x) is rt.Scalar else x
-    out = np.zeros(size, array_of(x).dtype)
-    np.add.at(out, array_of(picked).ravel(), array_of(x).ravel())
+    out = added(array_of(x), array_of(picked), size)
     if not records(x, picked):
         return wrap(out)
     if not is_tensor(x) and not isinstance(x, np.ndarray):
@@ -31,13 +45,42 @@ def scatter_add(x, picked, size: int):
     return rt.row(SCATTER_ADD, out, x, picked)
 
 
+def added(x: np.ndarray, picked: np.ndarray, size: int) -> np.ndarray:
+    """The sums of `scatter_add`, in order."""
+    picked = np.ascontiguousarray(picked, np.int64)
+    width = width_of(x.size, picked)
+    if width == 1 or x.size < MANY or not x.flags.aligned:
+        out = np.zeros((size // width, width) if width > 1 else size, x.dtype)
+        np.add.at(out, picked.ravel(), x.reshape(-1, width) if width > 1 else x.ravel())
+        return out.reshape(size)
+    out = empty((size,), x.dtype)
+    references = [word for array in (x, picked, out) for word in (id(array), 0)]
+    memory = (ctypes.c_int64 * (len(references) + layout.FRAME_BYTES // 8))(*references)
+    at = ctypes.addressof(memory)
+    _kernel(x.dtype.itemsize)(at + 8 * len(references), 0, at, 0)
+    return out
+
+
+@functools.cache
+def _kernel(item: int) -> Callable[..., Any]:
+    """The value kernel of scatter-add for elements of so many bytes, called without the lock."""
+    address = compile_structural(BY_CODE[SCATTER_ADD - ARRAY], kernels.scatter_add_forward, item)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(address)
+
+
 def _scatter_add_each(np, x, picked, size: int, lead: tuple):
     """`scatter_add` of each array along the first axis; of the whole one without `lead`."""
     if not lead:
         return scatter_add(x, picked, size)
     (count,) = lead
-    places = steered(_repeated, picked, directions=count, size=size)
+    rows = size // width_of(math.prod(x.shape[1:]), picked)
+    places = steered(_repeated, picked, directions=count, size=rows)
     return np.reshape(scatter_add(x, places, count * size), (count, size))
+
+
+def width_of(size: int, picked) -> int:
+    """The elements of a row, where the rows at some positions have `size` elements; at least 1."""
+    return size // (math.prod(shape_of(picked)) or 1) or 1
 
 
 @named("tangent_rules.repeated")
@@ -47,9 +90,10 @@ def _repeated(positions, directions, size):
 
 
 def _elements_of_each(np, x, picked, shape):
-    """The elements at positions of arrays with one axis, in a shape; of each of several."""
-    lead = x.shape[:-1]
-    found = elements(x, (slice(None),) * len(lead) + (picked,))
+    """The rows at positions of arrays with one axis, in a shape; of each of several."""
+    lead, width = x.shape[:-1], width_of(math.prod(shape), picked)
+    rows = np.reshape(x, (*lead, x.shape[-1] // width, width))
+    found = elements(rows, (slice(None),) * len(lead) + (picked,))
     return np.reshape(found, (*lead, *shape))
 
 
@@ -77,10 +121,11 @@ def gather_batched(np, t, _out, x, picked):
     """With positions of their own, elements are picked from all operands as one."""
     if t[1] is None:
         return gather_jvp(np, t, _out, x, picked)
-    places = t[1]
+    places, width = t[1], width_of(_out.size, picked)
     if t[0] is not None:
-        x, places = t[0], steered(_in_each, places, size=x.size)
-    return np.reshape(elements(np.reshape(x, (-1,)), places), (len(t[1]), *_out.shape))
+        x, places = t[0], steered(_in_each, places, size=x.size // width)
+    rows = np.reshape(x, (math.prod(shape_of(x)) // width, width))
+    return np.reshape(elements(rows, places), (len(t[1]), *_out.shape))
 
 
 GATHER = (
@@ -114,8 +159,9 @@ def scatter_add_batched(np, t, _out, x, picked):
     if t[1] is None:
         return scatter_add_jvp(np, t, _out, x, picked)
     count = len(t[1])
+    rows = _out.size // width_of(x.size, picked)
     x = np.repeated(x, t) if t[0] is None else t[0]
-    places = steered(_in_each, t[1], size=_out.size)
+    places = steered(_in_each, t[1], size=rows)
     return np.reshape(scatter_add(x, places, count * _out.size), (count, *_out.shape))
 
 

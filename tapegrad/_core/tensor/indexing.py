@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import sys
 
@@ -20,9 +19,10 @@ from .apply import apply
 from .complex_tensors import is_complex
 from .copies import copied_number, copy_tensor, in_dtype, pack, unlisted, view_like
 from .gathering import GATHER
+from .key_positions import of_elements, rows_at, steered_positions
 from .lost_derivatives import without_derivative
 from .memory_layouts import transposed
-from .trace import named, of_each, steered
+from .trace import steered
 from .values import (
     FLOATS,
     Storage,
@@ -71,52 +71,6 @@ def _plain_slice(key):
     )
 
 
-def steered_positions(shape, key):
-    """As `positions`; in a trace, if the key holds recorded tensors, a recorded tensor."""
-    parts = [unlisted(part) if isinstance(part, list) and part else part for part in as_tuple(key)]
-    for part in parts:
-        if rt.trace() is not None and is_recorded(part) and dtype_of(part).kind == "b":
-            rt.trace().learn(steered(np.count_nonzero, part), "how many a mask picks")
-    return steered(_positions_of, *parts, shape=shape, is_tuple=isinstance(key, tuple))
-
-
-def as_tuple(key) -> tuple:
-    return key if isinstance(key, tuple) else (key,)
-
-
-@named("indexing.positions_of")
-def _positions_of(*parts, shape, is_tuple):
-    return np.ascontiguousarray(positions(shape, parts if is_tuple else parts[0]))
-
-
-@of_each(_positions_of, "indexing.positions_of_each")
-def _positions_of_each(*parts, shape, is_tuple, mapped):
-    """A further index, of the element, comes first; with it NumPy puts index axes first."""
-    count = next(len(part) for part, is_mapped in zip(parts, mapped, strict=True) if is_mapped)
-    picks = [k for k, part in enumerate(parts) if isinstance(part, (np.ndarray, int, np.integer))]
-    if any(np.asarray(parts[k]).dtype == bool for k in picks):
-        each = [
-            [p[n] if m else p for p, m in zip(parts, mapped, strict=True)] for n in range(count)
-        ]
-        return np.stack([_positions_of(*one, shape=shape, is_tuple=is_tuple) for one in each])
-    ndim = max(np.ndim(parts[k]) - mapped[k] for k in picks)
-    axes = [
-        part.reshape(count, *[1] * (ndim + 1 - part.ndim), *part.shape[1:]) if is_mapped else part
-        for part, is_mapped in zip(parts, mapped, strict=True)
-    ]
-    own = np.arange(count).reshape(count, *[1] * ndim)
-    found = np.broadcast_to(np.arange(math.prod(shape)).reshape(shape), (count, *shape))
-    found = found[(own, *axes)]
-    before = 0 if picks[-1] - picks[0] >= len(picks) else _axes_before(parts, picks[0], len(shape))
-    return np.moveaxis(found, range(1, 1 + ndim), range(1 + before, 1 + before + ndim))
-
-
-def _axes_before(parts, stop: int, ndim: int) -> int:
-    """The number of axes of the result before one of the parts of a key."""
-    rest = ndim - sum(part is not None and part is not Ellipsis for part in parts)
-    return sum(rest if part is Ellipsis else 1 for part in parts[:stop])
-
-
 def is_basic(key) -> bool:
     """Whether NumPy answers this key with a view."""
     if type(key) is slice:
@@ -131,18 +85,6 @@ def is_basic(key) -> bool:
     )
 
 
-def positions(shape, key) -> np.ndarray:
-    """Positions in C order of the elements that an advanced key picks from an array of `shape`."""
-    size = int(np.prod(shape, dtype=np.int64))
-    if isinstance(key, np.ndarray) and key.dtype == bool and key.shape == shape:
-        return np.flatnonzero(key)
-    if isinstance(key, np.ndarray) and key.dtype.kind in "iu" and len(shape) == 1:
-        picked = key.astype(np.int64)
-        np.empty(size, np.uint8)[key]  # raises NumPy's own error when out of bounds
-        return np.where(picked < 0, picked + size, picked)
-    return np.arange(size, dtype=np.int64).reshape(shape)[key]
-
-
 def get_item(tensor, key):
     """`tensor[key]` for every key that NumPy accepts."""
     given, key = key, _plain_key(key)
@@ -150,7 +92,7 @@ def get_item(tensor, key):
         return get_item(pack(tensor), given)
     tensor = current(tensor)
     try:
-        value = tensor._array[key]
+        value = rows_at(tensor._array, key)
     except IndexError as error:
         raise IndexError(
             f"tapegrad.getitem: {error} (the tensor has shape {tensor._array.shape})"
@@ -168,9 +110,11 @@ def get_item(tensor, key):
 
 
 def gather(x, out, picked):
-    """Record `out`, the elements of `x` at positions `picked` in C order."""
+    """Record `out`, the rows of `x` at positions `picked` in C order."""
     out = dense(np.asarray(out))
     axes = memory_axes(out)
+    if axes is not None or not out.size:
+        picked = of_elements(picked, out.shape)
     if axes is not None:
         made = gather(x, out.transpose(axes), _contiguous(transposed(picked, axes)))
         return rt.view_of(made, out)
@@ -180,7 +124,7 @@ def gather(x, out, picked):
 def _contiguous(picked):
     """Positions as rows take them: contiguous integers."""
     if not is_tensor(picked):
-        return np.ascontiguousarray(picked, np.int64)
+        return np.asarray(picked, np.int64, order="C")
     if picked._array.flags.c_contiguous:
         return picked
     return steered(np.array, picked, order="C")
@@ -230,7 +174,7 @@ def set_item(tensor, key, value) -> None:
         )
     if not array.flags.writeable:
         raise ValueError("tapegrad.setitem: the tensor is a read-only view; copy() it first")
-    target = array[key] if not is_basic(key) else array[_with_rest(key)]
+    target = rows_at(array, key) if not is_basic(key) else array[_with_rest(key)]
     value = _fitting(value, target)
     if _is_traced_mask(given, array) and np.size(value_of(value)) == 1:
         value = apply("where", given, value, tensor)  # however many elements it picks
@@ -371,7 +315,7 @@ def _write_view(view, target, value) -> None:
 def _write_picked(tensor, key, target, value, picked) -> None:
     """Record and do the write of elements picked by an advanced key."""
     array = tensor._array
-    kept = np.array(target, order="C")
+    kept = np.asarray(target, order="C")
     if type(value) is rt.Scalar:
         source = value
     elif is_tensor(value):

@@ -1,4 +1,4 @@
-"""Elements of an array taken by their positions."""
+"""Rows of an array taken by their positions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ POSITIONS = Field(OPERAND.encode, _positions)
 
 @dataclasses.dataclass
 class Gather(ArrayStep):
-    """Elements of `source`, counted in C order, at `positions`: an int64 array, or a view."""
+    """Rows of `source`, counted in C order, at `positions`: an int64 array, or a view.
+
+    A row has as many elements as `out` has to each position.
+    """
 
     out: View
     source: View
@@ -40,6 +43,11 @@ class Gather(ArrayStep):
     shares_memory = True
     file_fields = {"out": VIEW, "source": VIEW, "positions": POSITIONS}
 
+    @property
+    def width(self) -> int:
+        """Elements of a row."""
+        return self.out.size // (math.prod(self.positions.shape) or 1) or 1
+
     # --- how it is made a part ----------------------------------------------------------------
 
     def is_small(self, elements: int, products: int) -> bool:
@@ -47,20 +55,22 @@ class Gather(ArrayStep):
 
     def expand(self, numbers: Any) -> None:
         assert isinstance(self.positions, np.ndarray)
-        picked = numbers.of(self.source).ravel()[self.positions.ravel()]
-        numbers.place[slots_of(self.out).ravel()] = picked
+        slots = numbers.of(self.source).reshape(-1, self.width)[self.positions.ravel()]
+        numbers.place[slots_of(self.out).ravel()] = slots.ravel()
 
     # --- files --------------------------------------------------------------------------------
 
     def check_operands(self, memory: Memory) -> None:
         super().check_operands(memory)
         positions = self.positions
+        expect(self.source.size % self.width == 0, "a source that is not of whole rows")
         if isinstance(positions, View):
             memory.last(positions)
         else:
             expect(positions.dtype == np.int64, "positions are no int64")
-            are_below(positions, self.source.size)
-        expect(math.prod(positions.shape) == self.out.size, "as many positions as elements")
+            are_below(positions, self.source.size // self.width)
+        rows = math.prod(positions.shape)
+        expect(rows * self.width == self.out.size, "rows of equally many elements")
 
     @property
     def work(self) -> Work:

@@ -199,13 +199,21 @@ def _scatter_add(memory: Memory, step: Kernel) -> None:
         memory.read(array)
         memory.read(positions)
         memory.last(positions)
-        expect(positions.size == array.size, "as many positions as elements")
+        _rows_fit(array, positions.size, step.out)
         return
     array, positions = _given(step, View, np.ndarray)
     memory.read(array)
     fits = positions.dtype == np.int64 and positions.flags.c_contiguous
-    expect(fits and positions.size == array.size, "positions of another kind")
-    are_below(positions, step.out.size)
+    expect(fits, "positions of another kind")
+    are_below(positions, step.out.size // _rows_fit(array, positions.size, step.out))
+
+
+def _rows_fit(array: View, count: int, out: View) -> int:
+    """The elements of a row, of which there are so many in an array, and some in the output."""
+    width = array.size // (count or 1) or 1
+    expect(width * count == array.size, "rows of equally many elements")
+    expect(out.size % width == 0, "an output of whole rows")
+    return width
 
 
 def _mask_positions(memory: Memory, step: Kernel) -> None:

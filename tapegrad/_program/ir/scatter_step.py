@@ -1,4 +1,4 @@
-"""Elements of an array written by their positions."""
+"""Rows of an array written by their positions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from .verify_memory import Memory, expect
 
 @dataclasses.dataclass
 class Scatter(ArrayStep):
-    """Elements written: `out`, in C order, is `before`, but `source` at `positions` of it.
+    """Rows written: `out`, in C order, is `before`, but `source` at `positions` of it.
 
-    Positions count in C order and are a view; the last element of a repeated one holds.
+    Positions count rows in C order and are a view; the last row of a repeated one holds. A row has
+    as many elements as `source` has to each position.
     """
 
     out: View
@@ -29,4 +30,12 @@ class Scatter(ArrayStep):
         super().check_operands(memory)
         memory.last(self.positions)
         expect(self.before.shape == self.out.shape, "a result of another shape")
-        expect(self.source.size == self.positions.size, "as many positions as elements")
+        expect(
+            self.width * self.positions.size == self.source.size, "rows of equally many elements"
+        )
+        expect(self.out.size % self.width == 0, "a result of whole rows")
+
+    @property
+    def width(self) -> int:
+        """Elements of a row."""
+        return self.source.size // (self.positions.size or 1) or 1

@@ -32,6 +32,9 @@ from .numpy_calls import Given, element_wise, of_constant
 from .outputs import Target, broadcast
 from .tape_rows import Unsupported
 
+#: Elements from which on a gather is a step, and no map of slots.
+ROWS = 64
+
 
 class Row:
     """A row of arrays: where it is in the order of time, its number, operation and references.
@@ -113,16 +116,31 @@ def _pack(writer: Writer, row: Row) -> None:
 
 
 def _gather(writer: Writer, row: Row) -> None:
-    source, picked, out = row.references
+    source, picked, _ = row.references
     shape = row.array.shape
-    if picked.id < 0:
-        positions = np.asarray(picked.array, np.int64)
-        writer.result(row, writer.slots_of(source).reshape(-1)[positions].reshape(shape))
-        return
-    view, at = writer.view_of(source), writer.view_of(picked)
+    if picked.id >= 0:
+        at: View | np.ndarray = writer.view_of(picked)
+    else:
+        at = np.array(picked.array, np.int64)
+        if row.array.size < ROWS or _are_even(at.ravel()):
+            rows = _as_rows(writer.slots_of(source), row.array.size, at)
+            writer.result(row, rows[at].reshape(shape))
+            return
+    view = writer.view_of(source)
     made = writer.buffers.allocate(shape)
     writer.steps.append(Gather(made, view, at))
     writer.result(row, made)
+
+
+def _are_even(positions: np.ndarray) -> bool:
+    """Whether rows at positions are equally far apart: then they are a view."""
+    return bool((np.diff(positions, 2) == 0).all())
+
+
+def _as_rows(slots: np.ndarray, size: int, positions: np.ndarray) -> np.ndarray:
+    """The slots of rows, one after the other; those at all positions are of a total size."""
+    width = size // (positions.size or 1) or 1
+    return slots.reshape(slots.size // width, width)
 
 
 def _write(writer: Writer, row: Row) -> None:
@@ -137,11 +155,12 @@ def _scatter(writer: Writer, row: Row) -> None:
     if picked.id >= 0:
         _scatter_computed(writer, row)
         return
-    positions = np.asarray(picked.array, np.int64).ravel()
-    shape = kept.array.shape
-    slots = np.broadcast_to(writer.slots_of(source), shape).ravel()
-    index = np.unravel_index(positions, array.shape)
-    writer.buffers.slots(target.id, array)[index] = slots
+    positions, shape = np.asarray(picked.array, np.int64), kept.array.shape
+    slots = np.broadcast_to(writer.slots_of(source), shape)
+    if not slots.size:
+        return
+    rows = array.shape[: array.ndim - (len(shape) - positions.ndim)]
+    writer.buffers.slots(target.id, array)[np.unravel_index(positions, rows)] = slots
 
 
 def _scatter_computed(writer: Writer, row: Row) -> None:
@@ -247,7 +266,10 @@ def _scatter_add(writer: Writer, row: Row) -> None:
         positions = picked.array.ravel()
         if len(np.unique(positions)) == len(positions):
             slots = np.full(row.array.size, writer.rows.constant(0.0))
-            slots[positions] = writer.slots_of(source).ravel()
+            given = writer.slots_of(source)
+            _as_rows(slots, given.size, positions)[positions] = _as_rows(
+                given.ravel(), given.size, positions
+            )
             writer.result(row, slots)
             return
     _kernel(writer, row)

@@ -101,8 +101,8 @@ def _mask_positions(lower: Lowering, mask: Given, shape) -> Result | None:
 
 
 def _taken(lower: Lowering, indices: Given, shape, axis, mode) -> Result | None:
-    """Positions of the elements that `take` picks."""
-    n = shape[axis]
+    """Positions of the rows that `take` picks."""
+    n, shape = shape[axis], shape[: axis + 1]
     if mode == "clip" and n:
         view = lower.apply("maximum", indices.slots(lower.writer), 0.0)
         view = lower.apply("minimum", view, n - 1.0)
@@ -147,11 +147,25 @@ def _repeated(lower: Lowering, positions: Given, directions, size) -> Result | N
     return Result(made, (low, high + size * (directions - 1)))
 
 
+def _elements_of_rows(lower: Lowering, picked: Given, shape) -> Result | None:
+    """Positions of all elements of rows at positions."""
+    view, size = picked.slots(lower.writer), math.prod(shape)
+    if picked.interval is None or not view.size or not size:
+        return None
+    width, (low, high) = size // view.size, picked.interval
+    flat = lower.picked(view, np.arange(view.size))
+    first = View(flat.offset, (view.size, 1), (*flat.strides, 0), flat.base)
+    each = lower.constant(np.arange(width))
+    made = lower.apply("add", lower.apply("multiply", first, float(width)), each)
+    return Result(slots_of(made).reshape(shape), (low * width, high * width + width - 1))
+
+
 #: Functions by their names in files.
 HANDLERS: dict[str, Callable[..., Result | None]] = {
-    "extremes.taken": _taken,
+    "extremes.rows_taken": _taken,
     "extremes.taken_along": _taken_along,
     "indexing.positions_of": key_positions,
+    "indexing.positions_of_elements": _elements_of_rows,
     "unwritten.places": _placed,
     "tangent_rules.repeated": _repeated,
 }

@@ -16,6 +16,7 @@ from ..._core.codegen.intrinsics import (
     memset,
     store_i64,
 )
+from .row_moves import add_rows, copy_rows
 from .run_layout import (
     FINISHED,
     RAISED,
@@ -32,24 +33,33 @@ LINK_OUT, LINK_CLEAR, LINK_COUNT, LINK_MOVES = range(0, 32, 8)
 (BYTES, SETS, WANTED, LINE, LINES, AXES, TARGET, SOURCE) = (0, 8, 16, 24, 32, 40, 48, 72)
 SIDE_BASE, SIDE_OFFSET, SIDE_STEP = 0, 8, 16
 MOVE_AXES, AXIS_BYTES = 96, 24
-#: A list of places: whether of runs, how many, and the runs: place, place in the output, length;
-#: or else one place for each element of the output.
-LIST_RUNS, LIST_COUNT, LIST_PLACES, RUN_OF_PLACES = 0, 8, 16, 24
+#: A list of places: the length of equal rows of the output, or 0; how many, and the place of each;
+#: or else those of runs: place, place in the output, length.
+LIST_ROWS, LIST_COUNT, LIST_PLACES, RUN_OF_PLACES = 0, 8, 16, 24
 PICK_BASE, PICK_OUT, PICK_REVERSE, PICK_LISTS = range(0, 32, 8)
-#: A gather whose positions are computed: the output, then two views.
-GATHER_OUT, GATHER_COUNT, GATHER_SIZE, GATHER_POSITIONS, GATHER_SOURCE = range(0, 40, 8)
-GATHER_WORDS = 40
-#: A write at computed places: the output, whether the source has an adjoint, two views, and the
-#: move of the old values.
+#: A gather whose positions are computed: the output, how many rows and of how many, the elements
+#: of a row, two views.
+(
+    GATHER_OUT,
+    GATHER_COUNT,
+    GATHER_SIZE,
+    GATHER_WIDTH,
+    GATHER_POSITIONS,
+    GATHER_SOURCE,
+    GATHER_WORDS,
+) = range(0, 56, 8)
+#: A write at computed places: the same of the rows that are written, whether the source has an
+#: adjoint, two views, and the move of the old values.
 (
     SCATTER_OUT,
     SCATTER_COUNT,
     SCATTER_SIZE,
+    SCATTER_WIDTH,
     SCATTER_WANTED,
     SCATTER_POSITIONS,
     SCATTER_SOURCE,
     SCATTER_MOVE,
-) = range(0, 56, 8)
+) = range(0, 64, 8)
 #: A view read in C order: base, byte offset, number of axes, sizes and strides in turn.
 VIEW_BASE, VIEW_OFFSET, VIEW_NDIM, VIEW_AXES = range(0, 32, 8)
 
@@ -138,14 +148,14 @@ def pick_forward(run, data):
     out = load_i64(run, RUN_VALUES) + load_i64(data, PICK_OUT)
     of = base_at(load_i64(run, RUN_VALUE_BASES), load_i64(data, PICK_BASE))
     places = data + PICK_LISTS
-    count, at = load_i64(places, LIST_COUNT), i64s(places + LIST_PLACES)
-    if load_i64(places, LIST_RUNS) == 0:
-        to = floats(out)
-        for k in range(count):
-            to[k] = load_float(of, at[k])
-    else:
-        for k in range(count):
-            memcpy(out + at[3 * k + 1], of + at[3 * k], at[3 * k + 2] * ITEM)
+    count, rows = load_i64(places, LIST_COUNT), load_i64(places, LIST_ROWS)
+    at = places + LIST_PLACES
+    if rows != 0:
+        copy_rows(out, of, at, count, rows)
+        return FINISHED
+    runs = i64s(at)
+    for k in range(count):
+        memcpy(out + runs[3 * k + 1], of + runs[3 * k], runs[3 * k + 2] * ITEM)
     return FINISHED
 
 
@@ -154,16 +164,16 @@ def pick_reverse(run, data):
     out = load_i64(run, RUN_ADJOINTS) + load_i64(data, PICK_OUT)
     of = base_at(load_i64(run, RUN_ADJOINT_BASES), load_i64(data, PICK_BASE))
     places = data + load_i64(data, PICK_REVERSE)
-    count, at = load_i64(places, LIST_COUNT), i64s(places + LIST_PLACES)
+    count, rows = load_i64(places, LIST_COUNT), load_i64(places, LIST_ROWS)
+    at = places + LIST_PLACES
     if of == 0:
         return FINISHED
-    if load_i64(places, LIST_RUNS) == 0:
-        own = floats(out)
-        for k in range(count):
-            store_float(of, at[k], load_float(of, at[k]) + own[k])
-    else:
-        for k in range(count):
-            add_run(of + at[3 * k], ITEM, out + at[3 * k + 1], ITEM, at[3 * k + 2])
+    if rows != 0:
+        add_rows(of, at, out, count, rows)
+        return FINISHED
+    runs = i64s(at)
+    for k in range(count):
+        add_run(of + runs[3 * k], ITEM, out + runs[3 * k + 1], ITEM, runs[3 * k + 2])
     return FINISHED
 
 
@@ -192,19 +202,37 @@ def first_of(table, view):
 
 
 @helper
+def run_in(view, width):
+    """Elements of a row of a view that are one after the other: all of them, or one."""
+    axes = load_i64(view, VIEW_NDIM)
+    last = view + VIEW_AXES + 16 * (axes - 1)
+    return width if load_i64(last, 8) == ITEM and load_i64(last, 0) % width == 0 else 1
+
+
+@helper
+def position_of(positions, picked, k, size):
+    """The position of row k; −1 if it is outside."""
+    position = load_float(positions, place(picked, k))
+    return int(position) if 0.0 <= position < size else -1
+
+
+@helper
 def gather_forward(run, data):
     """Stops at a position outside the source; nothing is read there."""
     table = load_i64(run, RUN_VALUE_BASES)
     picked, source = data + load_i64(data, GATHER_POSITIONS), data + load_i64(data, GATHER_SOURCE)
     positions, of = first_of(table, picked), first_of(table, source)
-    size, out = load_i64(data, GATHER_SIZE), load_i64(data, GATHER_OUT)
-    to = floats(load_i64(run, RUN_VALUES) + out)
+    size, width = load_i64(data, GATHER_SIZE), load_i64(data, GATHER_WIDTH)
+    out = load_i64(data, GATHER_OUT)
+    to, each = load_i64(run, RUN_VALUES) + out, run_in(source, width)
     for k in range(load_i64(data, GATHER_COUNT)):
-        position = load_float(positions, place(picked, k))
-        if not (0.0 <= position < size):
+        position = position_of(positions, picked, k, size)
+        if position < 0:
             store_i64(run, RUN_FAILED, out // ITEM)
             return RAISED
-        to[k] = load_float(of, place(source, int(position)))
+        for i in range(0, width, each):
+            at = of + place(source, position * width + i)
+            set_run(to + (k * width + i) * ITEM, ITEM, at, ITEM, each)
     return FINISHED
 
 
@@ -212,13 +240,15 @@ def gather_forward(run, data):
 def gather_reverse(run, data):
     picked, source = data + load_i64(data, GATHER_POSITIONS), data + load_i64(data, GATHER_SOURCE)
     positions = first_of(load_i64(run, RUN_VALUE_BASES), picked)
-    of = first_of(load_i64(run, RUN_ADJOINT_BASES), source)
-    own = floats(load_i64(run, RUN_ADJOINTS) + load_i64(data, GATHER_OUT))
+    of, width = first_of(load_i64(run, RUN_ADJOINT_BASES), source), load_i64(data, GATHER_WIDTH)
+    own, each = load_i64(run, RUN_ADJOINTS) + load_i64(data, GATHER_OUT), run_in(source, width)
     if of == 0:
         return FINISHED
     for k in range(load_i64(data, GATHER_COUNT)):
-        at = place(source, int(load_float(positions, place(picked, k))))
-        store_float(of, at, load_float(of, at) + own[k])
+        position = int(load_float(positions, place(picked, k)))
+        for i in range(0, width, each):
+            at = of + place(source, position * width + i)
+            add_run(at, ITEM, own + (k * width + i) * ITEM, ITEM, each)
     return FINISHED
 
 
@@ -235,29 +265,34 @@ def scatter_forward(run, data):
     move(True, item, to, TARGET, before, SOURCE, index)
     picked, source = data + load_i64(data, SCATTER_POSITIONS), data + load_i64(data, SCATTER_SOURCE)
     positions, of = first_of(table, picked), first_of(table, source)
+    size, width = load_i64(data, SCATTER_SIZE), load_i64(data, SCATTER_WIDTH)
+    each = run_in(source, width)
     for k in range(load_i64(data, SCATTER_COUNT)):
-        position = load_float(positions, place(picked, k))
-        if not (0.0 <= position < load_i64(data, SCATTER_SIZE)):
+        position = position_of(positions, picked, k, size)
+        if position < 0:
             store_i64(run, RUN_FAILED, out // ITEM)
             return RAISED
-        store_float(to, int(position) * ITEM, load_float(of, place(source, k)))
+        for i in range(0, width, each):
+            at = to + (position * width + i) * ITEM
+            set_run(at, ITEM, of + place(source, k * width + i), ITEM, each)
     return FINISHED
 
 
 @helper
 def scatter_reverse(run, data):
-    """The written elements take the adjoints, last to first; the rest goes to the array before."""
+    """The written rows take the adjoints, last to first; the rest goes to the array before."""
     table, index = load_i64(run, RUN_ADJOINT_BASES), i64s(load_i64(run, RUN_SCRATCH))
     picked, source = data + load_i64(data, SCATTER_POSITIONS), data + load_i64(data, SCATTER_SOURCE)
     positions, of = first_of(load_i64(run, RUN_VALUE_BASES), picked), first_of(table, source)
     own = load_i64(run, RUN_ADJOINTS) + load_i64(data, SCATTER_OUT)
-    asked = load_i64(data, SCATTER_WANTED) != 0 and of != 0
+    width = load_i64(data, SCATTER_WIDTH)
+    asked, each = load_i64(data, SCATTER_WANTED) != 0 and of != 0, run_in(source, width)
     for k in range(load_i64(data, SCATTER_COUNT) - 1, -1, -1):
-        at = int(load_float(positions, place(picked, k))) * ITEM
+        row = own + int(load_float(positions, place(picked, k))) * width * ITEM
         if asked:
-            to = place(source, k)
-            store_float(of, to, load_float(of, to) + load_float(own, at))
-        store_float(own, at, 0.0)
+            for i in range(0, width, each):
+                add_run(of + place(source, k * width + i), ITEM, row + i * ITEM, ITEM, each)
+        memset(row, 0, width * ITEM)
     item = data + SCATTER_MOVE
     before = base_at(table, load_i64(item, SOURCE))
     if load_i64(item, WANTED) != 0 and before != 0:

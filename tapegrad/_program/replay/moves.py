@@ -118,25 +118,30 @@ def _places(slots: np.ndarray, out: np.ndarray, item: int) -> np.ndarray:
     """The words of a list of places, and of their places in the output."""
     breaks = (np.diff(slots) != 1) | (np.diff(out) != 1)
     starts = np.concatenate([np.zeros(min(1, slots.size), np.int64), breaks.nonzero()[0] + 1])
-    whole = slots.size > 0 and out[0] == 0 and out[-1] == slots.size - 1
-    if whole and slots.size < LONG * starts.size:
-        return words(0, slots.size, item * slots)
     lengths = np.diff(starts, append=slots.size)
+    if slots.size > 0 and out[0] == 0 and out[-1] == slots.size - 1:
+        if slots.size < LONG * starts.size:
+            return words(1, slots.size, item * slots)
+        if (lengths == lengths[0]).all():
+            return words(lengths[0], starts.size, item * slots[starts])
     places = [item * slots[starts], item * out[starts], lengths]
-    return words(1, starts.size, np.stack(places, 1))
+    return words(0, starts.size, np.stack(places, 1))
 
 
 def _picked(out: View, base: int, slots: np.ndarray, mask: np.ndarray, item: int) -> Part:
     """The part that takes slots of a base; `mask` says which of them have an adjoint."""
-    code, slots = compiled(item), slots.astype(np.int64).ravel()
-    order = np.arange(slots.size)
-    forward = _places(slots, order, item)
-    at, lists = kernels.PICK_LISTS, [forward]
+    slots, order = slots.astype(np.int64).ravel(), np.arange(slots.size)
+    lists = [_places(slots, order, item)]
     if not mask.all():
-        at += forward.nbytes
         lists.append(_places(slots[mask], order[mask], item))
-    data = words(base, item * out.offset, at, *lists)
-    return Part(code["pick_forward"], code["pick_reverse"] if mask.any() else 0, data)
+    return _part_of_places(out, base, lists, bool(mask.any()), item)
+
+
+def _part_of_places(out: View, base: int, lists: list, reverse: bool, item: int) -> Part:
+    """The part that takes what is at places; the last list is for the reverse."""
+    code, at = compiled(item), kernels.PICK_LISTS
+    data = words(base, item * out.offset, at + sum(one.nbytes for one in lists[:-1]), *lists)
+    return Part(code["pick_forward"], code["pick_reverse"] if reverse else 0, data)
 
 
 @part_of.register(Pack)
@@ -154,16 +159,30 @@ def _view_words(view: View, item: int) -> np.ndarray:
     return words(view.base, item * view.offset, len(axes), pairs)
 
 
+def _picked_rows(step: Gather, positions: np.ndarray, reverse: bool, item: int) -> Part:
+    """The part that takes rows at known places."""
+    source, width = step.source, step.width
+    if source.is_contiguous and width > 1:
+        first = source.offset + width * positions.ravel()
+    else:
+        slots = slots_of(source).reshape(-1, width)[positions.ravel()]
+        first = slots[:, 0]
+        if width == 1 or not (np.diff(slots) == 1).all():
+            mask = np.full(slots.size, reverse)
+            return _picked(step.out, source.base, slots, mask, item)
+    places = words(width, first.size, item * first)
+    return _part_of_places(step.out, source.base, [places], reverse, item)
+
+
 @part_of.register(Gather)
 def part_of_gather(step: Gather, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM) -> Part:
     reverse = wanted(step.source)
     if not isinstance(step.positions, View):
-        slots = slots_of(step.source).ravel()[step.positions.ravel()]
-        return _picked(step.out, step.source.base, slots, np.full(slots.shape, reverse), item)
+        return _picked_rows(step, step.positions, reverse, item)
     code = compiled(item)
     positions, source = _view_words(step.positions, item), _view_words(step.source, item)
     at = kernels.GATHER_WORDS
-    sizes = (step.out.size, step.source.size)
+    sizes = (step.out.size // step.width, step.source.size // step.width, step.width)
     data = words(item * step.out.offset, sizes, at, at + positions.nbytes, positions, source)
     return Part(code["gather_forward"], code["gather_reverse"] if reverse else 0, data)
 
@@ -179,7 +198,7 @@ def part_of_scatter(
     copy = move_words(step.out, step.before, True, wanted(step.before), item)
     positions, source = _view_words(step.positions, item), _view_words(step.source, item)
     at = kernels.SCATTER_MOVE + copy.nbytes
-    sizes = (step.source.size, step.out.size)
+    sizes = (step.source.size // step.width, step.out.size // step.width, step.width)
     asked = wanted(step.source)
     data = words(
         item * step.out.offset, sizes, asked, at, at + positions.nbytes, copy, positions, source
