@@ -432,6 +432,52 @@ def test_a_list_as_arguments():
     compiled(f)
 
 
+@pytest.mark.parametrize(
+    "index",
+    [
+        "ORDER",
+        "MASK",
+        "[2, 0, 2]",
+        "ORDER, 1:",
+        ":, ORDER[:2] - 1",
+        "x > 0.0",
+        "PAIRS",
+        "..., [1, 0]",
+    ],
+)
+@pytest.mark.parametrize("array", ["TABLE", "y"])
+def test_items_by_arrays(index, array):
+    scope = dict(np=np, ORDER=np.array([2, 0, 1, -1]), MASK=np.array([True, False, True]))
+    scope |= dict(TABLE=np.arange(9.0).reshape(3, 3).T, PAIRS=np.array([[0, 1], [2, 2]]))
+    text = f"""
+def f(x):
+    y = x[:, None] * x
+    part = {array}[{index}]
+    if x[0] > 0:
+        return np.sum(part * part) + x[1] + part.shape[0]
+    total = x[0] * x[2]
+    for row in part:
+        total = total + np.sum(row) * x[1]
+    return total
+"""
+    exec(text, scope)
+    c = compiled(scope["f"])
+    scope["ORDER"][1], scope["MASK"][0] = 1, False
+    check(c, scope["f"])
+
+
+def test_an_index_out_of_bounds_leaves_the_graph():
+    order = np.array([0, 2])
+
+    def f(x):
+        return np.sum(x[order] ** 2) if x[0] > 0 else np.sum(x[1:])
+
+    c = compiled(f)
+    order[1] = 3
+    with pytest.raises(IndexError):
+        c(np.array(POINTS[0]))
+
+
 # --- a number before the first round, an array after it -------------------------------------------
 
 

@@ -10,7 +10,7 @@ import types
 from ..ir.flow_graph import Value
 from ..kinds.choice_kinds import SELECT_OF
 from ..kinds.step_kinds import BOOL, INT
-from . import arena_lists, array_arithmetic, dicts, views
+from . import arena_lists, array_arithmetic, dicts, gathers, views
 from .errors import Again, Raises, Refused
 from .forms import (
     SINGLE,
@@ -149,7 +149,7 @@ def get_item(s, owner: Form, index: Form) -> Form:
             return folded(operator.getitem, owner.value, index.value)
         raise Refused(f"an item of {described(owner)}, which lies outside of the function")
     if isinstance(owner, Array):
-        return views.indexed(reader, owner, index)
+        return gathers.indexed(reader, owner, index)
     if isinstance(owner, Row):
         if is_slice(index):
             parts = sliced(reader, index, arena_lists.length(reader, owner))

@@ -15,6 +15,7 @@ from .forms import (
     Form,
     Known,
     Method,
+    Number,
     Row,
     described,
 )
@@ -24,7 +25,7 @@ from .numbers import is_float, is_strong, is_tensor, stopped
 def method_of(reader, owner: Form, name: str) -> Callable:
     """The replacement of a method; its first argument is the owner."""
     found = None
-    if is_tensor(owner):
+    if is_tensor(owner) or (name == "item" and isinstance(owner, Number) and is_float(owner)):
         found = _OF_TENSORS.get(name)
     elif isinstance(owner, Array):
         found = _OF_ARRAYS.get(name)

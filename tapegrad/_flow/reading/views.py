@@ -120,9 +120,7 @@ def _has_ellipsis(index: Form) -> bool:
 
 def view(reader, array: Array, index: Form) -> Array:
     """The part of an array that an index of integers and slices names."""
-    if isinstance(index, Known) and isinstance(index.value, tuple):
-        index = Tuple(tuple(map(Known, index.value)))
-    parts = _without_ellipsis(array, index.items if isinstance(index, Tuple) else (index,))
+    parts = parts_of(array, index)
     address = array.address
     lengths: list[Form] = []
     strides: list[Form] = []
@@ -152,8 +150,11 @@ def view(reader, array: Array, index: Form) -> Array:
     )
 
 
-def _without_ellipsis(array: Array, parts: tuple[Form, ...]) -> tuple[Form, ...]:
-    """Parts of an index, with a slice for each axis that `...` stands for."""
+def parts_of(array: Array, index: Form) -> tuple[Form, ...]:
+    """The parts of an index, with a slice for each axis that `...` stands for."""
+    if isinstance(index, Known) and isinstance(index.value, tuple):
+        index = Tuple(tuple(map(Known, index.value)))
+    parts = index.items if isinstance(index, Tuple) else (index,)
     known = [isinstance(one, Known) and one.value is Ellipsis for one in parts]
     if True not in known:
         return parts
