@@ -18,6 +18,7 @@ from benchmarks import (
     peer_forms,
     peers,
     programs,
+    rows,
     stand_in,
     workload_definitions,
 )
@@ -52,6 +53,13 @@ def test_workload_agrees_with_pytorch(name):
     pytest.importorskip("torch")
     ours = workload_definitions.value_and_gradients(name)()
     theirs = peer_forms.FORMS["PyTorch"][name]()()
+    assert peers.disagreement(ours, theirs) < 1e-11
+
+
+@pytest.mark.parametrize("name", rows.NAMES)
+def test_workload_of_rows_agrees_with_pytorch(name):
+    pytest.importorskip("torch")
+    ours, theirs = (rows.prepared(name, s, small=True)() for s in (peers.EAGER, "PyTorch"))
     assert peers.disagreement(ours, theirs) < 1e-11
 
 

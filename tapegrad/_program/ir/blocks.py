@@ -60,7 +60,9 @@ class Cut:
         return tuple(view.strides[axis] for axis in self.axes[len(self.outer) :])
 
     def way(self, view: View) -> int:
-        """How a view lies in a block: views with the same strides lie alike."""
+        """How a view lies in a block: views with the same strides lie alike; rows are scattered."""
+        if view.base < 0:
+            return SCATTERED
         found = self._ways.get(view.strides)
         if found is None:
             found = self._ways[view.strides] = self._way(view)

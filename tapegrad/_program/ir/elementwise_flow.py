@@ -9,6 +9,7 @@ import bisect
 import collections
 import functools
 from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from ..._core.ops.table import BY_CODE, Pointwise, words_of
 from .blocks import LINE, ONE, cut, is_injective
@@ -29,7 +30,8 @@ class Flow:
     own operation. `ones` says of each node whether it is one number for all elements of a block.
     `direct` views can take an adjoint where they are, without a block in between: two of them never
     overlap, so that a kernel with both as targets is vectorised. Of these `set_` views are set.
-    `cleared` views must be 0 before anything is added.
+    `cleared` views must be 0 before anything is added. `picks` are what views of negative bases
+    stand for, by base (`rowwise_step`).
     """
 
     def __init__(self, ops, stores, sums, wanted: Callable[[View], bool]):
@@ -49,6 +51,7 @@ class Flow:
                 ]
             )
         self.views = list(numbers)
+        self.picks: dict[int, Any] = {}
         self._read: dict[int, list[Node]] = {}
         self._pull(roots, wanted)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,6 +39,8 @@ class Elementwise(Step):
     sums: list[tuple[int, View]]
 
     plural = "element-wise"
+    #: The rows that views of negative bases stand for (`rowwise_step`).
+    picks: ClassVar[Sequence] = ()
     may_stop = False
     can_fold = True
     sets_adjoints = True
@@ -58,13 +60,18 @@ class Elementwise(Step):
 
     # --- what it reads and writes -------------------------------------------------------------
 
-    @remembered
-    def views_read(self) -> list[View]:
+    @property
+    def operand_views(self) -> list[View]:
+        """The operands that are views."""
         return [x for _, given in self.ops for x in given if type(x) is View]
 
     @remembered
+    def views_read(self) -> list[View]:
+        return self.operand_views
+
+    @remembered
     def views_written(self) -> list[View]:
-        return [view for _, view in self.stores] + [_summed(view) for _, view in self.sums]
+        return [view for _, view in self.stores] + [covered(view) for _, view in self.sums]
 
     @remembered
     def views(self) -> list[View]:
@@ -150,7 +157,7 @@ class Elementwise(Step):
             expect(len(operands) == len(op.inputs), f"{len(operands)} operands of {op.name}")
             for operand in operands:
                 if isinstance(operand, View):
-                    memory.read(operand)
+                    self.check_read(memory, operand)
                     expect(operand.shape == self.shape, "an operand of another shape")
                 else:
                     expect(0 <= operand < k, "an operation reads one that comes later")
@@ -161,7 +168,15 @@ class Elementwise(Step):
         for _, view in self.stores:
             memory.write(view)
         for _, view in self.sums:
-            memory.write_sums(view)
+            self.check_sum(memory, view)
+
+    def check_read(self, memory: Memory, view: View) -> None:
+        """Raise IllegalProgram unless an operand may be read."""
+        memory.read(view)
+
+    def check_sum(self, memory: Memory, view: View) -> None:
+        """Raise IllegalProgram unless a result may be summed there, and take the slots."""
+        memory.write_sums(view)
 
     # --- what it costs, and how it is shown -----------------------------------------------------
 
@@ -200,7 +215,7 @@ class Elementwise(Step):
         return [text + f"{len(self.stores)} stored, {len(self.sums)} summed, {again} recomputed"]
 
 
-def _summed(view: View) -> View:
+def covered(view: View) -> View:
     """The slots into which a result is summed."""
     low, high = view.extent
     return View(low, (high - low,), (1,))

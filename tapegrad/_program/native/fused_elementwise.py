@@ -41,7 +41,7 @@ class _Kernel:
     """One kernel: two loops over the same words."""
 
     def __init__(self, flow: Flow, item: int):
-        self.flow, self.code = flow, Pass(flow.cut, item)
+        self.flow, self.code = flow, Pass(flow, item)
         self.words = Words(self.code)
         self.plain, self.careful = Loop(flow, self.words), CarefulLoop(flow, self.words)
 

@@ -16,6 +16,7 @@ from .dead_code import drop_unread
 from .fusion import drop_stores, fuse
 from .input_planning import leave_inputs
 from .memory_reuse import share
+from .row_fusion import pick
 
 PASSES: dict[str, Callable[[Code], Code]] = {
     "fold": fold,
@@ -23,6 +24,7 @@ PASSES: dict[str, Callable[[Code], Code]] = {
     "cse": share_results,
     "drop unread": drop_unread,
     "fuse": fuse,
+    "pick": pick,
     "drop stores": drop_stores,
     "place": place,
     "leave inputs": leave_inputs,

@@ -26,6 +26,7 @@ from ..._core.codegen.intrinsics import (
 )
 from ..._core.codegen.layout import DIMENSIONS, FRAME_BYTES, FRAME_SCRATCH
 from ..._core.codegen.strided_sums import add_block, block_of, next_line
+from .row_moves import add_rows, copy_rows
 from .run_layout import RUN_SCRATCH
 
 # a pass: words of its head, byte offsets; those named AT_… are byte offsets from the head
@@ -198,6 +199,36 @@ def give(n, frame, axes, start, block, target):
 
 
 @helper
+def take_rows(n, start, places, width, source, block):
+    """Elements from one on of rows at places, counted in C order, as a block."""
+    row, skip, done = start // width, start % width, 0
+    if skip != 0:
+        done = min(n, width - skip)
+        copy_rows(block, source + skip * ITEM, places + 8 * row, 1, done)
+        row += 1
+    whole = (n - done) // width
+    copy_rows(block + done * ITEM, source, places + 8 * row, whole, width)
+    done += whole * width
+    if done < n:
+        copy_rows(block + done * ITEM, source, places + 8 * (row + whole), 1, n - done)
+
+
+@helper
+def give_rows(n, start, places, width, target, block):
+    """Add a block to elements from one on of rows at places."""
+    row, skip, done = start // width, start % width, 0
+    if skip != 0:
+        done = min(n, width - skip)
+        add_rows(target + skip * ITEM, places + 8 * row, block, 1, done)
+        row += 1
+    whole = (n - done) // width
+    add_rows(target, places + 8 * row, block + done * ITEM, whole, width)
+    done += whole * width
+    if done < n:
+        add_rows(target, places + 8 * (row + whole), block + done * ITEM, 1, n - done)
+
+
+@helper
 def clear(n, frame, axes, target):
     """Set all elements of a view to 0."""
     _, strides, shape, ndim = along(axes, target)
@@ -228,6 +259,8 @@ CALLED = {
     "add_total": 2,
     "take": 5,
     "give": 5,
+    "take_rows": 5,
+    "give_rows": 5,
 }
 CALLED["clear"] = 3
 PASSES = ("forward", "reverse", "both")

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..._core.codegen.layout import BLOCK, CACHE_LINE
-from ..ir.blocks import LINE, ONE, SCATTERED, Cut, covering
+from ..._core.tape.memory_order import memory_of
+from ..ir.blocks import LINE, ONE, SCATTERED, covering
+from ..ir.elementwise_flow import Flow
 from ..ir.steps import View
 from . import block_calls, run_layout
 from .parts import Part
@@ -31,9 +33,10 @@ LONG = 1 << 14
 
 #: What a word is, and what it is told by: PLACE, the address of a view in this block, by the view,
 #: its side (VALUES, ADJOINTS) and whether it moves; AXES, that of a shape and strides, by these;
-#: BUFFER, memory for a block; NUMBER, memory for one number that a block gives; MARK, an origin and
-#: a step, in blocks.
-PLACE, AXES, BUFFER, NUMBER, MARK = range(5)
+#: BUFFER, memory for a block; NUMBER, memory for one number that a block gives; MARK, an origin, a
+#: step in blocks, and a distance from the origin; ELEMENT, the number of the first element of a
+#: block in a view of all in C order.
+PLACE, AXES, BUFFER, NUMBER, MARK, ELEMENT = range(6)
 Word = int
 #: What `strided` takes for a frame; the start of the block.
 FRAME, START = range(2)
@@ -47,16 +50,17 @@ class Pass:
     a place, and one for the axes of a view.
     """
 
-    def __init__(self, cut: Cut, item: int):
-        self.cut, self.item = cut, item
+    def __init__(self, flow: Flow, item: int):
+        self.cut, self.picks, self.item = flow.cut, flow.picks, item
+        self.kept: list[np.ndarray] = []  # memory whose addresses are words
         self.first: list[Call] = []
         self.once: list[Call] = []
         self.each: list[Call] = []
         self.functions = block_calls.compiled(item)
         self.kinds: list[int] = [MARK, MARK]
-        self.words: list[tuple] = [(block_calls.SCRATCH, 0), (block_calls.NOTHING, 1)]
+        self.words: list[tuple] = [(block_calls.SCRATCH, 0, 0), (block_calls.NOTHING, 1, 0)]
         self._read: dict[tuple[View, int, bool], Word] = {}
-        self._known: dict[tuple, Word] = {}  # places and axes
+        self._known: dict[tuple, Any] = {}  # places, axes, rows
 
     def _word(self, kind: int, *told_by) -> Word:
         self.kinds.append(kind)
@@ -91,6 +95,10 @@ class Pass:
         return self._read[key]
 
     def _fetch(self, view: View, side: int, whole: bool) -> Word:
+        if view.base < 0:
+            block = self.buffer()
+            self.call("take_rows", *self._rows(view, side), block)
+            return block
         way, place = self.cut.way(view), self.place(view, side)
         if way == LINE or way == ONE and not whole:
             return place
@@ -103,6 +111,9 @@ class Pass:
 
     def deliver(self, source: Word, view: View, side: int, summed: bool = False) -> None:
         """Add a block to a view; where that is one element, the block may be `summed` already."""
+        if view.base < 0:
+            self.call("give_rows", *self._rows(view, side), source)
+            return
         way, place = self.cut.way(view), self.place(view, side)
         if way == SCATTERED:
             self.call("give", FRAME, self._inner(view), START, source, place)
@@ -112,8 +123,25 @@ class Pass:
 
     def clear(self, view: View, side: int) -> None:
         """Set all slots of a view to 0 before everything else."""
+        view = self.picks[view.base].view if view.base < 0 else view
         axes, place = self._axes_of(*covering(view)), self._word(PLACE, view, side, False)
         self.first.append((self.functions["clear"], (FRAME, axes, place)))
+
+    def _rows(self, view: View, side: int) -> tuple[Word, ...]:
+        """What finds the rows of a block: its start, their places and length, the first row."""
+        key = view, side, "rows"
+        if key not in self._known:
+            whole, positions = self.picks[view.base]
+            width = view.size // positions.size
+            self.kept.append(self.item * width * positions.ravel())
+            stand_in = View(whole.offset, view.shape, (0,) * len(view.shape), whole.base)
+            self._known[key] = (
+                self._word(ELEMENT, view),
+                self._word(MARK, block_calls.NOTHING, 0, memory_of(self.kept[-1])),
+                self._word(MARK, block_calls.NOTHING, 0, width),
+                self._word(PLACE, stand_in, side, False),
+            )
+        return self._known[key]
 
     def _inner(self, view: View) -> Word:
         return self._axes_of(self.cut.inner, self.cut.inner_strides(view))
@@ -172,7 +200,7 @@ class _Writer:
         self.code, self.at, self.item = code, at, code.item
         self.calls = [*code.first, *code.once, *code.each]
         self.words = [word for _, words in self.calls for word in words]
-        self.of: list[list[Word]] = [[] for _ in range(MARK + 1)]
+        self.of: list[list[Word]] = [[] for _ in range(ELEMENT + 1)]
         for word in dict.fromkeys(self.words):
             self.of[code.kinds[word]].append(word)
         places = [code.words[word] for word in self.of[PLACE]]
@@ -243,18 +271,21 @@ class _Writer:
         for k, word in enumerate(self.of[NUMBER]):
             placed[word] = block_calls.SCRATCH, self.numbers + CACHE_LINE * k, 0
         for word in self.of[MARK]:
-            origin, step = known[word]
-            placed[word] = origin, 0, step * length
+            origin, step, distance = known[word]
+            placed[word] = origin, distance, step * length
+        for word in self.of[ELEMENT]:
+            placed[word] = block_calls.NOTHING, 0, length
         return placed
 
     def _moves(self, count: int) -> np.ndarray:
         """Distances by which words move when an outer axis advances, those after it back to 0."""
         cut = self.code.cut
         moves = np.zeros((len(cut.outer), count), np.int64)
-        for word in self.of[PLACE]:
+        items = [(word, self.item) for word in self.of[PLACE]]
+        for word, item in items + [(word, 1) for word in self.of[ELEMENT]]:
             strides, back = cut.outer_strides(self.code.words[word][0]), 0
             for axis in range(len(cut.outer) - 1, -1, -1):
-                moves[axis, word] = self.item * (strides[axis] - back)
+                moves[axis, word] = item * (strides[axis] - back)
                 back += (cut.outer[axis] - 1) * strides[axis]
         return moves
 
@@ -271,4 +302,5 @@ def part(passes: dict[str, Pass], tier: str) -> Part:
             end += len(made[-1])
             addresses[name] = block_calls.compiled(code.item)[name]
     data = np.concatenate([np.array(starts, np.int64), *made])
-    return Part(data=data, tier=tier, **addresses)
+    kept = [memory for code in passes.values() for memory in code.kept]
+    return Part(data=data, tier=tier, keep=kept or None, **addresses)

@@ -221,7 +221,7 @@ def interpreted(
     """A step as calls of kernels. See `elementwise_flow` for what `wanted` and `fresh` say."""
     flow = step.flow(wanted, fresh)
     uniform = {k: _uniform(flow, k) for k in flow.live}
-    codes = {name: Pass(flow.cut, item) for name in passes}
+    codes = {name: Pass(flow, item) for name in passes}
     for name, code in codes.items():
         values = _Values(flow, code, uniform)
         if name != "reverse":
