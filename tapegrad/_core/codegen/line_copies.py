@@ -67,6 +67,9 @@ def copy_lines(target, source, across, step, length, lines):
     The numbers of a line are `step` bytes apart.
     """
     end = 8 * length - 8 * LANES
+    if length == 2 or length == 3:
+        copy_tiny_lines(target, source, across, step, length, lines)
+        return
     for _ in range(lines):
         if step == 8 and length >= LONG:
             memcpy(target, source, 8 * length)
@@ -88,6 +91,36 @@ def copy_lines(target, source, across, step, length, lines):
 
 
 @helper
+def copy_tiny_lines(target, source, across, step, length, lines):
+    """`copy_lines` of two numbers each, or three, without a loop for each."""
+    if length == 2:
+        for k in range(lines):
+            t, at = f64s(target + 16 * k), source + k * across
+            t[0], t[1] = load_f64(at, 0), load_f64(at, step)
+    else:
+        for k in range(lines):
+            t, at = f64s(target + 24 * k), source + k * across
+            t[0], t[1], t[2] = load_f64(at, 0), load_f64(at, step), load_f64(at, 2 * step)
+
+
+@helper
+def sum_tiny_lines(target, across, source, length, lines):
+    """Add the sum of each line of two to four numbers, as `sum_of_line` computes it."""
+    if length == 2:
+        for k in range(lines):
+            s = f64s(source + 16 * k)
+            f64s(target + k * across)[0] += s[0] + s[1]
+    elif length == 3:
+        for k in range(lines):
+            s = f64s(source + 24 * k)
+            f64s(target + k * across)[0] += (s[0] + s[2]) + s[1]
+    else:
+        for k in range(lines):
+            s = f64s(source + 32 * k)
+            f64s(target + k * across)[0] += (s[0] + s[2]) + (s[1] + s[3])
+
+
+@helper
 def sum_of_line(source, length):
     """The sum of a short line, of its even and odd places by turns."""
     s, even, odd, i = f64s(source), 0.0, 0.0, 0
@@ -105,6 +138,9 @@ def add_short_lines(target, across, step, source, length, lines):
     """Add contiguous lines to lines that begin `across` bytes apart, numbers `step` apart."""
     apart()
     whole = length // LANES * LANES
+    if step == 0 and 2 <= length <= 4:
+        sum_tiny_lines(target, across, source, length, lines)
+        return
     for _ in range(lines):
         if step == 0:
             store_f64(target, 0, load_f64(target, 0) + sum_of_line(source, length))

@@ -95,7 +95,7 @@ class Flow:
 
     def _nodes(self, k: int, edges: tuple[int, ...]) -> list[Node]:
         nodes = (*self.operands[k], k)
-        return [nodes[j] for j in _read_by_partials(self.ops[k].code, edges)]
+        return [nodes[j] for j in read_by_partials(self.ops[k].code, edges)]
 
     def computed(self, roots: Iterable[Node], known: Collection[int]) -> list[int]:
         """The operations that compute some nodes from known ones, in order."""
@@ -162,7 +162,7 @@ def _sloping(code: int) -> list[int]:
 
 
 @functools.cache
-def _read_by_partials(code: int, edges: tuple[int, ...]) -> list[int]:
+def read_by_partials(code: int, edges: tuple[int, ...]) -> list[int]:
     """The operands, and the result after the last, that partial derivatives along edges read."""
     op = BY_CODE[code]
     partials = [op.partials[j] for j in edges]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ..._core.remembered import remembered
-from .elementwise_flow import Flow
+from .elementwise_flow import Flow, read_by_partials
 from .elementwise_step import Elementwise, covered
 from .file_fields import VIEW, grouped, listed
 from .gather_step import POSITIONS
 from .steps import Renumber, View
 from .verify_memory import Memory, are_below, expect
+from .work import is_function
 
 
 class Picked(NamedTuple):
@@ -81,6 +82,18 @@ class Rowwise(Elementwise):
 
     def kept(self, wanted: Callable[[View], bool], known: dict) -> Collection[View]:
         return {self.real(view) for view in self._kept(lambda view: wanted(self.real(view)))}
+
+    def storing(self, read: Sequence[bool]) -> Elementwise:
+        """Functions that are added to rows stay stored where their derivatives are read of them."""
+        added = {k for k, view in self.sums if view.base < 0}
+        worth = [k in added and self._is_read_back(k) for k, _ in self.stores]
+        return super().storing([a or b for a, b in zip(read, worth, strict=False)])
+
+    def _is_read_back(self, k: int) -> bool:
+        """Whether a derivative reads the result of a function, which takes long to compute."""
+        code, operands = self.ops[k]
+        edges = tuple(range(len(operands)))
+        return is_function(code) and len(operands) in read_by_partials(code, edges)
 
     def key(self, places: object) -> None:
         return None

@@ -27,6 +27,14 @@ def copy_rows(to, of, places, count, width):
             for part in range(0, end, LANE_BYTES):
                 copy4(target + part, source + part)
             copy4(target + end, source + end)  # some of it for a second time
+    elif width == 2:
+        for k in range(count):
+            t, s = floats(to + 2 * ITEM * k), floats(of + at[k])
+            t[0], t[1] = s[0], s[1]
+    elif width == 3:
+        for k in range(count):
+            t, s = floats(to + 3 * ITEM * k), floats(of + at[k])
+            t[0], t[1], t[2] = s[0], s[1], s[2]
     elif row_bytes < LANE_BYTES:
         for k in range(count):
             t, s = floats(to + k * row_bytes), floats(of + at[k])
@@ -46,6 +54,14 @@ def add_rows(to, places, of, count, width):
         s = floats(of)
         for k in range(count):
             floats(to + at[k])[0] += s[k]
+    elif width == 2:
+        for k in range(count):
+            t, s = floats(to + at[k]), floats(of + 2 * ITEM * k)
+            t[0], t[1] = t[0] + s[0], t[1] + s[1]
+    elif width == 3:
+        for k in range(count):
+            t, s = floats(to + at[k]), floats(of + 3 * ITEM * k)
+            t[0], t[1], t[2] = t[0] + s[0], t[1] + s[1], t[2] + s[2]
     elif ITEM == 8 and width < LONG:
         whole = width * 8 // LANE_BYTES * LANE_BYTES
         for k in range(count):
