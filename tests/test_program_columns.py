@@ -11,9 +11,10 @@ from tapegrad._program.dispatch import variants
 from tapegrad._program.dispatch.signature import Arguments
 from tapegrad._program.ir.elementwise_step import Elementwise
 from tapegrad._program.ir.scalars_step import Scalars, renumbered
-from tapegrad._program.ir.spans import Spans, counted
+from tapegrad._program.ir.slot_ranges import Ranges, Shifts
+from tapegrad._program.ir.spans import Spans
 from tapegrad._program.ir.steps import Code, Input, Output, View, contiguous
-from tapegrad._program.ir.uses import mark_outputs, mark_reads, views_needed
+from tapegrad._program.ir.uses import Wanted, Written, mark_outputs, mark_reads, views_needed
 from tapegrad._program.passes import dead_code
 from tapegrad._program.passes.constant_folding import fold
 from tapegrad._program.passes.memory_reuse import Lifetimes
@@ -38,9 +39,6 @@ def spans_of(rng, slots, disjoint):
 def test_views_are_marked_and_overlapped_as_their_slots_are(seed):
     rng, slots = np.random.default_rng(seed), 40
     written, read = spans_of(rng, slots, True), spans_of(rng, slots, False)
-    marks = rng.random(slots) < 0.2
-    wanted = [int(marks[slice(*view.extent)].sum()) for view in read.views]
-    assert read.marked(counted(marks)).tolist() == wanted
     assert read.lengths.tolist() == [view.size for view in read.views]
     for some in (read, Spans([read.views[:1]]), Spans([])):
         seen = np.zeros(slots, bool)
@@ -48,6 +46,32 @@ def test_views_are_marked_and_overlapped_as_their_slots_are(seed):
             seen[slice(*view.extent)] = True
         wanted = [bool(seen[slice(*view.extent)].any()) for view in written.views]
         assert written.overlapped(some.low, some.high).tolist() == wanted
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ranges_are_sets_of_slots(seed):
+    rng, slots = np.random.default_rng(seed), 40
+    given = [sorted(rng.integers(0, slots, 2).tolist()) for _ in range(seed % 6)]
+    low, high = np.array(given, int).reshape(-1, 2).T
+    ranges, marks = Ranges(low, high), np.zeros(slots, bool)
+    for first, last in given:
+        marks[first:last] = True
+    edges = np.flatnonzero(np.diff(marks, prepend=False, append=False))
+    assert ranges.edges.tolist() == edges.tolist() and bool(ranges) == marks.any()
+    assert ranges.hold(np.arange(-1, slots)).tolist() == [False, *marks]
+    views = [View(a, (abs(b - a),), (1 if a < b else -1,)) for a, b in rng.integers(1, 39, (30, 2))]
+    low, high = np.array([view.extent for view in views]).T
+    every = [bool(marks[slice(*view.extent)].all()) for view in views]
+    some = [bool(marks[slice(*view.extent)].any()) for view in views]
+    assert ranges.cover(low, high).tolist() == [ranges.covers(view) for view in views] == every
+    assert ranges.meet(low, high).tolist() == [ranges.meets(view) for view in views] == some
+
+
+def test_ranges_of_slots_are_shifted():
+    shifts = Shifts.of([3, 5, 9], [5, 6, 12], [10, 20, -2])
+    wanted = [-1, 0, 1, 2, 13, 14, 25, 6, 7, 8, 7, 8, 9, 12]
+    assert shifts(np.arange(-1, 13)).tolist() == wanted
+    assert [shifts.place(slot) for slot in range(-1, 13)] == wanted
 
 
 def test_views_of_other_bases_are_of_no_slot_of_the_arena():
@@ -110,6 +134,33 @@ def test_needed_views_are_those_of_which_a_slot_is_read(code):
     wanted = [bool(marks[slice(*view.extent)].any()) for view in code.writes.views]
     assert views_needed(code).tolist() == wanted
     assert not all(wanted)
+
+
+def test_written_views_are_found_by_slots(code):
+    written, owner = Written(code), np.full(code.slots, -1)
+    views = sorted([v.extent for step in code.steps for v in step.views_written if v.size])
+    for k, (low, high) in enumerate(views):
+        owner[low:high] = k
+    assert written.of(np.arange(code.slots)).tolist() == owner.tolist()
+    begin, end = written.seen(code.reads.low, code.reads.high)
+    for view, first, last in zip(code.reads.views, begin, end, strict=True):
+        seen = set(owner[slice(*view.extent)].tolist()) - {-1}
+        assert set(range(first, last)) == seen
+
+
+def test_adjoints_of_constants_are_not_wanted(code):
+    code = dataclasses.replace(code, constants=[*code.constants, (code.slots, np.ones(7))])
+    code = dataclasses.replace(code, slots=code.slots + 7)
+    varies = np.zeros(code.slots, bool)
+    for view in [one.view for one in code.inputs] + [
+        view for step in code.steps for view in step.views_written
+    ]:
+        varies[slice(*view.extent)] = True
+    wanted = Wanted(code)
+    assert wanted.of_slots(np.arange(code.slots)).tolist() == varies.tolist()
+    assert wanted.constant.tolist() == (~varies).tolist() and not varies.all()
+    for view in code.reads.views:
+        assert wanted(view) == varies[slice(*view.extent)].any()
 
 
 def test_arrays_live_until_their_slots_are_last_read(code):

@@ -7,9 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..._core.remembered import remembered
 from ..ir.scalars_step import Scalars
+from ..ir.slot_ranges import Ranges
+from ..ir.spans import Spans
 from ..ir.steps import Code, Step, View, contiguous
-from ..ir.uses import Wanted, constants_of, mark_outputs, mark_reads
+from ..ir.uses import Wanted, constants_of
 from ..native import fused_elementwise as _registered  # noqa: F401
 from ..native import scalar_code
 from ..native.loop_operands import Slots
@@ -31,7 +34,7 @@ FEW = 16
 
 
 class Parts:
-    """The parts of each step of a program; `slots` of the arena they need, `used` of its steps'.
+    """The parts of each step of a program; `slots` of the arena they need.
 
     `pivot` is the last step but for those with constant partial derivatives: their adjoints can be
     computed before its values, so that it alone may be evaluated in one pass. −1 for none.
@@ -40,7 +43,7 @@ class Parts:
     def __init__(self, code: Code, native: bool, cut: bool):
         self.code, self.cut, self.item = code, cut, code.item
         self.slots = code.slots
-        self.used = np.ones(code.slots, bool)  # whether an adjoint may lie in a slot
+        self._unused: list[np.ndarray] = []  # slots of values that live in registers only
         self.wanted = Wanted(code)
         self.fresh = frozenset(b for b in self.wanted.bases if self._is_fresh(b))
         self._make: Callable[..., Part] = native_part_of if native else part_of
@@ -61,7 +64,7 @@ class Parts:
 
     def _pivot(self) -> int:
         steps, k = self.code.steps, len(self.code.steps) - 1
-        while k >= 0 and steps[k].is_linear(self.wanted.constant):
+        while k >= 0 and steps[k].is_linear(self.wanted):
             k -= 1
         return k
 
@@ -77,12 +80,8 @@ class Parts:
 
     def _planned(self) -> dict[int, list[Piece]]:
         """By step: pieces of operations on numbers; those within the budget are compiled."""
-        self._known, self._initial = constants_of(self.code)
-        found = {
-            k: scalar_code.pieces_of(step, self._known)
-            for k, step in self.code.of(Scalars).items()
-            if len(step.op) >= FEW
-        }
+        numbers = {k: step for k, step in self.code.of(Scalars).items() if len(step.op) >= FEW}
+        found = {k: scalar_code.pieces_of(step, self._by_slot.known) for k, step in numbers.items()}
         scalar_code.within(scalar_code.BUDGET, itertools.chain(*found.values()))
         return found
 
@@ -96,30 +95,50 @@ class Parts:
 
     def _native(self, k: int, step: Scalars) -> list[Part]:
         pieces = self._pieces[k]
-        own = slice(step.first, step.first + len(step.op))
-        outside = self._read_outside(k)[own]
-        slots = Slots(self._known, self._initial, ~self.wanted.constant)
-        parts = scalar_code.native(step, pieces, slots, outside, self._new_slots, self.cut)
-        self.used[own] = outside  # values that live in registers only are missing
+        own = np.arange(step.first, step.first + len(step.op))
+        outside = self._read_outside.hold(own)
+        parts = scalar_code.native(step, pieces, self._by_slot, outside, self._new_slots, self.cut)
+        self._unused.append(own[~outside])
         return parts
+
+    @remembered
+    def _by_slot(self) -> Slots:
+        known, initial = constants_of(self.code)
+        return Slots(known, initial, ~self.wanted.constant)
 
     def _new_slots(self, count: int) -> int:
         self.slots += count
         return self.slots - count
 
-    def _read_outside(self, k: int) -> np.ndarray:
-        """The slots that steps other than step k read, or the results."""
-        marks = np.zeros(self.code.slots, bool)
-        for j, step in enumerate(self.code.steps):
-            if j != k:
-                mark_reads(step, marks)
-        mark_outputs(self.code, marks)
-        return marks
+    @remembered
+    def _read_outside(self) -> Ranges:
+        """The slots that other steps than the one that writes them read, or the results."""
+        found = [slots for step in self.code.whole_steps for slots in step.slots_read]
+        for step in self.code.of(Scalars).values():
+            read = np.concatenate(step.slots_read)
+            own = (read >= step.first) & (read < step.first + len(step.op))
+            found.append(read[(read >= 0) & ~own])
+        single = np.concatenate([np.zeros(0, np.int64), *found])
+        outputs = Spans([[one.view] for one in self.code.outputs])
+        return Ranges(
+            np.concatenate([single, self.code.reads.low, outputs.low]),
+            np.concatenate([single + 1, self.code.reads.high, outputs.high]),
+        )
+
+    @property
+    def used(self) -> np.ndarray:
+        """By slot of the program: whether its value, and its adjoint, may lie there."""
+        found = np.ones(self.code.slots, bool)
+        for slots in self._unused:
+            found[slots] = False
+        return found
 
     def touched(self) -> np.ndarray:
         """Rows (offset, bytes): the adjoints that are to be 0 before a reverse pass."""
-        changes = np.flatnonzero(np.diff(self.used, prepend=False, append=False))
-        starts, ends = changes[::2], changes[1::2]
+        unused = np.concatenate([np.zeros(0, np.int64), *self._unused])
+        gaps = Ranges(unused, unused + 1).edges
+        starts, ends = np.append(0, gaps[1::2]), np.append(gaps[::2], self.code.slots)
+        starts, ends = starts[starts < ends], ends[starts < ends]
         if not len(starts):
             return np.zeros((0, 2), np.int64)
         apart = starts[1:] - ends[:-1] > _NEAR

@@ -18,7 +18,7 @@ from ..ir.scalar_expansion import summed
 from ..ir.scalars_step import Scalars
 from ..ir.slots import pattern, slots_of
 from ..ir.steps import ARENA, Code, Step, View, Visitor, contiguous
-from ..ir.uses import any_in, constants_of, mark_outputs, mark_reads
+from ..ir.uses import any_in, known_slots, mark_outputs, mark_reads
 from ..native.scalar_code import rolled
 
 #: The most elements of an array that is made numbers, and products in one of matrices.
@@ -37,7 +37,7 @@ def spread(code: Code) -> Code:
     if code.clears or small < max(LEAST, NEARLY * len(arrays)):
         return code
     made = _Spreader(code).program()
-    known = constants_of(made)[0]
+    known = known_slots(made)
     numbers = made.of(Scalars).values()
     repeated = sum(rolled(step, known) for step in numbers)
     return made if repeated >= MOSTLY * sum(len(step.op) for step in numbers) else code

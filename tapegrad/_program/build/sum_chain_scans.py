@@ -18,7 +18,7 @@ LENGTHS, GOES_ON = scalar_scans.HEADS, scalar_scans.WISHED
 TERMS, MINUS, SUMS, USED = (
     scalar_scans.OUT,
     scalar_scans.SEEN,
-    scalar_scans.PLACES,
+    scalar_scans.SHIFTS,
     scalar_scans.RING,
 )
 #: Operations that add their second operand to their first, and subtract it.

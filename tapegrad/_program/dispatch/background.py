@@ -18,7 +18,7 @@ from ..build.executable import Program
 from ..ir.cost import GRADIENT_COSTS, nanoseconds
 from ..ir.elementwise_step import Elementwise
 from ..ir.scalars_step import Scalars
-from ..ir.uses import constants_of
+from ..ir.uses import known_slots
 from ..native.scalar_code import BUDGET, pieces_of, within
 from .takeover import Trial
 from .variants import Variant
@@ -40,7 +40,7 @@ _at_work: list[int] = []  # the thread that is compiling
 def patience(program: Program) -> int:
     """Evaluations after which interpreting has taken as long as compiling is expected to take."""
     code = program.source
-    known, _ = constants_of(code)
+    known = known_slots(code)
     pieces = [x for step in code.of(Scalars).values() for x in pieces_of(step, known)]
     cost = COMPILATION + OF_OPERATION * within(BUDGET, pieces)
     for step in code.of(Elementwise).values():

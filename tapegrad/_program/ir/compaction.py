@@ -7,27 +7,22 @@ import dataclasses
 import numpy as np
 
 from .rewriting import renumbered
-from .steps import NOTHING, Code
-from .uses import mark_outputs, mark_reads
+from .slot_ranges import Ranges, Shifts
+from .spans import Spans
+from .steps import ARENA, NOTHING, Code
+from .uses import constants_read
 
 
 def compact(code: Code) -> Code:
     """The program without the slots that no step writes or reads."""
-    used = np.zeros(code.slots, bool)
-    used[NOTHING] = True
-    for step in code.steps:
-        mark_reads(step, used)
-        for view in step.views_written:
-            used[slice(*view.extent)] = True
-    mark_outputs(code, used)
-    for one in code.inputs:
-        if not one.view.base:
-            used[slice(*one.view.extent)] = True
-    kept = [
-        (slot, values) for slot, values in code.constants if used[slot : slot + len(values)].any()
-    ]
-    for slot, values in kept:
-        used[slot : slot + len(values)] = True
-    code = dataclasses.replace(code, constants=kept)
-    places = np.cumsum(used, dtype=np.int32) - 1
-    return renumbered(code, np.append(places, np.int32(-1)), int(places[-1]) + 1)
+    code = dataclasses.replace(code, constants=constants_read(code))
+    numbers = [view for step in code.steps if not step.is_whole for view in step.views_written]
+    others = [one.view for one in (*code.inputs, *code.outputs) if one.view.base == ARENA]
+    spans = [code.reads, code.writes, Spans([numbers, others])]
+    first = np.array([slot for slot, _ in code.constants], np.int64)
+    single = np.append(code.single_reads, NOTHING)
+    low = [single, first, *[one.low for one in spans]]
+    high = [single + 1, first + [len(x) for _, x in code.constants], *[one.high for one in spans]]
+    low, high = Ranges(np.concatenate(low), np.concatenate(high)).edges.reshape(-1, 2).T
+    ends = np.cumsum(high - low)
+    return renumbered(code, Shifts(low, ends - high), int(ends[-1]))

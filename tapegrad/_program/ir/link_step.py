@@ -56,7 +56,7 @@ class Link(ArrayStep):
         found = View(target.offset, tuple(n for n, _ in kept), tuple(s for _, s in kept))
         return self.pairs[0] if found.size == self.out.size and is_injective(found) else None
 
-    def is_linear(self, constant: np.ndarray) -> bool:
+    def is_linear(self, wanted: Any) -> bool:
         return True
 
     # --- how it is made a part ----------------------------------------------------------------

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
-
 from .scalars_step import Scalars
 from .scalars_step import renumbered as of_numbers
+from .slot_ranges import Shifts
 from .steps import ARENA, NOTHING, Code, Step, View
 
 
-def renumbered(code: Code, places: np.ndarray, slots: int) -> Code:
-    """A program with other slots; views change only their first slots.
-
-    `places` has the new slot of each, and as its last entry −1, which represents no slot.
-    """
-    place = places.item
+def renumbered(code: Code, places: Shifts, slots: int) -> Code:
+    """A program with other slots; views change only their first slots."""
+    place = places.place
     known: dict[View, View] = {}  # so that steps share views: many read the same
 
     def move(view: View) -> View:
@@ -35,9 +31,9 @@ def renumbered(code: Code, places: np.ndarray, slots: int) -> Code:
         return not step.slots_read
 
     def moved(step: Step) -> Step:
-        return step if stays(step) else step.mapped(move, places.__getitem__)
+        return step if stays(step) else step.mapped(move, places)
 
-    numbers = iter(of_numbers([*code.of(Scalars).values()], places.__getitem__))
+    numbers = iter(of_numbers([*code.of(Scalars).values()], places))
     return Code(
         slots,
         [(place(slot), values) for slot, values in code.constants if len(values)],

@@ -37,7 +37,7 @@ SURROUNDINGS = 1 << 16
     B,
     C,
     BY_SLOT,  # int32 or bytes, by slot
-    PLACES,  # int32 by slot: its new place
+    SHIFTS,  # int32 by slot: how far it moves
     WISHED,  # bytes by operation
     HEADS,  # int32 by hash: the last one remembered
     RING,  # int32: those remembered
@@ -228,7 +228,7 @@ def place(stand, to, count):
 def keep(w):
     """Write the columns without the operations whose slots do not stay, with slots by place."""
     stands, first, count = i32s(load_i64(w, BY_SLOT)), load_i64(w, FIRST), load_i64(w, COUNT)
-    places, left = i32s(load_i64(w, PLACES)), 0
+    shifts, left = i32s(load_i64(w, SHIFTS)), 0
     for column in range(4):
         given = load_i64(w, OPS + 8 * column)
         if given == 0:
@@ -237,7 +237,7 @@ def keep(w):
         for k in range(count):
             if stands[first + k] == 0:
                 x = source[k]
-                target[left] = x if column == 0 or x < 0 else places[x]
+                target[left] = x if column == 0 or x < 0 else x + shifts[x]
                 left += 1
     return left
 '''

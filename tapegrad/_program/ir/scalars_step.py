@@ -88,15 +88,16 @@ class Scalars(Step):
         """The numbers of the operations that are guards."""
         return np.flatnonzero(self.op == GUARD)
 
-    def is_linear(self, constant: np.ndarray) -> bool:
+    def is_linear(self, wanted: Any) -> bool:
         if len(self.op) > _FEW:
             return False
-        for op, a, b in zip(self.op, self.a, self.b, strict=True):
+        varies = [wanted.of_slots(column).tolist() for column in (self.a, self.b)]
+        for op, a, b in zip(self.op.tolist(), *varies, strict=True):
             name = BY_CODE[op].name if op != GUARD else ""
             linear = name in ("add", "subtract", "negative") or (
-                name == "multiply" and (constant[a] or constant[b])
+                name == "multiply" and not (a and b)
             )
-            if not (linear or (name == "divide" and constant[b])):
+            if not (linear or (name == "divide" and not b)):
                 return False
         return True
 

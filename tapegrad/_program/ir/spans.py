@@ -30,10 +30,6 @@ class Spans:
         """How many slots are between the ends of each view."""
         return self.high - self.low
 
-    def marked(self, before: np.ndarray) -> np.ndarray:
-        """How many slots between the ends of each view are marked; see `counted`."""
-        return before[self.high] - before[self.low]
-
     def steps_of(self, which: np.ndarray) -> np.ndarray:
         """By step, whether it has a view among those that are marked."""
         found = np.zeros(self.count, bool)
@@ -52,21 +48,3 @@ class Spans:
         found = np.empty(len(order), bool)
         found[order] = np.cumsum(counts[:-1]) > 0
         return found & (self.low < self.high)
-
-    def keep_whole(self, stands: np.ndarray) -> None:
-        """Let a step that writes these views stay as a whole if any of it stays."""
-        found, lengths = self.marked(counted(stands)), self.lengths
-        stays = self.steps_of(found < lengths)
-        for k in np.flatnonzero((found > 0) & stays[self.step]):
-            stands[self.low[k] : self.high[k]] = 0
-
-    def touched(self, before: np.ndarray) -> np.ndarray:
-        """Which views see marked slots; those without elements may begin after the last slot."""
-        return (self.marked(before) > 0) | (self.low == self.high)
-
-
-def counted(marks: np.ndarray) -> np.ndarray:
-    """By slot, and for the one after the last, how many before it are marked."""
-    before = np.zeros(len(marks) + 1, np.int32)
-    np.cumsum(marks != 0, out=before[1:])
-    return before

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..._core.remembered import remembered
 from .json_values import fields
+from .slot_ranges import Ranges
 from .spans import Spans
 from .work import Work
 
@@ -258,8 +259,8 @@ class Step:
         """(target, array) if it sums an array along axes and does nothing else."""
         return None
 
-    def is_linear(self, constant: np.ndarray) -> bool:
-        """Whether its partial derivatives depend on constants only, which are marked by slot."""
+    def is_linear(self, wanted: Any) -> bool:
+        """Whether its partial derivatives depend on constants only, whose adjoints are unwanted."""
         return False
 
     def kept(self, wanted: Callable[[View], bool], known: dict) -> Collection[View]:
@@ -425,3 +426,25 @@ class Code:
     def writes(self) -> Spans:
         """What the whole steps write."""
         return Spans([step.views_written for step in self.whole_steps])
+
+    @remembered
+    def single_reads(self) -> np.ndarray:
+        """The slots that steps read one by one, in order."""
+        read = [slots for step in self.steps for slots in step.slots_read]
+        if sum(map(len, read)) * _MANY < self.slots:
+            found = np.unique(np.concatenate([np.zeros(0, np.int32), *read]))
+            return found[found >= 0]
+        marks = np.zeros(self.slots + 1, bool)  # the last one is of no slot, which is −1
+        for slots in read:
+            marks[slots] = True
+        return np.flatnonzero(marks[:-1])
+
+    @remembered
+    def constant_ranges(self) -> Ranges:
+        """The slots that hold constants."""
+        low = np.array([slot for slot, _ in self.constants], np.int64)
+        return Ranges(low, low + [len(values) for _, values in self.constants])
+
+
+#: Slots of the arena to one that is read by itself: of more these are sorted, not marked.
+_MANY = 16

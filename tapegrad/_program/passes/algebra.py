@@ -20,10 +20,11 @@ from ..ir import scalar_scans
 from ..ir.blocks import is_injective
 from ..ir.elementwise_step import Elementwise
 from ..ir.scalars_step import Scalars
+from ..ir.slot_ranges import mostly_zeros
 from ..ir.slots import slots_of
 from ..ir.steps import ARENA, Code, Step, View
 from ..ir.substitution import merged
-from ..ir.uses import constants_of
+from ..ir.uses import Constants
 
 #: Kinds of constants, as bits.
 ONE, MINUS_ONE, ZERO, MINUS_ZERO, POWER, TRUE, FALSE = (1 << k for k in range(7))
@@ -184,14 +185,19 @@ def simplify(code: Code) -> Code:
 
 
 class _Simplifier:
-    """Rules applied once to all operations of a program, on numbers and on arrays."""
+    """Rules applied once to all operations of a program, on numbers and on arrays.
+
+    `kinds` has by slot those of constants, if they are read one by one or a view begins there.
+    """
 
     def __init__(self, code: Code):
-        self.code = code
-        known, self.values = constants_of(code)
-        self.kinds = np.zeros(code.slots, np.uint8)
-        self.kinds[known] = kinds_of(self.values[known])
-        self.stands = np.zeros(code.slots, np.int32)
+        self.code, self.kinds = code, mostly_zeros(code.slots, np.uint8)
+        begins = np.array([view.offset for view in code.reads.views], np.int64)
+        slots = np.unique(np.concatenate([code.single_reads, begins[code.reads.high > 1]]))
+        self.constants = Constants(code)
+        slots, values = self.constants.among(slots)
+        self.kinds[slots] = kinds_of(values)
+        self.stands = mostly_zeros(2 * code.slots, np.int32)  # with room for constants
         self.any_goes = False
         self.added: list[np.ndarray] = []
         self.new: dict[int, Step] = {}  # by the id of the replaced step
@@ -207,12 +213,13 @@ class _Simplifier:
         steps = [self.new.get(id(step), step) for step in self.code.steps]
         slots = self.code.slots + len(added)
         code = dataclasses.replace(self.code, slots=slots, constants=constants, steps=steps)
-        made = merged(code, np.append(self.stands, np.zeros(len(added), np.int32)))
+        made = merged(code, self.stands[:slots])
         return made if self.new or made is not code else None
 
     def _reciprocals(self, slots: np.ndarray) -> np.ndarray:
         """Slots of 1 / the constants in slots."""
-        values, numbers = np.unique(self.values[slots], return_inverse=True)
+        read, places = np.unique(slots, return_inverse=True)
+        values, numbers = np.unique(self.constants.among(read)[1][places], return_inverse=True)
         first = self.code.slots + sum(map(len, self.added))
         self.added.append(1.0 / values)
         return first + numbers
@@ -309,9 +316,12 @@ class _Simplifier:
         """The constant in all slots of a view."""
         if not self._first_kind(view):
             return 0
-        single = not any(view.strides)
-        kind = np.bitwise_and.reduce(view.of(self.kinds), axis=None)
-        return int(kind) if single else int(kind) & ~POWER
+        if not any(view.strides):
+            return self._first_kind(view)
+        values = self.constants.of(view)
+        if values is None:
+            return 0
+        return int(np.bitwise_and.reduce(kinds_of(values.ravel()))) & ~POWER
 
 
 def _joined(columns: list[np.ndarray]) -> np.ndarray:

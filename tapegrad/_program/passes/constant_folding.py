@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
 from ..build.executable import Program
 from ..ir import scalar_scans
 from ..ir.scalars_step import Scalars
+from ..ir.slot_ranges import Ranges, mostly_zeros
 from ..ir.steps import ARENA, GUARD, NOTHING, Code, Step, Visitor
 from ..ir.substitution import merged
-from ..ir.uses import all_in, constants_of
+from ..ir.uses import all_in, constants_read, known_slots
 from ..replay.run_layout import FINISHED
 
 
@@ -27,7 +29,7 @@ def fold(code: Code) -> Code:
     if not finder.steps:
         return code
     only = dataclasses.replace(code, inputs=[], steps=finder.steps, outputs=[], clears={})
-    program = Program(only)
+    program = Program(dataclasses.replace(only, constants=constants_read(only)))
     run = program.begin()
     if program.forward(run, []) != FINISHED:
         return code
@@ -41,13 +43,18 @@ def fold(code: Code) -> Code:
 
 def _may_fold(code: Code) -> bool:
     """Whether anything has operands that are all constants: without that nothing ever has."""
-    known, reads = constants_of(code)[0], code.reads
-    begins_known = known[np.minimum(reads.low, code.slots - 1)] | (reads.low == reads.high)
-    others = reads.steps_of(~begins_known)
+    known, reads = code.constant_ranges, code.reads
+    others = reads.steps_of(~known.cover(reads.low, reads.high))
     whole = [code.whole_steps[k] for k in np.flatnonzero(~others).tolist()]
-    return any(step.can_fold and _is_known(step, known) for step in whole) or any(
-        _has_known(step, known) for step in code.of(Scalars).values()
+    return any(step.can_fold and _reads_known(step, known) for step in whole) or any(
+        _has_known(step, known.hold) for step in code.of(Scalars).values()
     )
+
+
+def _reads_known(step: Step, known: Ranges) -> bool:
+    """Whether all that a step whose views are known reads is known."""
+    inside = all(view.base == ARENA for view in step.views_read)
+    return inside and all([known.hold(slots).all() for slots in step.slots_read])
 
 
 def _is_known(step: Step, known: np.ndarray) -> bool:
@@ -58,10 +65,10 @@ def _is_known(step: Step, known: np.ndarray) -> bool:
     return all([known[slots].all() for slots in step.slots_read])
 
 
-def _has_known(step: Scalars, known: np.ndarray) -> bool:
+def _has_known(step: Scalars, known: Callable[[np.ndarray], np.ndarray]) -> bool:
     """Whether there is an operation whose operands are known before the step."""
-    left = np.flatnonzero(known[step.a])
-    left = left[(known[step.b[left]] != 0) | (step.b[left] < 0)]
+    left = np.flatnonzero(known(step.a))
+    left = left[(known(step.b[left]) != 0) | (step.b[left] < 0)]
     return bool((step.op[left] != GUARD).any())
 
 
@@ -69,7 +76,7 @@ class _Finder(Visitor):
     """The steps that can be folded: `whole` ones, by id, and operations that are `wished` away."""
 
     def __init__(self, code: Code):
-        self.known = constants_of(code)[0].view(np.uint8)
+        self.known = known_slots(code).view(np.uint8)
         self.scan = scalar_scans.Scan({scalar_scans.BY_SLOT: self.known})
         self.steps: list[Step] = []
         self.whole: set[int] = set()
@@ -92,7 +99,9 @@ class _Finder(Visitor):
         self.numbers.append(step)
         wished = np.zeros(len(step.op), np.uint8)
         self.wishes.append(wished)
-        if _has_known(step, self.known) and self.scan("know", step, {scalar_scans.WISHED: wished}):
+        if not _has_known(step, self.known.__getitem__):
+            return
+        if self.scan("know", step, {scalar_scans.WISHED: wished}):
             op, a, b = (
                 np.where(wished, column, nothing).astype(np.int32)
                 for column, nothing in ((step.op, GUARD), (step.a, NOTHING), (step.b, NOTHING))
@@ -107,7 +116,7 @@ def _without(code: Code, finder: _Finder, values: np.ndarray) -> Code:
     pairs = zip(finder.numbers, finder.wishes, strict=True)
     slots = np.concatenate([step.first + np.flatnonzero(wished) for step, wished in pairs])
     bits, numbers = np.unique(values[slots].view(f"i{code.item}"), return_inverse=True)
-    stands = np.zeros(code.slots + len(bits), np.int32)
+    stands = mostly_zeros(code.slots + len(bits), np.int32)
     stands[slots] = code.slots + numbers
     constants = [*code.constants, (code.slots, bits.view(code.dtype))]
     return merged(dataclasses.replace(code, slots=len(stands), constants=constants), stands)

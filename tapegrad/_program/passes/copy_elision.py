@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 
 import numpy as np
 
 from ..ir.link_step import Link
 from ..ir.rewriting import renumbered
-from ..ir.steps import ARENA, Code, Step, View
+from ..ir.slot_ranges import Ranges, Shifts
+from ..ir.spans import Spans
+from ..ir.steps import Code, Step, View
+from ..ir.uses import Written
 
 
 def place(code: Code) -> Code:
@@ -22,7 +26,7 @@ def place(code: Code) -> Code:
     for step in code.steps:
         pieces, left = step.pieces, []
         for target, source in pieces:
-            free = source in movable and not apart[slice(*source.extent)].any()
+            free = source in movable and not apart.meets(source)
             if free and source.offset not in moves and source.size > 1:
                 moves[source.offset] = source.size, target.offset
             else:
@@ -36,20 +40,14 @@ def place(code: Code) -> Code:
     return _moved(dataclasses.replace(code, steps=steps), moves)
 
 
-def _taken_apart(code: Code) -> np.ndarray:
-    """By slot: whether a view that is read sees several results there, which must stay together."""
-    owner = np.arange(-code.slots, 0)
-    for number, view in enumerate(v for step in code.steps for v in step.views_written):
-        if view.size:
-            owner[slice(*view.extent)] = number
-    ends = np.zeros(code.slots + 1, np.int64)
-    read = [view for step in code.steps for view in step.views_read]
-    for view in [*read, *[output.view for output in code.outputs]]:
-        low, high = view.extent
-        if view.base == ARENA and low < high and owner[low] != owner[high - 1]:
-            ends[low] += 1
-            ends[high] -= 1
-    return np.cumsum(ends[:-1]) > 0
+def _taken_apart(code: Code) -> Ranges:
+    """The slots where a view that is read sees several results, which must stay together."""
+    written, outputs = Written(code), Spans([[output.view] for output in code.outputs])
+    low, high = np.append(code.reads.low, outputs.low), np.append(code.reads.high, outputs.high)
+    begin, end = written.seen(low, high)
+    low, high, begin, count = (x[begin < end] for x in (low, high, begin, end - begin))
+    apart = (count > 1) | (low < written.first[begin]) | (high > written.last[begin])
+    return Ranges(low[apart], high[apart])
 
 
 def _links(pairs: list[tuple[View, View]]) -> list[Step]:
@@ -65,7 +63,11 @@ def _links(pairs: list[tuple[View, View]]) -> list[Step]:
 
 def _moved(code: Code, moves: dict[int, tuple[int, int]]) -> Code:
     """The program with results moved; one may have been moved into another that moves too."""
-    slots = np.append(np.arange(code.slots), -1)
-    for first, (size, new) in reversed(moves.items()):
-        slots[first : first + size] = slots[new : new + size]
-    return renumbered(code, slots, code.slots)
+    starts = sorted(moves)
+    ends = [first + moves[first][0] for first in starts]
+    shifts = [0] * len(starts)
+    for first, (_, new) in reversed(moves.items()):
+        k = bisect.bisect_right(starts, new) - 1
+        further = shifts[k] if k >= 0 and new < ends[k] else 0
+        shifts[bisect.bisect_left(starts, first)] = new - first + further
+    return renumbered(code, Shifts.of(starts, ends, shifts), code.slots)

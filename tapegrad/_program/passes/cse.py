@@ -16,6 +16,7 @@ from ..._core.ops.comparisons import STEERING
 from ..._core.ops.table import MOST_CODES, TABLE
 from ..ir import scalar_scans
 from ..ir.scalars_step import Scalars
+from ..ir.slot_ranges import mostly_zeros
 from ..ir.steps import ARENA, Code, Step, View, Visitor
 from ..ir.substitution import merged
 
@@ -51,7 +52,7 @@ class _Finder(Visitor):
     """The computations so far, by operation and operands; `stands`: see `scalar_scans`."""
 
     def __init__(self, slots: int):
-        self.stands = np.zeros(slots, np.int32)
+        self.stands = mostly_zeros(slots, np.int32)
         self.known: dict[tuple, list[View]] = {}
         self.of_views = _Numbers(self)
         self.moved: list[tuple[int, int]] = []  # arrays with replacements, by first slot
@@ -139,9 +140,8 @@ class _Finder(Visitor):
             for number, out in enumerate(written):
                 if out.offset <= offset < out.offset + out.size:
                     return -1 - number, offset - out.offset, view.shape, view.strides
-            stand = self.stands.item(offset)
-            if stand > 0 and self._has_moved(view):
-                offset = stand
+            if self._has_moved(view):
+                offset = self.stands.item(offset) or offset
         return view.base, offset, view.shape, view.strides
 
     def _has_moved(self, view: View) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from ..._core.ops.table import TABLE
 from ..ir.elementwise_step import Elementwise
 from ..ir.steps import ARENA, Code, Step, View, Visitor
-from ..ir.uses import views_needed
+from ..ir.uses import Written, views_needed
 
 #: More operations in a group would have no room in cache.
 MOST = 64
@@ -64,14 +64,16 @@ class Group:
 
 
 class Fuser(Visitor):
-    """Steps taken in order; `owner` has by slot the number of the group that writes it."""
+    """Steps taken in order; `owner` has by written view the number of the group that writes it."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, code: Code) -> None:
         self.open: dict[int, Group] = {}
         self.of_shape: dict[tuple[int, ...], dict[int, Group]] = {}  # open groups
-        self.owner = np.zeros(slots + 1, np.int32)  # the last one is of no slot, which is −1
+        self.written, reads = Written(code), code.reads
+        self.owner = np.zeros(len(self.written.first) + 1, np.int32)  # the last one is of no view
+        spans = zip(*[at.tolist() for at in self.written.seen(reads.low, reads.high)], strict=True)
+        self.seen = dict(zip(reads.views, spans, strict=True))
         self.groups = 0
-        self.lowest, self.highest = slots, 0  # the slots that groups write are between
         self.home: dict[View, Place] = {}  # of stored results
         self.cheap: dict[Any, tuple] = {}  # stored results by view: operation and operands
         self.steps: list[Step] = []
@@ -95,12 +97,8 @@ class Fuser(Visitor):
             self._wrote(group, view)
 
     def _wrote(self, group: Group, view: View) -> None:
-        low, high = view.extent
-        self.owner[low:high] = group.number
-        if low < self.lowest:
-            self.lowest = low
-        if high > self.highest:
-            self.highest = high
+        if view.size:
+            self.owner[self.written.first.searchsorted(view.extent[0])] = group.number
 
     def _read(self, step: Step) -> tuple[set[int], set[int]]:
         """The open groups that a step reads: element by element, otherwise."""
@@ -113,11 +111,9 @@ class Fuser(Visitor):
             if number in self.open:
                 whole.add(number)
             elif not number and view.base == ARENA:
-                low, high = view.extent
-                if high > self.lowest and low < self.highest:
-                    torn |= self._owners(self.owner[low:high])
+                torn |= self._owners(self.owner[slice(*self.seen[view])])
         for slots in step.slots_read:
-            torn |= self._owners(self.owner[slots])
+            torn |= self._owners(self.owner[self.written.of(slots)])
         return whole, torn
 
     def _owners(self, numbers: np.ndarray) -> set[int]:
@@ -184,7 +180,7 @@ class Fuser(Visitor):
 
 def fuse(code: Code) -> Code:
     """Element-wise steps of one shape made one where nothing between forbids it."""
-    fuser = Fuser(code.slots)
+    fuser = Fuser(code)
     for step in code.steps:
         step.accept(fuser)
     fuser.close(fuser.open)

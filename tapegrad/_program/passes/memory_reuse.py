@@ -12,6 +12,7 @@ import dataclasses
 import numpy as np
 
 from ..ir.rewriting import renumbered
+from ..ir.slot_ranges import Shifts
 from ..ir.spans import Spans
 from ..ir.steps import Code, View
 from ..ir.uses import Wanted
@@ -76,11 +77,7 @@ class Lifetimes:
 
     def _keep_single(self, code: Code) -> None:
         """Arrays of which single slots are read live on."""
-        read = np.zeros(code.slots + 1, bool)  # the last one is of no slot, which is −1
-        for slots in [slots for step in code.steps for slots in step.slots_read]:
-            read[slots] = True
-        at = np.flatnonzero(read[:-1])
-        ends = self.first + self.size
+        at, ends = code.single_reads, self.first + self.size
         self.lives_on |= np.searchsorted(at, self.first) < np.searchsorted(at, ends)
 
 
@@ -100,15 +97,16 @@ def share(code: Code) -> Code:
         begin.setdefault(begins, []).append(number)
         end.setdefault(ends, []).append(number)
     free: dict[int, list[int]] = {}
-    place = np.append(np.arange(code.slots), -1)
+    places = lives.first.copy()
     clears: dict[int, list[View]] = {}
     for k in range(len(code.steps)):
         for number in begin.get(k, []):
             first, size = int(lives.first[number]), int(lives.size[number])
             found = free.get(size)
             new = found.pop() if found else first
-            place[first : first + size] = new + np.arange(size)
+            places[number] = new
             clears.setdefault(k, []).append(View(new, (size,), (1,)))
         for number in end.get(k, []):
-            free.setdefault(int(lives.size[number]), []).append(int(place[lives.first[number]]))
-    return dataclasses.replace(renumbered(code, place, code.slots), clears=clears)
+            free.setdefault(int(lives.size[number]), []).append(int(places[number]))
+    moves = Shifts.of(lives.first, lives.first + lives.size, places - lives.first)
+    return dataclasses.replace(renumbered(code, moves, code.slots), clears=clears)

@@ -14,6 +14,8 @@ import numpy as np
 from ..._core.codegen import elements
 from ..._core.codegen.elements import ITEM
 from ..._core.codegen.factory import compile_source
+from ..ir import uses
+from ..ir.blocks import is_injective
 from ..ir.gather_step import Gather
 from ..ir.link_step import Link
 from ..ir.pack_step import Pack
@@ -60,11 +62,14 @@ def covered_once(link: Link) -> tuple[list[bool], bool]:
     """The pairs that alone reach their targets, and whether these are the whole output."""
     if len(link.pairs) == 1 and link.pairs[0][0] == link.out:
         return [True], True
-    count = np.zeros(link.out.size, np.int64)
-    places = [slots_of(target) - link.out.offset for target, _ in link.pairs]
+    count = np.zeros(link.out.size, np.int32)
+    places = [target.moved(-link.out.offset) for target, _ in link.pairs]
     for place in places:
-        np.add.at(count, place.ravel(), 1)
-    alone = [bool((count[place] == 1).all()) for place in places]
+        if is_injective(place):
+            place.of(count)[...] += 1
+        else:
+            np.add.at(count, slots_of(place), 1)
+    alone = [bool((place.of(count) == 1).all()) for place in places]
     reached = sum(place.size for place, only in zip(places, alone, strict=True) if only)
     return alone, reached == link.out.size
 
@@ -145,11 +150,11 @@ def _part_of_places(out: View, base: int, lists: list, reverse: bool, item: int)
 
 
 @part_of.register(Pack)
-def part_of_pack(step: Pack, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM) -> Part:
-    slots = np.asarray(step.slots)
-    each = {int(slot): wanted(View(int(slot), (), ())) for slot in np.unique(slots)}
-    mask = np.array([each[slot] for slot in slots.ravel().tolist()], bool)
-    return _picked(step.out, ARENA, slots, mask, item)
+def part_of_pack(
+    step: Pack, wanted: uses.Wanted, fresh: Bases = NO_BASES, item: int = ITEM
+) -> Part:
+    slots = step.slots.ravel()
+    return _picked(step.out, ARENA, slots, wanted.of_slots(slots), item)
 
 
 def _view_words(view: View, item: int) -> np.ndarray:
