@@ -25,7 +25,8 @@ from ..ir.scatter_step import Scatter
 from ..ir.slots import slots_of
 from ..ir.steps import DOUBLE, View
 from . import small_arrays
-from .buffers import is_output
+from .boxes import Box, all_of, part_of, placed, without
+from .buffers import LARGE, PIECES, is_output
 from .builder import Writer
 from .mask_calls import lowered
 from .numpy_calls import Given, element_wise, of_constant
@@ -68,6 +69,10 @@ def write_row(writer: Writer, row: Row) -> None:
 def _link(writer: Writer, row: Row) -> None:
     target, sources = Target(row.array), row.references[:-1:2]
     shown = [target.view(reference.array) for reference in row.references[1::2]]
+    boxes = _joined(writer, row, sources, shown)
+    if boxes is not None:
+        writer.result(row, boxes)
+        return
     pairs, left = list(zip(sources, shown, strict=True)), target.left_out(shown)
     if left is not None:
         slots = np.zeros(row.array.size, np.int64)
@@ -86,6 +91,39 @@ def _link(writer: Writer, row: Row) -> None:
     views = [(view, broadcast(source, view.shape)) for view, source in views]
     writer.steps.append(Link(made, views))
     writer.result(row, made)
+
+
+def _joined(writer: Writer, row: Row, sources: list, shown: list[View]) -> list[Box] | None:
+    """A large array put together of others as boxes; None where it is none, or of too many."""
+    array = row.array
+    if array.size < LARGE or not array.flags.c_contiguous:
+        return None
+    parts = [part_of(array.shape, view.offset, view) for view in shown]
+    boxes, left = [], [all_of(View(0, array.shape, (0,) * array.ndim))]
+    for source, part in zip(sources, parts, strict=True):
+        found = writer.boxes_of(source, part.shape) if part is not None and part.is_box() else None
+        if found is None:
+            return None
+        boxes += placed(found, part)
+        (whole,) = placed([all_of(View(0, part.shape, (0,) * len(part.shape)))], part)
+        left = without(left, whole.low, whole.high)
+    reached = sum([box.source.size for box in (*boxes, *left)])
+    if reached > array.size or len(boxes) + len(left) > PIECES:
+        return None  # several are added to some element
+    return boxes + _constant_boxes(writer, row, left) if left else boxes
+
+
+def _constant_boxes(writer: Writer, row: Row, left: list[Box]) -> list[Box]:
+    """The boxes of the output of a link that nothing reaches: see `_constants`."""
+    out, found = writer.past.at(row.number).value(row.number, row.number, row.array), []
+    for low, high, _ in left:
+        values = out[tuple(map(slice, low, high))].astype(writer.dtype)
+        if values.any() or np.signbit(values).any():
+            view = writer.constant_array(values)
+        else:
+            view = View(writer.rows.constant(0.0), values.shape, (0,) * values.ndim)
+        found.append(Box(low, high, view))
+    return found
 
 
 def _constants(writer: Writer, row: Row, left: np.ndarray) -> int | np.ndarray:
@@ -145,6 +183,10 @@ def _as_rows(slots: np.ndarray, size: int, positions: np.ndarray) -> np.ndarray:
 
 def _write(writer: Writer, row: Row) -> None:
     view, _, source = row.references
+    if writer.buffers.found[view.id].boxes:
+        boxes = writer.boxes_of(source, view.array.shape)
+        if boxes is not None and writer.buffers.write_boxes(view.id, view.array, boxes):
+            return
     slots = writer.slots_of(source)
     writer.buffers.slots(view.id, view.array)[...] = slots
 

@@ -1,8 +1,8 @@
 """The places of the elements of recorded arrays in a program's arena.
 
-A buffer is contiguous slots, or has a map: the slot of each of its elements. Copies, joins and
-in-place writes only change maps; a view whose slots have no regular pattern is copied when an
-operation reads it.
+A buffer is contiguous slots, or has a map: the slot of each of its elements; a large one has boxes
+while they are few. Copies, joins and in-place writes only change maps and boxes; a view whose slots
+have no regular pattern is copied when an operation reads it.
 """
 
 from __future__ import annotations
@@ -12,29 +12,39 @@ import math
 
 import numpy as np
 
+from ..._core.codegen import layout
 from ..._core.tape.memory_order import memory_axes, memory_of
+from ..ir.blocks import joined
 from ..ir.link_step import Link
 from ..ir.pack_step import Pack
 from ..ir.slots import pattern, slots_of
 from ..ir.steps import View, contiguous
+from .boxes import Box, Part, all_of, part_of, placed, seen, slot_at, whole_of, without
 from .numbers_written import Numbers
 from .tape_rows import Rows, Unsupported
 
 #: A whole buffer is copied for a view of at least this part of it.
 WHOLE = 4
-#: Up to this number pieces of contiguous slots are linked; more are packed slot by slot.
+#: Up to this number pieces of contiguous slots, and boxes, are linked; more are packed one by one.
 PIECES = 16
+#: Buffers of this number of elements have boxes, and maps once one in so many has been used alone.
+LARGE = 512
 
 
 class Buffer:
-    """A buffer in C order: its first slot, or its map. `whole` is the view of the array itself."""
+    """A buffer in C order: its first slot, or its map, or boxes.
 
-    __slots__ = ("array", "map", "slot", "whole")
+    `whole` is the view of the array itself, and `alone` how many elements of boxes were used alone.
+    """
+
+    __slots__ = ("alone", "array", "boxes", "map", "slot", "whole")
 
     def __init__(
         self, array: np.ndarray, slot: int, map: np.ndarray | None, whole: View | None = None
     ):
         self.array, self.slot, self.map, self.whole = array, slot, map, whole
+        self.boxes: list[Box] = []
+        self.alone = 0
 
     @property
     def size(self) -> int:
@@ -47,6 +57,11 @@ class Buffer:
     def strides(self, view: np.ndarray) -> tuple[int, ...]:
         size = self.array.itemsize
         return tuple([stride // size for stride in view.strides])
+
+    def part(self, view: np.ndarray) -> Part | None:
+        """The part of the boxes for a view."""
+        shown = View(0, view.shape, self.strides(view))
+        return part_of(self.array.shape, self.offset(view), shown)
 
     def mapped(self, view: np.ndarray) -> np.ndarray:
         """The part of the map for a view."""
@@ -84,24 +99,114 @@ class Buffers:
             whole = slots if slots.shape == array.shape else None
             self.found[number] = Buffer(array, slots.offset, None, whole)
             self.rows.slots[place] = slots.offset
+        elif isinstance(slots, View) and array.size >= LARGE:
+            self.add_boxes(number, array, [all_of(contiguous(slots.offset, array.shape))])
         else:
             each = slots_of(slots) if isinstance(slots, View) else slots
             map = np.array(each, np.int64).ravel()
             self.found[number] = Buffer(array, 0, map)
             self.rows.set_map(place, map)
 
+    def add_boxes(self, number: int, array: np.ndarray, boxes: list[Box]) -> None:
+        """Set where a new buffer in C order is, of a row, as boxes."""
+        self.found[number] = Buffer(array, 0, None)
+        self.found[number].boxes = boxes
+
     def slots(self, number: int, view: np.ndarray) -> np.ndarray:
         """The slots of the elements of a view."""
         buffer = self.found[number]
+        if buffer.boxes:
+            self._map(number)
         if buffer.map is not None:
             return buffer.map.reshape(view.shape) if view is buffer.array else buffer.mapped(view)
         return slots_of(self.view(number, view))
+
+    def _map(self, number: int) -> None:
+        """Let a buffer have a map in place of boxes."""
+        buffer = self.found[number]
+        map = np.empty(buffer.array.shape, np.int64)
+        for low, high, source in buffer.boxes:
+            map[tuple(itertools.starmap(slice, zip(low, high, strict=True)))] = slots_of(source)
+        buffer.boxes, buffer.map = [], map.ravel()
+        self.rows.set_map(self.rows.place(number), buffer.map)
+
+    # --- boxes --------------------------------------------------------------------------------
+
+    def boxes(self, number: int, array: np.ndarray) -> list[Box] | None:
+        """What a view of a buffer shows, as boxes; None where it has a map that is no view."""
+        buffer = self.found[number]
+        if buffer.boxes:
+            part = buffer.part(array)
+            return None if part is None else seen(buffer.boxes, part)
+        if buffer.map is None:
+            return [all_of(self.view(number, array))]
+        found = pattern(buffer.mapped(array))
+        return None if found is None else [all_of(found)]
+
+    def write_boxes(self, number: int, view: np.ndarray, boxes: list[Box]) -> bool:
+        """Write boxes to a view of a buffer that has some; whether that is done."""
+        buffer = self.found[number]
+        part = buffer.part(view) if buffer.boxes else None
+        if part is None or not part.is_box():
+            return False
+        (whole,) = placed([all_of(View(0, view.shape, (0,) * view.ndim))], part)
+        left = without(buffer.boxes, whole.low, whole.high) + placed(boxes, part)
+        if len(left) <= PIECES:
+            buffer.boxes = left
+        return len(left) <= PIECES
+
+    def use_cell(self, place: int) -> None:
+        """Read or write an element of a buffer that has boxes, as the row at a place does."""
+        op, number, element, written = self.rows.cell(place)
+        buffer = self.found[number]
+        buffer.alone += 1
+        at = tuple(map(int, np.unravel_index(element, buffer.array.shape)))
+        if buffer.alone * LARGE <= buffer.size and op == layout.LOAD:
+            self.rows.slots[place] = slot_at(buffer.boxes, at)
+            return
+        if buffer.alone * LARGE <= buffer.size and len(buffer.boxes) < PIECES:
+            after = tuple([n + 1 for n in at])
+            slot = self.rows.slots.item(self.rows.place(written))
+            one = View(slot, (1,) * len(at), (0,) * len(at))
+            buffer.boxes = [*without(buffer.boxes, at, after), Box(at, after, one)]
+            return
+        self._map(number)
+        self.rows.again(place)
+
+    def _view_of_boxes(self, number: int, array: np.ndarray) -> View:
+        """A view of a buffer that has boxes."""
+        buffer = self.found[number]
+        part = buffer.part(array)
+        if part is None:
+            self._map(number)
+            return self.view(number, array)
+        boxes = seen(buffer.boxes, part)
+        found = whole_of(boxes, array.shape)
+        if found is not None:
+            return found
+        if buffer.size > WHOLE * array.size:
+            return self.linked(boxes, array.shape)
+        made = self.linked(buffer.boxes, buffer.array.shape)
+        self.add(self.rows.place(number), number, buffer.array, made)
+        return made if array is buffer.array else self.view(number, array)
+
+    def linked(self, boxes: list[Box], shape: tuple[int, ...]) -> View:
+        """Boxes as a contiguous array."""
+        out = self.allocate(shape)
+        pairs = [(all_of(out).inside(low, high).source, source) for low, high, source in boxes]
+        pairs = [as_short(*pair) for pair in sorted(pairs, key=lambda pair: pair[0].offset)]
+        self.steps.append(Link(out, pairs))
+        return out
+
+    # --- views --------------------------------------------------------------------------------
 
     def view(self, number: int, array: np.ndarray) -> View:
         """A view of a buffer as operations read it."""
         buffer = self.found[number]
         if array is buffer.array and buffer.whole is not None:
             return buffer.whole
+        if buffer.boxes:
+            return self._view_of_boxes(number, array)
         if buffer.map is None:
             return View(buffer.slot + buffer.offset(array), array.shape, buffer.strides(array))
         slots = buffer.mapped(array)
@@ -133,6 +238,14 @@ class Buffers:
         ]
         self.steps.append(Link(out, pairs))
         return out
+
+
+def as_short(target: View, source: View) -> tuple[View, View]:
+    """Two views of one shape with as few axes as possible."""
+    kept, sizes = joined(target.shape, [target.strides, source.strides])
+    shape = tuple(sizes) or (1,)
+    steps = [tuple([view.strides[axis] for axis in kept]) or (1,) for view in (target, source)]
+    return View(target.offset, shape, steps[0]), View(source.offset, shape, steps[1], source.base)
 
 
 def base_array(rows: Rows, number: int) -> np.ndarray:

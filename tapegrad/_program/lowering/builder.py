@@ -17,6 +17,7 @@ from ..ir.slots import slots_of
 from ..ir.steps import Step, View, contiguous
 from ..replay.opaque_calls import LARGEST, holds
 from . import intervals
+from .boxes import Box, all_of
 from .buffers import Buffers, is_output, pattern
 from .intervals import Interval
 from .numbers_written import Numbers
@@ -121,15 +122,37 @@ class Writer:
         numbers = [self.rows.constant(float(x)) for x in array.ravel().tolist()]
         return np.array(numbers, np.int64).reshape(array.shape)  # the step of scalars continues
 
-    def result(self, row, slots: View | np.ndarray) -> None:
+    def boxes_of(self, reference: Reference, shape: tuple[int, ...]) -> list[Box] | None:
+        """What the operand that a reference names shows, seen from a shape, as boxes.
+
+        None where there are no boxes, or only of its own shape.
+        """
+        array = reference.array
+        if reference.tag in _NUMBERS:
+            return [all_of(View(self.slot_of(reference), shape, (0,) * len(shape)))]
+        if reference.id >= 0:
+            found = self.buffers.boxes(reference.id, array)
+        elif 1 < array.size <= FEW_NUMBERS:
+            return None  # they are numbers of their own
+        else:
+            found = [all_of(self.constant_array(self.originals.of(array)))]
+        if found is None or array.shape == shape:
+            return found
+        return [all_of(broadcast(found[0].source, shape))] if len(found) == 1 else None
+
+    def result(self, row, slots: View | np.ndarray | list[Box]) -> None:
         """Set the place of the value of a row of arrays."""
         if is_output(row.out, row.number):
             array = row.array
             dtype = array.dtype
             if dtype is not self.dtype and dtype.kind == "f" and dtype != self.dtype:
                 raise Unsupported(MIXED)
-            self.buffers.add(row.place, row.number, array, slots)
+            if isinstance(slots, list):
+                self.buffers.add_boxes(row.number, array, slots)
+            else:
+                self.buffers.add(row.place, row.number, array, slots)
         else:
+            assert not isinstance(slots, list)
             self.rows.slots[row.place] = (
                 slots.offset if isinstance(slots, View) else int(slots.ravel()[0])
             )

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._core.codegen import layout
 from ..._core.ops.table import BY_CODE
-from ..._core.tape.row_reader import needed
+from ..._core.tape.row_reader import CELLS, needed
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.trace import Guard, Trace
 from ..._core.tensor.values import value_of
@@ -88,7 +88,9 @@ class Converter:
     def _array_row(self, place: int) -> None:
         number = self.rows.number(place)
         op, references = self.rows.read(place)
-        if op == layout.CONSTANT:
+        if op in CELLS:
+            self.writer.buffers.use_cell(place)
+        elif op == layout.CONSTANT:
             self._constant(place, number, references[-1].array)
         elif op == layout.LEAF:
             self._leaf(place, number, references)

@@ -13,7 +13,7 @@ from ..._core.codegen.layout import ARRAY, ROWS, ROWS_BITS
 from ..._core.ops.table import TABLE
 from ..._core.tape import store
 from ..._core.tape.memory_order import memory_of
-from ..._core.tape.row_reader import Reader
+from ..._core.tape.row_reader import CELLS, Reader
 from ..ir.steps import NOTHING
 from . import tape_scan
 
@@ -171,7 +171,7 @@ class Rows:
         return (self._order[place >> ROWS_BITS] << ROWS_BITS) + (place & (ROWS - 1))
 
     def read(self, place: int) -> tuple[int, list[Reference]]:
-        """The operation of a row of arrays, as a word, and the references of the row."""
+        """The operation of a row, as a word, and the references of one of arrays."""
         chunk = place >> ROWS_BITS
         if chunk != self._chunk:
             self._chunk, slot = chunk, self._order[chunk]
@@ -182,11 +182,25 @@ class Rows:
             self._objects = addresses.from_address(memory_of(self._references))
         at, size, objects = (place & (ROWS - 1)) * _ROW_WORDS, _REFERENCE.size, self._objects
         op, first, count = self._words[at : at + 3]
+        if abs(op) in CELLS:
+            return abs(op), []
         found = _REFERENCE.iter_unpack(self._bytes[size * first : size * (first + count)])
         return abs(op), [
             Reference(what, id, tag, objects[2 * k] if tag == _ARRAY and what else None)
             for k, (what, id, tag) in enumerate(found, first)
         ]
+
+    def cell(self, place: int) -> tuple[int, int, int, int]:
+        """Of a row that reads or writes an element: which, buffer, number of the element, source.
+
+        The source is the row whose value is written.
+        """
+        row = self.reader.row(self.number(place))
+        return abs(int(row["op"])), int(row["a"]), int(row["b"]) // 2, int(row["c"])
+
+    def again(self, place: int) -> None:
+        """Let `next_array` begin with a row."""
+        self[tape_scan.AT] = place
 
     @property
     def next_slot(self) -> int:

@@ -259,7 +259,7 @@ def is_known(w, place):
 def scan(w):
     """Read rows until one of arrays, or an input of a function inside; −1 at the end.
 
-    The row's place is returned.
+    The row's place is returned, also of one that reads or writes an element of boxes.
     """
     place, end = load_i64(w, AT), load_i64(w, END)
     while place < end:
@@ -271,6 +271,10 @@ def scan(w):
         if load_u8(load_i64(w, MARKS), place) & NEEDED != 0:
             op = load_i32(row, 0)
             op = -op if op < 0 else op
+            is_cell = op == LOAD or op == STORE
+            if is_cell and not is_known(w, place_of(w, load_i32(row, 4))):
+                store_i64(w, AT, place + 1)
+                return place
             if op > ARRAY or op == CONSTANT or op == LEAF and not is_known(w, place):
                 store_i64(w, AT, place + 1)
                 return place
