@@ -96,12 +96,23 @@ def _loops(loads: list[str], body: list[str]) -> list[str]:
     once = " + ".join(dict.fromkeys(tests))
     return [
         "far = 0.0",
-        *_loop([*loads, f"far = sum_of(far, {once})"]),
+        *_loop([*loads, *_read_by(once, body), f"far = sum_of(far, {once})"]),
         "if far == 0.0:",
         *["    " + line for line in _loop([*loads, *short])],
         "else:",
         *["    " + line for line in _loop([*loads, *body])],
     ]
+
+
+def _read_by(text: str, body: list[str]) -> list[str]:
+    """The lines that make what a text reads."""
+    wanted, found = words_of(text), []
+    for line in reversed(body):
+        name, _, made = line.partition(" = ")
+        if name in wanted:
+            found.append(line)
+            wanted |= words_of(made)
+    return found[::-1]
 
 
 def _loop(lines: list[str]) -> list[str]:
