@@ -17,6 +17,7 @@ from benchmarks import (
     operations,
     peer_forms,
     peers,
+    powers,
     programs,
     rows,
     stand_in,
@@ -60,6 +61,13 @@ def test_workload_agrees_with_pytorch(name):
 def test_workload_of_rows_agrees_with_pytorch(name):
     pytest.importorskip("torch")
     ours, theirs = (rows.prepared(name, s, small=True)() for s in (peers.EAGER, "PyTorch"))
+    assert peers.disagreement(ours, theirs) < 1e-11
+
+
+@pytest.mark.parametrize("name", ["cube", "three_halves", "particles", "attention"])
+def test_powers_agree_with_pytorch(name):
+    pytest.importorskip("torch")
+    ours, theirs = (powers.builders(name)[system]()() for system in (peers.EAGER, "PyTorch"))
     assert peers.disagreement(ours, theirs) < 1e-11
 
 

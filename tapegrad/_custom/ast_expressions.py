@@ -12,8 +12,9 @@ import types
 
 import numpy as np
 
+from .._core.ops.powers import OF_ARRAYS
 from .._core.ops.symbolic import Lines, Number, Test, constant, fold
-from .._core.ops.table import TABLE
+from .._core.ops.table import TABLE, find
 from .._core.tensor.apply import ufunc_of
 from .known_functions import function_of
 
@@ -227,28 +228,22 @@ class Expressions:
         return self.operation(name, [x, y])
 
     def power(self, x, exponent):
-        """Small whole powers by products, as a compiler would."""
-        if exponent == 0.5:
-            return self.operation("sqrt", [x])
+        """A power of a constant exponent, by products if there is an operation for that."""
         if exponent == 0:
             return constant(1.0)
-        if abs(exponent) > 16 or exponent != int(exponent):
-            return self.operation("power", [x, constant(exponent)])
-        made, n = None, int(abs(exponent))
-        while n:
-            if n & 1:
-                made = x if made is None else self.operation("multiply", [made, x])
-            n //= 2
-            x = self.operation("square", [x]) if n else x
-        return made if exponent > 0 else self.operation("reciprocal", [made])
+        if exponent == 1:
+            return x
+        if exponent in OF_ARRAYS:
+            return self.operation(OF_ARRAYS[exponent].name, [x])
+        return self.operation("power", [x, constant(exponent)])
 
     def operation(self, op, operands) -> Number:
         """An operation on numbers; constants are computed."""
         if isinstance(op, str):
-            folded = fold(TABLE[op], ufunc_of(op), operands)
+            folded = fold(find(op), ufunc_of(op), operands)
             if folded is not None:
                 return folded
-            op = TABLE[op]
+            op = find(op)
         return self.lines.apply(op, tuple(operands))
 
     # --- calls --------------------------------------------------------------------------------

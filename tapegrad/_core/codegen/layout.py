@@ -121,7 +121,8 @@ OPERATORS = (
     STATE_UFUNCS,
     STATE_UFUNC_COUNT,
     STATE_UFUNC_PYTHON,
-) = range(0, 8 * 39, 8)
+    STATE_POWERS,
+) = range(0, 8 * 40, 8)
 STATE_BYTES_TOTAL = 8 * 48
 
 #: An entry of the table of ufuncs that compiled code computes for numbers (`number_ufuncs`).
@@ -133,6 +134,9 @@ UFUNCS = 256
 UFUNC_CALL_X, UFUNC_CALL_Y, UFUNC_CALL_OUT = 0, 8, 16
 UFUNC_CALL_ADDRESSES, UFUNC_CALL_SIZE, UFUNC_CALL_STEPS = 24, 48, 56
 UFUNC_CALL_BYTES = 80
+
+#: An entry of the table of functions of arrays for exponents, and twice its largest exponent.
+POWER_FUNCTION, POWER_CODE, POWER_BYTES, POWER_MOST = 0, 8, 16, 32
 
 #: The mode of compiled operators in a thread: record, only compute, or leave everything to Python.
 RECORDING, SILENT, WATCHED = range(3)

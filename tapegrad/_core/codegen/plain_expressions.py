@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import operator
 import types as python_types
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -41,6 +42,12 @@ _LLVM = {
     types.none: ir.VoidType(),
 }
 _FLOATS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
+#: Those that are computed at once of constants, as exponents are.
+_PLAIN_OPERATORS: dict[type, Callable] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+}
 _INTEGERS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 _TRUTHS = {ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor"}
 _COMPARISONS = dict(
@@ -185,6 +192,8 @@ class Expressions:
             return Value(BOOL, self.builder.not_(self.truth(node.operand)))
         value = self.number(node.operand)
         if isinstance(node.op, ast.USub) and value.kind in (FLOAT, SINGLE):
+            if isinstance(value.ir, ir.Constant):
+                return Value(value.kind, ir.Constant(value.ir.type, -value.ir.constant))
             return Value(value.kind, self.builder.fneg(value.ir))
         if isinstance(node.op, ast.USub) and value.kind is INT:
             return Value(value.kind, self.builder.sub(value.ir.type(0), value.ir, flags=["nsw"]))
@@ -199,6 +208,8 @@ class Expressions:
         if op in _FLOATS and {x.kind, y.kind} & {FLOAT, SINGLE}:
             kind = self.common(x, y)
             words = [self.float(one, kind) for one in (x, y)]
+            if op in _PLAIN_OPERATORS and all(isinstance(one, ir.Constant) for one in words):
+                return Value(kind, ir.Constant(_LLVM[kind], _folded(op, kind, words)))
             return Value(kind, getattr(build, _FLOATS[op])(*words))
         if x.kind is y.kind is INT and op in _INTEGERS:
             return Value(INT, getattr(build, _INTEGERS[op])(x.ir, y.ir, flags=("nsw",)))
@@ -292,6 +303,13 @@ class Expressions:
         pairs = zip(given, signature.args, strict=True)
         words = [self.converted(one, kind).ir for one, kind in pairs]
         return Value(signature.return_type, make(CONTEXT, self.builder, signature, words))
+
+
+def _folded(op: type, kind: types.Type, words: list) -> float:
+    """The result of an operator of constants."""
+    number = np.float32 if kind is SINGLE else np.float64
+    with np.errstate(all="ignore"):
+        return float(_PLAIN_OPERATORS[op](*[number(one.constant) for one in words]))
 
 
 def _without_effects(*nodes: ast.expr) -> None:

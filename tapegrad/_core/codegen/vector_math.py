@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 from . import compat
 from .external_symbols import special_function
 from .intrinsics import c_function, floats, helper
+from .power_products import halves, raised
 
 VECTOR = (
     "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh "
@@ -155,11 +156,44 @@ def _llvm(name):
     return function
 
 
+class _Instructions:
+    """Makes products, for `power_products`."""
+
+    def __init__(self, builder, kind):
+        self.builder, self.kind = builder, kind
+
+    def constant(self, number):
+        return ir.Constant(self.kind, number)
+
+    def step(self, op, *x):
+        build = self.builder
+        if op == "sqrt":
+            return build.call(build.module.declare_intrinsic("llvm.sqrt", [self.kind]), x)
+        if op == "float_equal":
+            return build.fcmp_ordered("==", *x)
+        names = {"add": "fadd", "multiply": "fmul", "divide": "fdiv", "float_select": "select"}
+        return getattr(build, names[op])(*x)
+
+
+@intrinsic
+def power(typingctx, x, y):
+    """x to the power y; by products for many constant exponents."""
+
+    def codegen(context, builder, signature, args):
+        x, y = args
+        twice = halves(y.constant) if isinstance(y, ir.Constant) else None
+        if twice is None:
+            return _emit(builder, "pow", args)
+        return raised(_Instructions(builder, x.type), x, twice)
+
+    return floats(x, y), codegen
+
+
 sqrt, absolute = _llvm("sqrt"), _llvm("fabs")
 floor, ceil, rint, trunc = _llvm("floor"), _llvm("ceil"), _llvm("rint"), _llvm("trunc")
 for _name in VECTOR:
     globals()[_name] = _unary(_C_NAME.get(_name, _name))
-arctan2, hypot, power = _binary("atan2"), _binary("hypot"), _binary("pow")
+arctan2, hypot = _binary("atan2"), _binary("hypot")
 copysign, fmod = _binary("copysign"), _binary("fmod")
 _INFINITY, _NAN = float("inf"), float("nan")
 

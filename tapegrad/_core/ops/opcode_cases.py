@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from ..codegen.vector_math import OF_SCIPY
 from .comparisons import STEERING
 from .partial_products import product
-from .table import TABLE, Pointwise, words_of
+from .table import POWERS, TABLE, Pointwise, words_of
 
 #: The largest number of operands of an operation on numbers.
 OPERANDS = 3
@@ -15,8 +15,8 @@ OPERANDS = 3
 
 def declared() -> list[Pointwise]:
     """The operations of the cases."""
-    every = [op for op in (*TABLE.values(), *STEERING.values()) if isinstance(op, Pointwise)]
-    return [op for op in every if len(op.inputs) <= OPERANDS]
+    every = (*TABLE.values(), *STEERING.values(), *POWERS.values())
+    return [op for op in every if isinstance(op, Pointwise) and len(op.inputs) <= OPERANDS]
 
 
 def is_elementary(op: Pointwise) -> bool:

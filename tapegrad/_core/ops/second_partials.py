@@ -13,6 +13,7 @@ import functools
 
 import numpy as np
 
+from . import powers
 from .partial_products import in_branches, selects
 from .symbolic import Lines, Number, Test, constant, is_constant, put
 from .table import STEERING, TABLE, Pointwise, words_of
@@ -113,6 +114,9 @@ class _Reader(Lines):
             with np.errstate(all="ignore"):
                 numbers = dict(zip(op.inputs, [np.float64(eval(o)) for o in operands], strict=True))
                 return constant(eval(op.value, numbers))
+        if op.name == "power" and is_constant(operands[1]):
+            chosen = powers.OF_NUMBERS.get(eval(operands[1]))
+            op, operands = (op, operands) if chosen is None else (chosen, operands[:1])
         key = (op.name, *operands)
         if key not in self._names:
             made = self._line(key, put(op.value, dict(zip(op.inputs, operands, strict=True))))

@@ -17,6 +17,8 @@ from .references import LAYOUTS, Layout
 TABLE: dict[str, Any] = {}
 #: Operations of traces and programs only: comparisons, logic and choices, by name.
 STEERING: dict[str, Any] = {}
+#: Powers of constant exponents, by name.
+POWERS: dict[str, Any] = {}
 #: Operations on complex operands that belong to operations on whole arrays, by name.
 COMPLEX: dict[str, Any] = {}
 #: Operations on whole arrays of programs only, which passes create, by name.
@@ -71,8 +73,10 @@ class Pointwise:
         """Whether rows of numbers may hold it: their switches contain all such operations.
 
         Parts of complex functions are too long for these; of numbers they are rows of arrays.
+        Powers of numbers are rows of one operation, for all exponents.
         """
-        return len(self.inputs) <= 2 and not self.name.startswith("complex_")
+        is_part = self.name.startswith("complex_") or self.name in POWERS
+        return len(self.inputs) <= 2 and not is_part
 
     @property
     def is_users(self) -> bool:
@@ -284,7 +288,7 @@ def users_name(wanted: str) -> str:
     Who declares it holds `declaring` until then.
     """
     name, count = wanted, 1
-    while name in TABLE or name in STEERING or name in USERS:
+    while find(name) is not None:
         count += 1
         name = f"{wanted}_{count}"
     return name
@@ -298,4 +302,5 @@ def declare(make: Callable[[int], Any]) -> Any:
 
 def find(name: str) -> Any:
     """The operation of a name, None if there is none."""
-    return TABLE.get(name) or STEERING.get(name) or USERS.get(name) or COMPLEX.get(name)
+    found = TABLE.get(name) or STEERING.get(name) or POWERS.get(name)
+    return found or USERS.get(name) or COMPLEX.get(name)

@@ -44,6 +44,10 @@ from ..codegen.layout import (
     NEGATIVE,
     OBJECT_TYPE,
     POWER,
+    POWER_BYTES,
+    POWER_CODE,
+    POWER_FUNCTION,
+    POWER_MOST,
     RECORDING,
     REFERENCE_BYTES,
     ROW_BYTES,
@@ -57,6 +61,7 @@ from ..codegen.layout import (
     STATE_INT_TYPE,
     STATE_NDARRAY_TYPE,
     STATE_NONE,
+    STATE_POWERS,
     STATE_SCALAR_TYPE,
     STATE_SLICE_TYPE,
     STATE_TUPLE_TYPE,
@@ -248,9 +253,8 @@ def number_of(operator, x, y):
 
 
 @helper
-def array_result(operator, code, a, x, b, y):
+def result_row(code, a, b, array):
     """The tensor of NumPy's result and its row; 0 if that is not a plain array, or on an error."""
-    array = number_of(operator, x, y)
     if array == 0:
         error_clear()
         return 0
@@ -261,7 +265,32 @@ def array_result(operator, code, a, x, b, y):
 
 
 @helper
-def by_arrays(operator, code, square, constants, a, b):
+def array_result(operator, code, a, x, b, y):
+    """The same of an operator."""
+    return result_row(code, a, b, number_of(operator, x, y))
+
+
+@helper
+def power_result(code, a, x, b, y):
+    """`array_result` of a power; for many constant exponents by a function of their own.
+
+    Python enters the function of an exponent in a table when it first meets it.
+    """
+    known, value = constant_of(b)
+    if known and -0.5 * POWER_MOST <= value <= 0.5 * POWER_MOST:
+        twice = int(2.0 * value)
+        if twice == 2.0 * value and twice != 0 and twice != 2:
+            table = load_i64(state(), STATE_POWERS)
+            entry = table + (twice + POWER_MOST) * POWER_BYTES
+            if table == 0 or load_i64(entry, POWER_FUNCTION) == 0:
+                return 0
+            array = call_two(load_i64(entry, POWER_FUNCTION), x, 0, 0)
+            return result_row(load_i64(entry, POWER_CODE), a, 0, array)
+    return array_result(POWER, code, a, x, b, y)
+
+
+@helper
+def by_arrays(operator, code, constants, a, b):
     """An operator with an array among its operands, or 0 if Python must compute it."""
     scalar = load_i64(state(), STATE_SCALAR_TYPE)
     owned = 0
@@ -279,8 +308,8 @@ def by_arrays(operator, code, square, constants, a, b):
     if x != 0 and y != 0:
         if operator == NEGATIVE:
             made = array_result(operator, code, a, x, 0, 0)
-        elif operator == POWER and constant_of(b) == (True, 2.0):
-            made = array_result(MULTIPLY, square, a, x, 0, x)
+        elif operator == POWER:
+            made = power_result(code, a, x, b, y)
         else:
             made = array_result(operator, code, a, x, b, y)
     if owned != 0:
@@ -320,18 +349,17 @@ def by_cells(operator, a, b, how):
 
 
 @helper
-def array_operator(a, b, operator, code, square, constants):
+def array_operator(a, b, operator, code, constants):
     """An operator that is not one of scalars alone; `a` twice if it has one operand.
 
-    `code` is its op and `square` that of x**2; `constants` says whether partial derivatives leave
-    constant arrays unread.
+    `code` is its op; `constants` says whether partial derivatives leave constant arrays unread.
     """
     S = state()
     tensor = load_i64(S, STATE_ARRAY_TYPE)
     arrays = load_i64(a, OBJECT_TYPE) == tensor or load_i64(b, OBJECT_TYPE) == tensor
     how = mode()
     if arrays and how != WATCHED:
-        made = by_arrays(operator, code, square, constants, a, b) if how == RECORDING else 0
+        made = by_arrays(operator, code, constants, a, b) if how == RECORDING else 0
         if made == 0 and error_occurred() == 0:
             made = by_cells(operator, a, b, how)
         if made != 0 or error_occurred() != 0:

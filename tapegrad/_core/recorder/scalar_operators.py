@@ -20,7 +20,7 @@ from tapegrad._core.recorder import array_operators, index_writes, number_ufuncs
 from tapegrad._core.recorder.rows import mode, number_at, result_of_two, scalar_row, slow, state
 from numba import types
 
-operator_call = call_address(types.int64(*[types.int64] * 6))
+operator_call = call_address(types.int64(*[types.int64] * 5))
 subscript_call = call_address(types.int32(types.int64, types.int64, types.int64))
 """
 
@@ -40,7 +40,7 @@ def {operator}(a, b{third}):
             {square}
             return result_of_two({op}, x, row, y, other, {value})
     arrays = load_i64(S, STATE_ARRAY_OPERATOR)
-    return operator_call(arrays, a, b, {number}, {code}, {square_code}, {constants})
+    return operator_call(arrays, a, b, {number}, {code}, {constants})
 """
 
 _SQUARE = """if other < 0 and y == 2.0:
@@ -57,7 +57,7 @@ def negative(a):
     if how != WATCHED and load_i64(a, OBJECT_TYPE) == load_i64(S, STATE_SCALAR_TYPE):
         _, x, row = number_at(a, how)
         return scalar_row({op}, row, -1, 0.0, -x)
-    return operator_call(load_i64(S, STATE_ARRAY_OPERATOR), a, a, {number}, {code}, 0, 0)
+    return operator_call(load_i64(S, STATE_ARRAY_OPERATOR), a, a, {number}, {code}, 0)
 """
 
 _SUBSCRIPT = """
@@ -109,7 +109,7 @@ FUNCTIONS = (
 )
 
 _SHARED = {
-    "array_operator": ("array_operators.array_operator", 6),
+    "array_operator": ("array_operators.array_operator", 5),
     "tensor_item": ("array_operators.tensor_item", 2),
     "number_ufunc": ("number_ufuncs.number_ufunc", 4),
     "free_scalar": ("rows.release_scalar", 1),
@@ -137,7 +137,6 @@ def _binary(name: str) -> str:
         op=4 * (op.code + 1),
         code=op.code,
         number=OPERATORS.index(name),
-        square_code=square,
         square=_SQUARE.format(square_op=4 * (square + 1)) if power else "",
         constants=int(op.used == 0),
     )

@@ -188,6 +188,23 @@ def add_ufunc(ufunc, op: int, loop: tuple[int, int], last_is_tensor: bool) -> No
         set_word(layout.STATE_UFUNC_COUNT, count + 1)
 
 
+@once
+def _powers() -> np.ndarray:
+    """The table of functions that raise arrays to powers, for twice the exponents."""
+    words = np.zeros((2 * layout.POWER_MOST + 1, layout.POWER_BYTES // 8), np.int64)
+    immortal(words)
+    set_word(layout.STATE_POWERS, words.ctypes.data)
+    return words
+
+
+def add_power(exponent: float, function, code: int) -> None:
+    """Let compiled code raise arrays to an exponent by a function, as rows of an op."""
+    entry = _powers()[int(2 * exponent) + layout.POWER_MOST]
+    if not entry.any():
+        immortal(function)
+        entry[:] = id(function), code
+
+
 def set_array_ufunc(kind: type, function) -> None:
     """Compile `__array_ufunc__` of a class; a Python function has what is not compiled."""
     immortal(function)

@@ -12,8 +12,10 @@ from ..codegen.layout import ARRAY, BLOCK
 from ..ops import complex_elementwise as _of_complex
 from ..ops import elementwise as _declarations
 from ..ops.comparisons import STEERING
-from ..ops.table import TABLE, USERS, Pointwise, find
+from ..ops.powers import OF_ARRAYS
+from ..ops.table import POWERS, TABLE, USERS, Pointwise, find
 from ..sweep import kernels
+from ..tape import native_types
 from . import buffer_pool
 from . import runtime as rt
 from .complex_functions import refused
@@ -25,6 +27,7 @@ from .trace import steering_tensor
 from .values import (
     FLOATS,
     differentiates,
+    dtype_of,
     is_recorded,
     is_tensor,
     name_of,
@@ -81,6 +84,8 @@ def compute(name: str, values):
             return compute_fast(name, *values)
         return backwards(compute_fast(name, *[transposed(v, axes) for v in values]), axes)
     except ValueError as error:
+        if "broadcast" not in str(error):
+            raise
         shapes = " and ".join(str(np.shape(value)) for value in values)
         raise ValueError(
             f"tapegrad.{name}: the operands have shapes {shapes}, which do not broadcast; make "
@@ -157,7 +162,10 @@ def apply(name: str, *operands):
             check_operand(name, operand)
     if plain:
         return compute(name, items)
-    if not differentiates(*items):
+    is_recorded_here = differentiates(*items)
+    if name == "power":
+        name, items = _by_products(items, is_recorded_here)
+    if not is_recorded_here:
         return _unrecorded(name, items)
     items = [scalar_of(operand) for operand in items]
     values = [value_of(operand) for operand in items]
@@ -172,6 +180,26 @@ def apply(name: str, *operands):
         numbers = [as_number(operand) for operand in items]
         return rt.row(4 * (op.code + 1), float(out), *numbers)
     return scalar_of(record_array(op, np.asarray(out), items))
+
+
+def _by_products(items: list, is_recorded_here: bool) -> tuple[str, list]:
+    """A power as an operation for its exponent, if there is one.
+
+    Products differ from NumPy's powers in the last places: they are for what is recorded.
+    """
+    x, y = items
+    is_constant = isinstance(y, (int, float, np.number)) and not isinstance(y, bool)
+    op = OF_ARRAYS.get(y) if is_constant and is_tensor(x) else None
+    if op is None or dtype_of(x) not in FLOATS:
+        return "power", items
+    if isinstance(y, np.generic) and np.result_type(dtype_of(x), y) != dtype_of(x):
+        return "power", items
+    is_array = type(x) is rt.Array and x._array.ndim > 0
+    if op.name in POWERS and not (is_array and is_recorded_here):
+        return "power", items
+    if is_array:
+        native_types.add_power(float(y), ufunc_of(op.name), op.code)
+    return op.name, [x]
 
 
 def _mask_last(items, values) -> list:

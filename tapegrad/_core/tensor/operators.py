@@ -19,15 +19,13 @@ from .plain_data import repeats
 from .trace import steering_tensor
 from .values import check_casting, dtype_of, is_container, is_number
 
-#: Exponents for which NumPy's `**` has special cases.
-_POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
-
 
 def power(x, y):
     """Raise x to the power y, element by element.
 
     The partial derivatives are y·xʸ⁻¹ and xʸ log x. At x = 0 the one with respect to y is 0, for
-    x < 0 it is NaN. Constant integer exponents are computed as products.
+    x < 0 it is NaN. Where y is a Python number that is whole or a half, up to 16 or −16, arrays are
+    raised by products, reciprocals and square roots.
 
     Examples
     --------
@@ -35,9 +33,6 @@ def power(x, y):
     >>> tg.grad(tg.power)(3.0, 2.0)
     6.0
     """
-    if isinstance(y, (int, float)) and not isinstance(y, bool) and isinstance(x, rt.Tensor):
-        if y in _POWERS:
-            return apply(_POWERS[y], x)
     return apply("power", x, y)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._core.codegen.power_products import halves, raised
+from ..._core.ops.powers import OF_NUMBERS
 from ..._core.ops.table import Pointwise
 from .step_kinds import FLOAT, StepKind, true_of
 
@@ -29,6 +31,13 @@ def _extreme(less: int, missing: int):
     return emit
 
 
+def _power(code, x: str, y: str) -> str:
+    """By products for many constant exponents."""
+    exponent = code.number(y)
+    twice = None if exponent is None else halves(exponent)
+    return code.call("pow", x, y) if twice is None else raised(code, x, twice)
+
+
 #: What is known of operations, as `StepKind` has it.
 _FACTS: dict[str, dict[str, Any]] = {}
 
@@ -45,7 +54,10 @@ _known("multiply", "hot cheap exact", native="fmul double {}, {}")
 _known("divide", "exact", native="fdiv double {}, {}")
 _known("negative", "cheap exact", native="fneg double {}")
 _known("absolute", "again exact", native=_intrinsic("fabs"))
-_known("square", "in_arms")
+_known("power", native=_power)
+for _exponent, _op in OF_NUMBERS.items():
+    if _exponent > 0 and _exponent == int(_exponent):
+        _known(_op.name, "in_arms")
 _known("maximum", "in_arms", native=_extreme(1, 0))
 _known("minimum", "in_arms", native=_extreme(0, 0))
 _known("fmax", native=_extreme(1, 1))

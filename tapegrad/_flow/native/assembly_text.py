@@ -100,6 +100,12 @@ class Assembly:
         """A double in LLVM's notation, exactly."""
         return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
 
+    def number(self, name: str) -> float | None:
+        """The number of a constant, None for the name of a value."""
+        if not name.startswith("0x"):
+            return None
+        return struct.unpack("<d", struct.pack("<Q", int(name, 16)))[0]
+
     def step(self, op: str, *x: Any, payload: Any = None) -> Any:
         """The result of a step, if it has one."""
         kind = kind_of(op)

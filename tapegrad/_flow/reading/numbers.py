@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 
+from ..._core.ops.powers import OF_NUMBERS
 from ..ir.block_builder import Builder
 from ..ir.flow_graph import Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT, rounded_to_single
@@ -165,6 +166,8 @@ def applied(builder: Builder, op: str, *forms: Form) -> Number:
     """An element-wise operation of numbers, of float32 if one of them is."""
     kind = SINGLE if any([kind_of(form) == SINGLE for form in forms]) else FLOAT
     refuse_float64(kind, forms)
+    if op == "power" and isinstance(forms[1], Known) and forms[1].value in OF_NUMBERS:
+        op, forms = OF_NUMBERS[forms[1].value].name, forms[:1]
     made = builder.step(op, *[converted(builder, form, kind) for form in forms])
     if kind == SINGLE and op not in _EXACT:
         made = builder.step("to_single", made)
@@ -234,24 +237,11 @@ def _power(builder: Builder, a: Form, b: Form, tensor: bool) -> Form:
     """x ** y. For Python floats, which may raise or be complex, the result must be finite."""
     if isinstance(b, Known) and b.value == 1:
         return applied(builder, "add", a, Known(0.0)) if kind_of(a) != FLOAT else a
-    if isinstance(b, Known) and b.value in (2, 3):
-        made = _square_or_cube(builder, a, b.value)
-    else:
-        made = applied(builder, "power", a, b)
+    made = applied(builder, "power", a, b)
     if not tensor:
         finite = builder.step("is_finite", made.value)  # type: ignore[arg-type]
         builder.check(finite, "a power that Python may refuse")
     return made
-
-
-def _square_or_cube(builder: Builder, a: Form, exponent: int) -> Number:
-    if exponent == 2:
-        return applied(builder, "square", a)
-    if kind_of(a) != SINGLE:
-        return applied(builder, "multiply", applied(builder, "square", a), a)
-    value = float_value(builder, a)  # which is rounded once, as the power itself
-    cube = builder.step("multiply", builder.step("square", value), value)
-    return rounded(builder, number(cube))
 
 
 def _integer_power(builder: Builder, a: Form, b: Form) -> Form:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.ops.table import BY_CODE, COMPLEX, STEERING, TABLE
+from ..._core.ops.table import BY_CODE, COMPLEX, POWERS, STEERING, TABLE
 from ..ir.steps import GUARD, Step, View
 from .allowed_functions import name_of
 from .archive import Pools
@@ -18,7 +18,7 @@ GUARD_NAME = "guard"
 
 def operation_names() -> dict[int, str]:
     """Names of the operations that files have, by code."""
-    declared = (*TABLE.values(), *STEERING.values(), *COMPLEX.values())
+    declared = (*TABLE.values(), *STEERING.values(), *POWERS.values(), *COMPLEX.values())
     return {GUARD: GUARD_NAME, **{op.code: op.name for op in declared}}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.ops.table import BY_CODE, COMPLEX, MOST_CODES, STEERING, TABLE, Pointwise
+from ..._core.ops.table import BY_CODE, COMPLEX, MOST_CODES, POWERS, STEERING, TABLE, Pointwise
 from ..._core.remembered import remembered
 from .file_fields import CODES, INTEGER, SLOTS
 from .operation_words import counted, names_of
@@ -197,7 +197,7 @@ def _arities() -> np.ndarray:
     """Operands of operations on numbers, by code; −1 for codes that are none."""
     found = np.full(MOST_CODES, -1)
     found[GUARD] = 2
-    for op in (*TABLE.values(), *STEERING.values(), *COMPLEX.values()):
+    for op in (*TABLE.values(), *STEERING.values(), *POWERS.values(), *COMPLEX.values()):
         if isinstance(op, Pointwise) and len(op.inputs) <= OPERANDS:
             found[op.code] = len(op.inputs)
     return found

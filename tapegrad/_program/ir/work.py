@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..._core.ops.table import BY_CODE, Pointwise
+from ..._core.ops.table import BY_CODE, POWERS, Pointwise
 
 
 class Work(NamedTuple):
@@ -25,6 +25,6 @@ class Work(NamedTuple):
 def is_function(code: int) -> bool:
     """Whether an operation calls a function, and is not arithmetic or a choice alone."""
     op = BY_CODE.get(code)
-    return isinstance(op, Pointwise) and any(
-        "np." in text for text in (op.value, *map(str, op.steps))
-    )
+    if not isinstance(op, Pointwise) or op.name in POWERS:
+        return False
+    return any("np." in text for text in (op.value, *map(str, op.steps)))

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Collection
 
 from ..._core.codegen.layout import CACHE_LINE
-from ..._core.ops.table import BY_CODE, Pointwise, words_of
+from ..._core.ops.table import BY_CODE, POWERS, Pointwise, words_of
 from ..ir.steps import GUARD
 from .loop_finding import Loop
 from .loop_operands import CARRIED, FIXED, LOCAL, Chain, Operand, Operands, Register
@@ -204,7 +204,8 @@ class Kept:
     def takes_long(self, k: int) -> bool:
         """Whether an operation calls a function that is more than a few instructions."""
         op = self.op(k)
-        return not functions_of(op.value, *[text for _, text in op.needed(op.value)]) <= QUICK
+        functions = functions_of(op.value, *[text for _, text in op.needed(op.value)])
+        return not (op.name in POWERS or functions <= QUICK)
 
 
 def functions_of(*texts: str) -> set[str]:

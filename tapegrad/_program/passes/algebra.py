@@ -3,6 +3,8 @@
 Partial derivatives are exact as well: an operand gets the same number. Two rules that may seem to
 belong here do not. x + 0 is not x, since −0 + 0 is 0. maximum(x, x) has the value x, but at NaN the
 partial derivatives 0 and 0, not 1.
+
+Before that powers become products (`exponents`), which round otherwise than powers do.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from ..ir.slots import slots_of
 from ..ir.steps import ARENA, Code, Step, View
 from ..ir.substitution import merged
 from ..ir.uses import Constants
+from .exponents import by_products
 
 #: Kinds of constants, as bits.
 ONE, MINUS_ONE, ZERO, MINUS_ZERO, POWER, TRUE, FALSE = (1 << k for k in range(7))
@@ -179,6 +182,7 @@ class Table:
 
 def simplify(code: Code) -> Code:
     """The program with operations simplified by all rules, until none applies."""
+    code = by_products(code)
     while (made := _Simplifier(code).simplified()) is not None:
         code = made
     return code
