@@ -253,6 +253,93 @@ def test_attributes_of_classes_and_modules(monkeypatch):
     assert reason_of(c) is None
 
 
+class Table:
+    def __init__(self):
+        self.items = [1.0, 2.0, 3.0]
+
+    def __getitem__(self, k):
+        return self.items[k] if k != 1 else -1.0
+
+    def __len__(self):
+        return len(self.items)
+
+    def __contains__(self, one):
+        return one in self.items
+
+    def __iter__(self):
+        return iter(self.items)
+
+
+def test_methods_that_python_calls_for_operators():
+    table, space = Table(), types.SimpleNamespace(rate=2.0)
+
+    def f(x):
+        total = space.rate * x[0] if 2.0 in table else x[1]
+        for k in range(len(table)):
+            total = total + table[k] * signed(x[k % 3])
+        for v in table:
+            total = total + v * x[0]
+        return total
+
+    c = compiled(f)
+    table.items[1] = 7.0
+    check(c, f)
+    space.rate = 5.0
+    table.items += [2.0]
+    check(c, f)
+    assert reason_of(c) is None
+
+
+def test_an_attribute_that_comes_and_goes():
+    settings = Settings()
+
+    def f(x):
+        return getattr(settings, "rate") * signed(x[0]) + getattr(settings, "k", 3.0) * x[1]  # noqa: B009
+
+    c = compiled(f)
+    settings.k = 5.0
+    check(c, f)
+    del settings.k
+    check(c, f)
+    Settings.k = -1.0
+    try:
+        check(c, f)
+    finally:
+        del Settings.k
+    check(c, f)
+    assert reason_of(c) is None
+
+
+@pytest.mark.parametrize("make", [lambda m: m.loss, lambda m: m, lambda m: lambda x: m.loss(x)])
+def test_a_method_or_an_object_as_the_function(make):
+    class Model:
+        rate = 0.3
+
+        def __init__(self):
+            self.weights, self.order = [1.0, 2.0, 3.0], np.array([0, 2, 1])
+            self.settings = {"k": 2.0, "table": np.array([1.0, 2.0, 3.0])}
+
+        def helper(self, v):
+            return self.rate * v if v > 0 else v * v
+
+        def loss(self, x):
+            total = 0.0
+            for k in range(len(self.weights)):
+                r = x[self.order[k]] - self.weights[k]
+                total = total + self.settings["table"][k] * self.helper(r)
+            return total * self.settings["k"]
+
+        __call__ = loss
+
+    model = Model()
+    c = tg.compile(make(model))
+    check(c, lambda x: model.loss(x), rounds=3)
+    assert "a graph of" in c.explain()
+    model.weights[1], model.order[0], model.rate = 5.0, 1, 2.0
+    model.settings["table"][2] = model.settings["k"] = -1.0
+    check(c, lambda x: model.loss(x), rounds=3)
+
+
 class Mode(enum.Enum):
     SUM = 1
     PRODUCT = 2

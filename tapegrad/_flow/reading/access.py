@@ -291,11 +291,23 @@ def attribute(reader, owner: Form, name: str) -> Form:
 
 def getter(reader, owner: Form, name: str) -> Form | None:
     """The function of a property of an instance; None for other attributes."""
+    return reader.getter(_class_of(reader, owner), name)
+
+
+def special_method(reader, owner: Form, name: str) -> Form | None:
+    """A method of a user's class that Python calls for operators; None for other objects."""
+    kind = _class_of(reader, owner)
+    if not isinstance(inspect.getattr_static(kind, name, None), types.FunctionType):
+        return None
+    return Method(owner, name) if isinstance(owner, Ref) else attribute(reader, owner, name)
+
+
+def _class_of(reader, owner: Form) -> type:
+    """The class of an instance; NoneType where it does not matter."""
     if isinstance(owner, Known):
-        return reader.getter(type(owner.value), name)
-    if isinstance(owner, Ref) and reader.contents(owner).what == "instance":
-        return reader.getter(reader.contents(owner).keys[0], name)
-    return None
+        return type(owner.value)
+    is_made = isinstance(owner, Ref) and reader.contents(owner).what == "instance"
+    return reader.contents(owner).keys[0] if is_made else type(None)
 
 
 def _present(reader, form: Form, name: str) -> Form:

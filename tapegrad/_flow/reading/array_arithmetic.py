@@ -27,6 +27,7 @@ from .numbers import (
     converted,
     is_number,
     is_tensor,
+    negated,
     negative,
     of_numpy,
     rounded,
@@ -131,6 +132,8 @@ def unary(reader, op, a: Array) -> Form:
         return mapped(reader, lambda x: negative(reader.builder, x), a)
     if op in (operator.pos, "+"):
         return mapped(reader, lambda x: x, a)
+    if op in (operator.invert, "~") and a.element == BOOL:
+        return mapped(reader, lambda x: negated(reader.builder, x), a)
     raise Refused(f"{op} of an array")
 
 

@@ -48,10 +48,14 @@ def _follow(function: Callable):
 
 def iterator(s, form: Form):
     """`iter(form)`."""
+    if (made := s.special(form, "__iter__")) is not None:
+        return made
     return iterators.over(s.reader, s.site, settled(s.builder, form))
 
 
 def _len(s, form):
+    if (made := s.special(form, "__len__")) is not None:
+        return made
     return access.length(s.reader, form)
 
 
@@ -236,6 +240,22 @@ def _isinstance(s, form, kinds):
     raise Refused("isinstance of a value that is computed")
 
 
+def _getattr(s, owner, name, default=None):
+    if not (isinstance(name, Known) and isinstance(name.value, str)):
+        raise Refused(f"getattr of the name {described(name)}")
+    try:
+        return s.attribute(owner, name.value)
+    except Raises as error:
+        if default is None or "AttributeError" not in str(error):
+            raise
+        if not isinstance(owner, Known) or isinstance(owner.value, type):
+            raise Refused(
+                "getattr with a default of an object that it makes, or of a class"
+            ) from None
+        s.reader.absent(owner.value, name.value)
+        return default
+
+
 BUILTINS: dict[Any, Callable] = {
     len: _len,
     range: _range,
@@ -257,6 +277,7 @@ BUILTINS: dict[Any, Callable] = {
     dict: _dict,
     slice: _slice,
     isinstance: _isinstance,
+    getattr: _getattr,
     iter: iterator,
     round: _round,
 }

@@ -56,6 +56,9 @@ def truth_of(reader, form: Form) -> Form:
 def operator_of(s, op, a: Form, b: Form):
     """A binary operator of other things than two numbers."""
     reader = s.reader
+    is_contains = getattr(op, "__name__", "") == "contains"
+    if is_contains and (made := s.special(a, "__contains__", b)) is not None:
+        return made
     is_asked = op in (operator.is_, operator.is_not, operator.eq, operator.ne)
     if is_asked and NONE.head in (a.head, b.head):
         return _is_none(reader, b if a.head == NONE.head else a, op)
@@ -76,7 +79,7 @@ def operator_of(s, op, a: Form, b: Form):
         return new_list(reader, s.site, (*items_of(reader, a), *items_of(reader, b)))
     if op is operator.add and isinstance(a, Tuple) and isinstance(b, Tuple):
         return Tuple((*a.items, *b.items), s.site)
-    if op is operator.contains or getattr(op, "__name__", "") == "contains":
+    if is_contains:
         if dicts.is_dict(reader, a):
             return dicts.contains(reader, a, b)
         found = [operator_of_equal(reader, item, b) for item in items_of(reader, a)]

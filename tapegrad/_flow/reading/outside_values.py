@@ -29,6 +29,8 @@ _MOST_ITEMS = 100
 _EXACT = 2**53
 _DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 _LIBRARIES = ("numpy", "math", "tapegrad", "scipy")
+#: What finds attributes in an instance and in its class alone.
+_GENERIC = (object.__getattribute__, types.SimpleNamespace.__getattribute__)
 _NUMBERS = {int, float, bool, tuple}
 _PLAIN = (str, int, float, complex, bytes)
 
@@ -226,7 +228,7 @@ class Opened(Reader):
 
     def _of_instance(self, owner, name: str) -> Form:
         kind = type(owner)
-        if kind.__getattribute__ is not object.__getattribute__:
+        if kind.__getattribute__ not in _GENERIC:
             raise Refused(f"it reads the attribute {name} of a {kind.__name__} from outside")
         raw, held = inspect.getattr_static(kind, name, None), getattr(owner, "__dict__", {})
         is_slot = isinstance(raw, types.MemberDescriptorType)
@@ -234,21 +236,28 @@ class Opened(Reader):
         if is_slot or is_of_enum or (name in held and not _has(raw, "__set__")):
             return self._attribute(owner, name)
         if isinstance(raw, (types.FunctionType, staticmethod, classmethod)):
-            self.dependencies += method_dependencies(kind, name)
-            if hasattr(owner, "__dict__"):  # where it may be hidden later
-                own = self._own.setdefault(id(owner), types.MappingProxyType(held))
-                self.dependencies.append(Dependency(own, name, None))
+            self.absent(owner, name)  # in the instance itself
             return Known(raw.__get__(owner, kind))
         if _has(raw, "__get__") or hasattr(kind, "__getattr__"):
             raise Refused(f"it reads the attribute {name} of a {kind.__name__} from outside")
         return self._attribute(owner, name)
+
+    def absent(self, owner, name: str) -> None:
+        """Note that a module or an instance has no attribute of a name, and what its class has."""
+        if isinstance(owner, types.ModuleType):
+            self.dependencies.append(Dependency(vars(owner), name, None))
+            return
+        self.dependencies += method_dependencies(type(owner), name)
+        if hasattr(owner, "__dict__"):
+            own = self._own.setdefault(id(owner), types.MappingProxyType(vars(owner)))
+            self.dependencies.append(Dependency(own, name, None))
 
     def getter(self, kind: type, name: str) -> Form | None:
         """The function of a property of a user's class; None for other attributes."""
         raw = inspect.getattr_static(kind, name, None)
         if type(raw) is not property or not isinstance(raw.fget, types.FunctionType):
             return None
-        if kind.__getattribute__ is not object.__getattribute__:
+        if kind.__getattribute__ not in _GENERIC:
             return None
         self.dependencies += method_dependencies(kind, name)
         return Known(raw.fget)
@@ -260,7 +269,8 @@ def _has(raw, method: str) -> bool:
 
 
 def _is_of_library(owner) -> bool:
-    """Whether an object is a module, a class or an instance of one of the libraries."""
-    kind = owner if isinstance(owner, (type, types.ModuleType)) else type(owner)
-    name = kind.__name__ if isinstance(kind, types.ModuleType) else kind.__module__
+    """Whether an object is a module or a class of one of the libraries."""
+    if not isinstance(owner, (type, types.ModuleType)):
+        return False
+    name = owner.__name__ if isinstance(owner, types.ModuleType) else owner.__module__
     return str(name).split(".")[0] in _LIBRARIES

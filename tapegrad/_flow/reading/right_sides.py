@@ -173,17 +173,29 @@ class RightSides:
         return calls.called(self, function, args, kwargs)
 
     def _getattr(self, value) -> Form | Inline:
-        owner = self.get(value.value)
-        if (getter := access.getter(self.reader, owner, value.attr)) is not None:
+        return self.attribute(self.get(value.value), value.attr)
+
+    def attribute(self, owner: Form, name: str) -> Form | Inline:
+        """`owner.name`."""
+        if (getter := access.getter(self.reader, owner, name)) is not None:
             return self.inline(getter, [owner], {})
-        return access.attribute(self.reader, owner, value.attr)
+        return access.attribute(self.reader, owner, name)
 
-    def _getitem(self, value) -> Form:
-        return access.get_item(self, self.get(value.value), self.get(value.index))
+    def special(self, owner: Form, name: str, *args: Form) -> Form | Inline | None:
+        """The result of a method that Python calls for operators; None if there is none."""
+        method = access.special_method(self.reader, owner, name)
+        return None if method is None else calls.called(self, method, [*args], {})
 
-    def _static_getitem(self, value) -> Form:
+    def _getitem(self, value) -> Form | Inline:
+        return self._item(self.get(value.value), self.get(value.index))
+
+    def _static_getitem(self, value) -> Form | Inline:
         index = Known(value.index) if value.index_var is None else self.get(value.index_var)
-        return access.get_item(self, self.get(value.value), index)
+        return self._item(self.get(value.value), index)
+
+    def _item(self, owner: Form, index: Form) -> Form | Inline:
+        made = self.special(owner, "__getitem__", index)
+        return access.get_item(self, owner, index) if made is None else made
 
     def _build_tuple(self, value) -> Form:
         return Tuple(tuple([self.get(one) for one in value.items]), self.site)
