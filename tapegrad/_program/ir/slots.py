@@ -6,6 +6,9 @@ import numpy as np
 
 from .steps import View, contiguous
 
+#: The first slot of arrays of constants while a program is read: they lie behind all others.
+CONSTANTS = 1 << 30
+
 
 def slots_of(view: View) -> np.ndarray:
     """The slots of a view, in its shape."""
@@ -30,6 +33,7 @@ def pattern(slots: np.ndarray) -> View | None:
     found = View(first, slots.shape, tuple(strides))
     if slots.size > 1 and not (slots == slots_of(found)).all():
         return None
-    if found.extent[0] < 0 and any(strides):
+    low, high = found.extent
+    if (low < 0 and any(strides)) or low < CONSTANTS < high:
         return None  # constants: their places are not known yet
     return found

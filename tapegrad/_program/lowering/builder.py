@@ -13,7 +13,7 @@ from ..._core.remembered import remembered
 from ..._core.tensor.trace import CustomCall
 from ..._derivatives.past_values import Before
 from ..ir.elementwise_step import Elementwise
-from ..ir.slots import slots_of
+from ..ir.slots import CONSTANTS, slots_of
 from ..ir.steps import Step, View, contiguous
 from ..replay.opaque_calls import LARGEST, holds
 from . import intervals
@@ -61,6 +61,7 @@ class Writer:
         self.originals = originals
         self.steps: list[Step] = []
         self.constants: list[tuple[int, np.ndarray]] = []
+        self.held = 0  # elements of arrays among them
         self.stretched: dict[tuple, View] = {}  # numbers, by slot and shape
         self.intervals: dict[int, Interval] = {}  # of integers, by place of their row
         self.numbers = Numbers(rows, self.steps)
@@ -91,8 +92,13 @@ class Writer:
         if array.size and array.dtype == self.dtype and not any(array.strides):
             slot = self.rows.constant(float(array.ravel()[0]))  # one value broadcast
             return View(slot, array.shape, (0,) * array.ndim)
-        view = self.buffers.allocate(array.shape)
+        return self.constant_slots(array)
+
+    def constant_slots(self, array: np.ndarray) -> View:
+        """Slots for the elements of an array that never changes: a step of numbers continues."""
+        view = contiguous(CONSTANTS + self.held, array.shape)
         self.constants.append((view.offset, np.array(array, self.dtype).ravel()))
+        self.held += array.size
         return view
 
     def slot_of(self, reference: Reference) -> int:

@@ -14,6 +14,7 @@ from ..._core.tensor import runtime as rt
 from ..._core.tensor.trace import Guard, Trace
 from ..._core.tensor.values import value_of
 from ..ir.scalars_step import Scalars, renumbered
+from ..ir.slots import CONSTANTS
 from ..ir.steps import DOUBLE, GUARD, Code, Input, Output, Step, View
 from . import tape_scan
 from .array_rows import Row, write_row
@@ -99,11 +100,9 @@ class Converter:
 
     def _constant(self, place: int, number: int, array: np.ndarray) -> None:
         _, content = self.trace.originals.get(number, (array, array))
-        view = self.writer.buffers.allocate(content.shape)
         if content.dtype.kind == "f" and content.dtype != self.dtype:
             raise Unsupported(MIXED)
-        self.writer.constants.append((view.offset, np.array(content, self.dtype).ravel()))
-        self.writer.buffers.add(place, number, array, view)
+        self.writer.buffers.add(place, number, array, self.writer.constant_slots(content))
 
     def _leaf(self, place: int, number: int, references: list[Reference]) -> None:
         """An input of a function inside, which never changes."""
@@ -149,34 +148,44 @@ class Converter:
 
 
 def _settled(code: Code, constants: np.ndarray) -> Code:
-    """The program with its constants, numbered from −2 down so far, behind all other slots."""
-    if not len(constants):
+    """The program with its constants behind all other slots.
+
+    So far those of numbers are numbered from −2 down, and those of arrays from CONSTANTS on.
+    """
+    if not len(constants) and not code.constants:
         return code
     total, last = code.slots, code.slots + _FIRST  # the constant numbered n is at last − n
+    back = CONSTANTS - total - len(constants)  # so far the slots of arrays go back
+    arrays = [(slot - back, values) for slot, values in code.constants]
 
     known: dict[View, View] = {}
 
+    def is_settled(view: View) -> bool:
+        return _FIRST < view.offset < CONSTANTS
+
     def move(view: View) -> View:
-        if view.offset > _FIRST:
+        if is_settled(view):
             return view
         found = known.get(view)
         if found is None:
-            found = known[view] = view.at(last - view.offset)
+            slot = view.offset
+            found = known[view] = view.at(last - slot if slot <= _FIRST else slot - back)
         return found
 
     def renumber(slots: np.ndarray) -> np.ndarray:
-        return np.where(slots <= _FIRST, last - slots, slots)
+        found = np.where(slots <= _FIRST, last - slots, slots)
+        return np.where(slots >= CONSTANTS, slots - back, found)
 
     def moved(step: Step) -> Step:
-        reads = [view for view in step.views_read if view.offset <= _FIRST]
-        return step.mapped(move, renumber) if reads or step.slots_read else step
+        is_mapped = step.slots_read or not all(map(is_settled, step.views_read))
+        return step.mapped(move, renumber) if is_mapped else step
 
     numbers = iter(renumbered([*code.of(Scalars).values()], renumber))
 
     return dataclasses.replace(
         code,
-        slots=total + len(constants),
-        constants=[*code.constants, (total, constants)],
+        slots=total + len(constants) + sum(len(values) for _, values in arrays),
+        constants=[*([(total, constants)] if len(constants) else []), *arrays],
         steps=[moved(step) if step.is_whole else next(numbers) for step in code.steps],
         outputs=[dataclasses.replace(one, view=move(one.view)) for one in code.outputs],
     )
