@@ -206,7 +206,7 @@ def add_at_computed(frame, id, refs):
             continue
         for start in range(0, width, rows.run):
             to = target + offset_in(rows, k * width + start)
-            add_run(to, rows.step, adjoint + (position * width + start) * ITEM, ITEM, rows.run)
+            add_line(to, rows.step, adjoint + (position * width + start) * ITEM, rows.run, ITEM)
 
 
 def scatter_add_adjoint(frame, id, refs, task):
@@ -237,8 +237,12 @@ def scatter_add_forward(frame, id, refs, task):
         if position < 0:
             continue
         for start in range(0, width, rows.run):
-            to, of = position * width + start, offset_in(rows, k * width + start)
-            add_run(sums + to * ITEM, ITEM, source + of, rows.step, rows.run)
+            to = sums + (position * width + start) * ITEM
+            of = source + offset_in(rows, k * width + start)
+            if rows.step == ITEM:
+                add_line(to, ITEM, of, rows.run, ITEM)
+            else:
+                add_run(to, ITEM, of, rows.step, rows.run)
 
 
 @helper
