@@ -213,4 +213,3 @@ def test_programs(function, is_argument, native):
         program.wait()
     i[:] = i[::-1].copy()
     check(call(), reference(function, x, i, m))
-

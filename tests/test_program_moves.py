@@ -166,6 +166,51 @@ def test_gathers(source, computed, neighbours, rng):
         np.testing.assert_allclose(arena.adjoint(source), adjoint + flat.reshape(4, 5), 1e-12)
 
 
+WHOLE = [contiguous(3, (12, 5)), View(90, (12, 5), (7, 1)), View(90, (12, 5), (1, 13))]
+WHOLE += [View(199, (12, 5), (-9, -1)), View(5, (2, 6, 5), (40, 6, 1)), contiguous(0, (12, 5), 1)]
+
+
+@pytest.mark.parametrize("source", WHOLE)
+@pytest.mark.parametrize("width", [5, 10, 1, 20])
+@pytest.mark.parametrize("computed", [False, True])
+def test_gathers_of_rows(source, width, computed, rng):
+    """Positions, more than are found at once, of rows along one axis or several."""
+    count = 1100 // width + 520
+    positions = rng.integers(0, 60 // width, count)
+    arena = Arena(300 + count + count * width, rng, rng.normal(size=60))
+    out, kept = contiguous(300 + count, (count, width)), contiguous(300, (count,))
+    arena.value(kept)[...] = positions
+    before, values = arena.adjoint(source).copy(), arena.value(source).reshape(-1, width)
+    added = np.zeros((60 // width, width))
+    np.add.at(added, positions, arena.adjoint(out))
+    part = part_of_gather(Gather(out, source, kept if computed else positions), always)
+    assert arena.forward(part) == run_layout.FINISHED
+    np.testing.assert_array_equal(arena.value(out), values[positions])
+    assert arena.reverse(part) == run_layout.FINISHED
+    wanted = before + added.reshape(source.shape)
+    np.testing.assert_allclose(arena.adjoint(source), wanted, 1e-11, 1e-12)
+
+
+@pytest.mark.parametrize("source", [contiguous(240, (3, 2)), View(255, (3, 2), (-4, 3))])
+@pytest.mark.parametrize("positions", [[4, 0, 9], [4, 4, 0]])
+def test_scatters_of_rows(source, positions, rng):
+    arena = Arena(SLOTS, rng)
+    before, out, kept = contiguous(0, (5, 4)), contiguous(200, (5, 4)), contiguous(320, (3,))
+    arena.value(kept)[...] = positions
+    values = arena.value(before).copy().reshape(10, 2)
+    left, taken = arena.adjoint(out).copy().reshape(10, 2), np.zeros((3, 2))
+    for k in (2, 1, 0):
+        taken[k], left[positions[k]] = left[positions[k]], 0.0
+    values[positions] = arena.value(source)
+    to_before, to_source = arena.adjoint(before).copy(), arena.adjoint(source).copy()
+    part = part_of_scatter(Scatter(out, before, source, kept), always)
+    assert arena.forward(part) == run_layout.FINISHED
+    np.testing.assert_array_equal(arena.value(out).reshape(10, 2), values)
+    assert arena.reverse(part) == run_layout.FINISHED
+    np.testing.assert_allclose(arena.adjoint(before), to_before + left.reshape(5, 4), 1e-12)
+    np.testing.assert_allclose(arena.adjoint(source), to_source + taken, 1e-12)
+
+
 @pytest.mark.parametrize("bad", [-1.0, 20.0, np.nan, np.inf, 1e300])
 def test_positions_outside_stop_the_program(bad, rng):
     arena = Arena(SLOTS, rng)

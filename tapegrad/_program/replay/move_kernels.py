@@ -60,6 +60,8 @@ PICK_BASE, PICK_OUT, PICK_REVERSE, PICK_LISTS = range(0, 32, 8)
     SCATTER_SOURCE,
     SCATTER_MOVE,
 ) = range(0, 64, 8)
+#: The places that are found at once, in scratch memory.
+PLACES = 512
 #: A view read in C order: base, byte offset, number of axes, sizes and strides in turn.
 VIEW_BASE, VIEW_OFFSET, VIEW_NDIM, VIEW_AXES = range(0, 32, 8)
 
@@ -217,38 +219,53 @@ def position_of(positions, picked, k, size):
 
 
 @helper
+def find_places(run, data, start, count, each):
+    """Write the places in the source of pieces of rows, of `each` elements, to scratch memory.
+
+    Returns whether all positions are inside.
+    """
+    picked, source = data + load_i64(data, GATHER_POSITIONS), data + load_i64(data, GATHER_SOURCE)
+    positions = first_of(load_i64(run, RUN_VALUE_BASES), picked)
+    size, width = load_i64(data, GATHER_SIZE), load_i64(data, GATHER_WIDTH)
+    places, pieces, inside = i64s(load_i64(run, RUN_SCRATCH)), width // each, True
+    for k in range(count):
+        row, piece = (
+            (start + k, 0) if pieces == 1 else ((start + k) // pieces, (start + k) % pieces)
+        )
+        position = position_of(positions, picked, row, size)
+        inside &= position >= 0
+        places[k] = place(source, position * width + piece * each) if position >= 0 else 0
+    return inside
+
+
+@helper
 def gather_forward(run, data):
     """Stops at a position outside the source; nothing is read there."""
-    table = load_i64(run, RUN_VALUE_BASES)
-    picked, source = data + load_i64(data, GATHER_POSITIONS), data + load_i64(data, GATHER_SOURCE)
-    positions, of = first_of(table, picked), first_of(table, source)
-    size, width = load_i64(data, GATHER_SIZE), load_i64(data, GATHER_WIDTH)
-    out = load_i64(data, GATHER_OUT)
-    to, each = load_i64(run, RUN_VALUES) + out, run_in(source, width)
-    for k in range(load_i64(data, GATHER_COUNT)):
-        position = position_of(positions, picked, k, size)
-        if position < 0:
+    source, width = data + load_i64(data, GATHER_SOURCE), load_i64(data, GATHER_WIDTH)
+    of, out = first_of(load_i64(run, RUN_VALUE_BASES), source), load_i64(data, GATHER_OUT)
+    to, places = load_i64(run, RUN_VALUES) + out, load_i64(run, RUN_SCRATCH)
+    each = run_in(source, width)
+    total = load_i64(data, GATHER_COUNT) * (width // each)
+    for start in range(0, total, PLACES):
+        count = min(PLACES, total - start)
+        if not find_places(run, data, start, count, each):
             store_i64(run, RUN_FAILED, out // ITEM)
             return RAISED
-        for i in range(0, width, each):
-            at = of + place(source, position * width + i)
-            set_run(to + (k * width + i) * ITEM, ITEM, at, ITEM, each)
+        copy_rows(to + start * each * ITEM, of, places, count, each)
     return FINISHED
 
 
 @helper
 def gather_reverse(run, data):
-    picked, source = data + load_i64(data, GATHER_POSITIONS), data + load_i64(data, GATHER_SOURCE)
-    positions = first_of(load_i64(run, RUN_VALUE_BASES), picked)
-    of, width = first_of(load_i64(run, RUN_ADJOINT_BASES), source), load_i64(data, GATHER_WIDTH)
-    own, each = load_i64(run, RUN_ADJOINTS) + load_i64(data, GATHER_OUT), run_in(source, width)
-    if of == 0:
-        return FINISHED
-    for k in range(load_i64(data, GATHER_COUNT)):
-        position = int(load_float(positions, place(picked, k)))
-        for i in range(0, width, each):
-            at = of + place(source, position * width + i)
-            add_run(at, ITEM, own + (k * width + i) * ITEM, ITEM, each)
+    source, width = data + load_i64(data, GATHER_SOURCE), load_i64(data, GATHER_WIDTH)
+    of, each = first_of(load_i64(run, RUN_ADJOINT_BASES), source), run_in(source, width)
+    own = load_i64(run, RUN_ADJOINTS) + load_i64(data, GATHER_OUT)
+    total = load_i64(data, GATHER_COUNT) * (width // each) if of != 0 else 0
+    for start in range(0, total, PLACES):
+        count = min(PLACES, total - start)
+        find_places(run, data, start, count, each)
+        at = own + start * each * ITEM
+        add_rows(of, load_i64(run, RUN_SCRATCH), at, count, each)
     return FINISHED
 
 
