@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 
 import numpy as np
@@ -11,35 +12,34 @@ import numpy as np
 from ..._core.tensor.dependencies import Dependencies
 from ..._core.tensor.pytree import repeats, tree_leaves
 from ..._core.tensor.row_listeners import users_level
-from ..._core.tensor.values import is_recorded, wrap
+from ..._core.tensor.values import is_recorded
 from ..._derivatives.inputs import plain
 from ..._transforms.gradients import value_and_grad
 from ..build.executable import Program
-from ..ir.custom_step import Custom
 from ..ir.json_values import printable
-from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
 from .background import compile_later, failed, patience
 from .effects import Effects
+from .families import Families
 from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
 from .names_read import Renewals
+from .outside_inputs import KEPT, Compared
 from .random_draws import Draws
 from .recorded_call import recorded_call, short_recorded_call
-from .rounding import first_difference
 from .rule_programs import rule_program
 from .signature import Arguments, own_copy
 from .takeover import Trial
 from .variants import (
-    Families,
     NotRecorded,
     RaisedError,
+    Traced,
     Variant,
     Variants,
-    reads_others,
     traced_call,
 )
+from .verification import Verified
 
 #: The largest numbers of programs kept for one signature, and of signatures.
 VARIANTS, SIGNATURES = 32, 64
@@ -54,7 +54,7 @@ NO_NUMBER = (
 rule_parts.makers.append(rule_program)
 
 
-class Replayed:
+class Replayed(Verified):
     """A function and its programs."""
 
     def __init__(self, f: Callable, kind: str, argnums, *, on_branch, verify, native, memory):
@@ -118,18 +118,6 @@ class Replayed:
             self._shorten(variant, arguments, gradient)
         return found
 
-    def _verified(self, found, variant: Variant, arguments: Arguments, args, kwargs):
-        """Compare with an eager call; returns its result where it is of another function."""
-        gradient, before = found[1] is not None, variant.names.effects_now()
-        expected = self._compared(variant, arguments, args, kwargs, gradient)
-        if self._is_of_another(variant, expected):
-            return expected
-        self._check(found, expected, variant, arguments)
-        variant.checked = 1 + gradient
-        if self._verify == "once":
-            self._effects.of_call(before, self._name)
-        return None
-
     def _on_another_way(self, family, arguments: Arguments, stopped, args, kwargs, gradient: bool):
         """A call that no program serves: recorded, or eagerly."""
         if stopped is not None:
@@ -138,21 +126,21 @@ class Replayed:
                 return self._eagerly(args, kwargs, gradient)
         return self._record(family, arguments, args, kwargs, gradient)
 
-    def _program_for(self, arguments: Arguments) -> Program:
-        """The program by which a call with such arguments is evaluated, recorded if need be."""
+    def _program_for(self, arguments: Arguments) -> tuple[Program, list]:
+        """The program of a call with such arguments, recorded if need be, and its inputs."""
         with self._flows.aside():
             for _ in range(2):  # recorded, and compared
                 call = lambda *a, **k: self._evaluate(a, k, gradient=False)  # noqa: E731
                 arguments.call(call, arguments.values)
         family = self._families.found.get(arguments.key) if self._reason is None else None
-        run = None
+        variant = run = None
         if family is not None:
             self._convert(family)
-            _, run, _ = family.run(arguments.values, False)
-        if run is None:
+            variant, run, _ = family.run(arguments.values, False)
+        if variant is None or run is None:
             raise ValueError(f"tapegrad.compile: {self._name} has no program: {self._reason}")
         run.program.end(run)
-        return run.program
+        return run.program, variant.objects(arguments.values)
 
     def _count_hit(self, family: Variants, variant: Variant, values: list) -> None:
         family.hits += 1
@@ -228,7 +216,7 @@ class Replayed:
             self._give_up(arguments.reason)
             return None
         names = self._families.names
-        if names is not None and not names.unchanged():
+        if names is not None and not names.unchanged() and not self._families.rebind(self._f):
             self._renew(names, arguments)
         family = self._families.of(arguments.key)
         if self._families.unused >= SIGNATURES:
@@ -246,7 +234,7 @@ class Replayed:
         If data changes at nearly every call, a graph may serve: it reads arrays in each call.
         """
         reason = self._renewals.reason(names, self._families.evaluations)
-        self._families = Families(SIGNATURES, VARIANTS)
+        self._families = Families(SIGNATURES, VARIANTS, self._families.compared)
         self._flows.renew()
         self._fast = self._fast_value = None
         if reason is not None:
@@ -265,24 +253,22 @@ class Replayed:
         """Call the function, and keep its program."""
         try:
             return self._recorded(family, arguments, gradient)
-        except RaisedError as error:
-            reason = str(error)
         except NotRecorded as error:
-            self._give_up(str(error))
-            return self._eagerly(args, kwargs, gradient)
+            if self._families.compare_all():  # it may be recorded with them
+                return self._record(family, arguments, args, kwargs, gradient)
+            reason = str(error)
+            if not isinstance(error, RaisedError):
+                self._give_up(reason)
+                return self._eagerly(args, kwargs, gradient)
         found = self._eagerly(args, kwargs, gradient)
         self._give_up(reason)
         return found
 
     def _recorded(self, family: Variants, arguments: Arguments, gradient: bool):
-        names = self._families.names_for(self._f, arguments)
-        draws = Draws(self._f, self._watched)
-        with traced_call(self._f, arguments, draws=draws) as traced:
-            traced.names = names = self._families.after_call(names)
+        with self._traced(arguments) as (traced, is_settled):
             if self._verify == "never":
-                self._effects.of_recording(names, self._name)
-            self._watched = draws.is_unsure  # once more
-            if names.unchanged() and not draws.is_unsure:  # else it may be of either value
+                self._effects.of_recording(traced.names, self._name)
+            if is_settled:
                 family.pending = traced
             waits = self._native or traced.asks_for_types  # the first result, for the program
             later = traced.is_long and not waits
@@ -305,14 +291,42 @@ class Replayed:
         traced, family.pending = family.pending, None
         if traced is None:
             return None
-        variant, reason = traced.program()
+        variant, reason = self._converted(traced)
         if variant is None:
             return reason
         recent = self._fast or self._fast_value
         family.add(variant, None if recent is None else recent.variant)
         if self._native:
-            self._make_native(variant, traced.values)
+            self._make_native(variant, traced.arguments.values)
         return None
+
+    @contextlib.contextmanager
+    def _traced(self, arguments: Arguments) -> Iterator[tuple[Traced, bool]]:
+        """A recording, and whether what the function reads has not changed meanwhile."""
+        names = self._families.names_for(self._f, arguments)
+        draws = Draws(self._f, self._watched)
+        arrays = names.in_place()
+        with traced_call(self._f, arguments, draws=draws, arrays=arrays) as traced:
+            traced.names = names = self._families.after_call(names)
+            if traced.outside.are_kept(names, traced.trace):
+                traced.trace.refuse(KEPT, faithful=True)
+            self._watched = draws.is_unsure  # once more
+            # else it may be of either value
+            yield traced, names.unchanged() and not draws.is_unsure
+
+    def _converted(self, traced: Traced) -> tuple[Variant | None, str | None]:
+        """A program, or why there is none; of a second recording if data are to be compared."""
+        try:
+            variant, reason = traced.program()
+            if variant is not None or not self._families.compare_all():
+                return variant, reason
+        except Compared as error:
+            self._families.compare(error.arrays)
+        try:
+            with self._traced(traced.arguments) as (again, is_settled):
+                return self._converted(again) if is_settled else (None, None)
+        except NotRecorded as error:
+            return None, str(error)
 
     def _eagerly(self, args, kwargs, gradient: bool):
         """Call the function eagerly; as in a program, its writes to arguments are local."""
@@ -325,49 +339,6 @@ class Replayed:
                 *args, **kwargs
             )
         return self._f(*args, **kwargs), None
-
-    def _compared(self, variant: Variant, arguments: Arguments, args, kwargs, gradient: bool):
-        """What the function gives, to compare: for tensors where it does not take arrays.
-
-        Forward of an `autograd.Function` may rely on tensors, which it is given in a program.
-        """
-        try:
-            return self._eagerly(args, kwargs, gradient)
-        except Exception:
-            if gradient or not variant.program.code.of(Custom):
-                raise
-        tensors = [wrap(np.array(value)) for value in arguments.values]
-        args, kwargs = arguments.build(tensors)
-        return self._f(*args, **kwargs), None
-
-    def _is_of_another(self, variant: Variant, expected) -> bool:
-        """Whether what a call gave cannot be compared: the function is not the recorded one now."""
-        if reads_others(expected, []):
-            self._give_up(READS_OTHERS)
-            return True
-        return not variant.names.unchanged()  # another thread has changed one during the call
-
-    def _check(self, found, expected, variant: Variant, arguments: Arguments) -> None:
-        """Compare with the result of the function when it was called eagerly."""
-
-        gradient = found[1] is not None
-
-        def again(values):
-            return arguments.call(lambda *a, **k: self._eagerly(a, k, gradient), values)
-
-        def adjoints(noise):
-            wanted = [m for m, (_, _, is_one) in zip(noise, arguments.kinds, strict=True) if is_one]
-            built = arguments.in_structure(wanted, self._argnums, self._single)
-            return [m for _, m in tree_leaves(built)]
-
-        noises = variant.noises(arguments.values, again, adjoints if gradient else None)
-        pair = first_difference(found, expected, *noises, dtype=arguments.dtype)
-        if pair is not None:
-            raise RuntimeError(
-                f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}: "
-                "it depends on something else than its arguments, such as random numbers or state "
-                "that changes between calls; pass that as an argument, or use verify='never'"
-            )
 
     def _branch(self, family: Variants, stopped: str | Exception) -> None:
         """None of the programs so far covers the branch."""
@@ -407,7 +378,8 @@ class Replayed:
         if self._native is False or variant.asked or variant.program.native:
             return
         variant.asked = True
-        trial = Trial(variant.program, values) if self._compares else None
+        objects = None if values is None else variant.objects(values)
+        trial = Trial(variant.program, objects) if self._compares else None
         cut = self._memory == "sqrt"
         self._compiling.append(compile_later(variant, cut, self._name, trial))
 
@@ -417,7 +389,7 @@ class Replayed:
             trial = variant.trial
             if trial is not None and (trial.left > 0 or variant is family.found[0]):
                 try:
-                    over = trial.is_over(variant.program, values)
+                    over = trial.is_over(variant.program, variant.objects(values))
                 except RuntimeError as error:
                     over = True
                     variant.use(trial.plain)

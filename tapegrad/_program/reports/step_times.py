@@ -104,17 +104,19 @@ class ProgramProfile:
         return "\n".join(_text(self))
 
 
-def profile(program: Program, name: str, f, arguments: Arguments, repeats: int) -> ProgramProfile:
+def profile(
+    called: tuple[Program, list], name: str, f, arguments: Arguments, repeats: int
+) -> ProgramProfile:
     """Time each step of a program, the best of some evaluations, and find the lines of its steps.
 
-    `f` is called once, with its rows listened to.
+    It is called with its inputs. `f` is called once, with its rows listened to.
     """
-    values = arguments.values
+    program, objects = called
     recorded = _recorded(f, arguments)
-    times, run = [], entered(program, values)
+    times, run = [], entered(program, objects)
     try:
         for _ in range(repeats):
-            run = entered(program, values, run)
+            run = entered(program, objects, run)
             times.append(_times(program, run))
         best = np.maximum(np.min(times, 0) - _overhead(program), 0.0)
         steps = []

@@ -1,0 +1,118 @@
+"""The first results of a program compared with those of the function that it was recorded of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..._core.tensor.array_contents import contents
+from ..._core.tensor.pytree import tree_leaves
+from ..._core.tensor.values import wrap
+from ..ir.custom_step import Custom
+from ..lowering.tape_rows import READS_OTHERS
+from ..replay.run_layout import FINISHED
+from .effects import Effects
+from .rounding import first_difference
+from .signature import Arguments
+from .variants import Variant, reads_others
+
+#: The number of times that a program is compared while data from outside change.
+_TRIES = 4
+
+
+class Verified:
+    """A function whose programs are compared with it."""
+
+    _name: str
+    _f: Callable
+    _argnums: tuple[int, ...]
+    _single: bool
+    _verify: str
+    _effects: Effects
+    _eagerly: Callable
+    _differentiated: Callable
+    _give_up: Callable
+
+    def _verified(self, found, variant: Variant, arguments: Arguments, args, kwargs):
+        """Compare with an eager call; returns its result where it is of another function."""
+        gradient, before = found[1] is not None, variant.names.effects_now()
+        expected = self._compared(variant, arguments, args, kwargs, gradient)
+        if self._is_of_another(variant, expected):
+            return expected
+        pair = self._difference(found, expected, variant, arguments)
+        if pair is not None and variant.outside:  # another thread may have changed data
+            again = self._compared_again(variant, arguments, args, kwargs, gradient)
+            if again is None:
+                return expected
+            pair = self._difference(again[0], again[1], variant, arguments)
+        if pair is not None:
+            raise RuntimeError(
+                f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}: "
+                "it depends on something else than its arguments, such as random numbers or state "
+                "that changes between calls; pass that as an argument, or use verify='never'"
+            )
+        variant.checked = 1 + gradient
+        if self._verify == "once":
+            self._effects.of_call(before, self._name)
+        return None
+
+    def _compared(self, variant: Variant, arguments: Arguments, args, kwargs, gradient: bool):
+        """What the function gives, to compare: for tensors where it does not take arrays.
+
+        Forward of an `autograd.Function` may rely on tensors, which it is given in a program.
+        """
+        try:
+            return self._eagerly(args, kwargs, gradient)
+        except Exception:
+            if gradient or not variant.program.code.of(Custom):
+                raise
+        tensors = [wrap(np.array(value)) for value in arguments.values]
+        args, kwargs = arguments.build(tensors)
+        return self._f(*args, **kwargs), None
+
+    def _is_of_another(self, variant: Variant, expected) -> bool:
+        """Whether what a call gave cannot be compared: the function is not the recorded one now."""
+        if reads_others(expected, []):
+            self._give_up(READS_OTHERS)
+            return True
+        return not variant.names.unchanged()  # another thread has changed one during the call
+
+    def _compared_again(self, variant: Variant, arguments: Arguments, args, kwargs, gradient):
+        """What the program and the function give while data from outside stay as they are.
+
+        None where another thread changes them all the time.
+        """
+        for _ in range(_TRIES):
+            before = [contents(array) for array in variant.outside]
+            memory = variant.program.begin()
+            try:
+                status = variant.program.forward(
+                    memory, variant.objects(arguments.values), gradient
+                )
+                if status != FINISHED:
+                    return None
+                value = variant.result(variant.program.results(memory))
+                made = self._differentiated(variant, memory, arguments, value) if gradient else None
+            finally:
+                variant.program.end(memory)
+            expected = self._compared(variant, arguments, args, kwargs, gradient)
+            if [contents(array) for array in variant.outside] == before:
+                return made or (value, None), expected
+        return None
+
+    def _difference(self, found, expected, variant: Variant, arguments: Arguments):
+        """Two leaves that differ from those of an eager call of the function; None without."""
+
+        gradient = found[1] is not None
+
+        def again(values):
+            return arguments.call(lambda *a, **k: self._eagerly(a, k, gradient), values)
+
+        def adjoints(noise):
+            wanted = [m for m, (_, _, is_one) in zip(noise, arguments.kinds, strict=True) if is_one]
+            built = arguments.in_structure(wanted, self._argnums, self._single)
+            return [m for _, m in tree_leaves(built)]
+
+        noises = variant.noises(arguments.values, again, adjoints if gradient else None)
+        return first_difference(found, expected, *noises, dtype=arguments.dtype)
