@@ -83,6 +83,74 @@ def test_positions_in_masks(shape, rng):
             np.testing.assert_array_equal(found, [*wanted, -1, -1][:room])
 
 
+@pytest.mark.parametrize("n", [1, 2, 16, 17, 300])
+def test_order_without_ties(n, rng):
+    x, out = contiguous(0, (3, n)), contiguous(OUT, (3, n))
+    arena = Arena(SLOTS, rng)
+    arena.value(x)[...] = rows = rng.permuted(np.arange(3.0 * n).reshape(3, n), axis=1)
+    found = run("argsort", [x, 1, out], out, arena)
+    np.testing.assert_array_equal(found, np.argsort(rows, axis=1))
+
+
+@pytest.mark.parametrize("pair", [(2.0, 2.0), (0.0, -0.0), (nan, -nan), (inf, inf)])
+def test_order_of_ties_is_refused(pair, rng):
+    x, out = contiguous(0, (2, 9)), contiguous(OUT, (2, 9))
+    arena = Arena(SLOTS, rng)
+    arena.value(x)[1, [3, 7]] = pair
+    part = part_of_kernel(Kernel(STEERING["argsort"].code, [x, 1, out], out), always)
+    assert arena.forward(part) == run_layout.REFUSED
+    arena.value(x)[1, 7] = 17.0
+    assert arena.forward(part) == run_layout.FINISHED
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("n", [0, *SIZES])
+def test_places_in_sorted_arrays(n, side, rng):
+    array, values, out = contiguous(0, (n,)), contiguous(1000, (3, 50)), contiguous(OUT, (3, 50))
+    arena = Arena(SLOTS, rng)
+    for sort in (
+        np.sort,
+        np.sort,
+        lambda x: x,
+    ):  # NumPy's words for the last are: it must be sorted
+        arena.value(array)[...] = kept = sort(rng.choice([*HARD, *np.arange(9.0)], n))
+        given = arena.value(values)
+        given[...] = rng.choice([*HARD, *np.arange(-1.0, 10.0, 0.5)], (3, 50))
+        given[1] = np.sort(given[1])
+        found = run("searchsorted", [array, values, int(side == "right")], out, arena)
+        np.testing.assert_array_equal(found, np.searchsorted(kept, given, side))
+    spread, turned = View(1, (n,), (3,)), View(1000, (50, 3), (1, 50))
+    kept = np.sort(arena.value(spread))
+    arena.value(spread)[...] = kept
+    found = run("searchsorted", [spread, turned, 0], contiguous(OUT, (50, 3)), arena)
+    np.testing.assert_array_equal(found, np.searchsorted(kept, arena.value(turned)))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (300,), (4, 5), (3, 0)])
+def test_whole_numbers(shape, rng):
+    arena, view, out = Arena(SLOTS, rng), contiguous(3, shape), contiguous(OUT, shape)
+    given = rng.choice([-0.5, 0.5, 9.99, -9.99, *rng.uniform(-9.0, 9.0, 20)], shape)
+    arena.value(view)[...] = given
+    found = run("whole", [view, -9, 9], out, arena)
+    np.testing.assert_array_equal(found, given.astype(int))
+    assert not np.signbit(found[found == 0]).any()
+    turned = View(3, shape[::-1], view.strides[::-1])
+    found = run("whole", [turned, -9, 9], contiguous(OUT, shape[::-1]), arena)
+    np.testing.assert_array_equal(found, given.astype(int).T)
+
+
+@pytest.mark.parametrize("outside", [10.0, -10.0, nan, inf, -inf, 1e300])
+def test_numbers_outside_are_refused(outside, rng):
+    arena, view = Arena(SLOTS, rng), contiguous(3, (4, 5))
+    operands = [view, -9, 9]
+    part = part_of_kernel(Kernel(STEERING["whole"].code, operands, contiguous(OUT, (4, 5))), always)
+    for place in ((0, 0), (2, 3), (3, 4)):
+        arena.value(view)[...] = 1.5
+        assert arena.forward(part) == run_layout.FINISHED
+        arena.value(view)[place] = outside
+        assert arena.forward(part) == run_layout.REFUSED
+
+
 # --- where integers lie ---------------------------------------------------------------------------
 
 RANGES = [(0, 1), (-3, 2), (-4, -1), (2, 5), (0, 0)]

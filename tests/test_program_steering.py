@@ -25,6 +25,7 @@ NUMBERS = [
     1.7976931348623157e308,
     -1e308,
 ]
+LARGEST = 1.7976931348623157e308
 POINTWISE = {name: op for name, op in STEERING.items() if isinstance(op, Pointwise)}
 SCOPE = {"np": rows.NUMPY, "select": np.where}
 #: Operations with an exponential, of which NumPy's may differ in the last bit.
@@ -41,6 +42,10 @@ CHOICES = {
     "weighted": (
         lambda x, y: np.where(x == 0, 0.0, x * y),
         lambda x, y: [y, np.where(x != 0, x, 0.0)],
+    ),
+    "index": (
+        lambda x, y: np.where((-y <= x) & (x < y), np.where(x < 0, x + y, x), -LARGEST),
+        lambda x, y: [0 * x, 0 * y],
     ),
     "tanh_slope": (rows.tanh_slope, lambda x, y: [-2.0 * y * rows.tanh_slope(x, y), 0 * x]),
     "sigmoid_slope": (

@@ -26,6 +26,7 @@ from ..tensor.values import (
     differentiates,
     dtype_of,
     is_container,
+    is_recorded,
     is_tensor,
     plain_array,
     value_of,
@@ -224,6 +225,10 @@ def _steered(function, args, kwargs):
         given = _as_data if function in (np.result_type, np.can_cast) else _valued
         return function(*map(given, args), **{k: given(v) for k, v in kwargs.items()})
     args = [unlisted(a) if isinstance(a, list) else a for a in args]
+    if any([is_tensor(v) and is_recorded(v) for v in kwargs.values()]):
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        args, kwargs = [*bound.args], bound.kwargs
     args = [a if is_tensor(a) else _fixed(a, function) for a in args]
     return steered(function, *args, **{k: _fixed(v, function) for k, v in kwargs.items()})
 

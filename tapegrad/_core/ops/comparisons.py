@@ -87,3 +87,12 @@ pointwise(
     doc="x · y, 0 where x is exactly 0 whatever y, which is counted x times",
     table=STEERING,
 )
+pointwise(
+    "index",
+    "x y",
+    f"select((x >= -y) & (x < y), select(x < 0.0, x + y, x), -{_LARGEST})",
+    "0.0",
+    "0.0",
+    doc="x as an index of y elements, counted from the first; far below 0 where it is outside",
+    table=STEERING,
+)

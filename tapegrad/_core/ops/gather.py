@@ -33,6 +33,7 @@ from tapegrad._core.codegen.layout import (
     MET_FREED,
     REDO,
     REFERENCE_BYTES,
+    REFUSED,
     REVERSE,
     TAG_ARRAY,
 )
@@ -221,7 +222,7 @@ def scatter_add_adjoint(frame, id, refs, task):
 
 
 def scatter_add_forward(frame, id, refs, task):
-    """The same references. What a program has computed as a position outside is left out."""
+    """The same references. What a program has computed as the position −1 is left out."""
     array, picked = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
     out = load_i64(refs, 2 * REFERENCE_BYTES)
     sums = load_i64(out, ARRAY_DATA)
@@ -235,6 +236,8 @@ def scatter_add_forward(frame, id, refs, task):
     for k in range(count_of(picked)):
         position = computed_position(places, at, k, size) if computed else whole[k]
         if position < 0:
+            if computed and load_float(at, offset_in(places, k)) != -1.0:
+                store_i64(frame, FRAME_STATUS, REFUSED)
             continue
         for start in range(0, width, rows.run):
             to = sums + (position * width + start) * ITEM

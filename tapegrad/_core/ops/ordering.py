@@ -1,12 +1,24 @@
 """Positions by value, for programs: of sorting, of extremes, of masks. No derivative.
 
 Positions are whole numbers in floats, as all integers of programs are. References are those of
-the kernels along axes (`along`); of `mask_positions`: the mask, the output.
+the kernels along axes (`along`); of `mask_positions`: the mask, the output; of `searchsorted`: the
+sorted array, the values, 1 for the right side, the output; of `whole`: numbers, the least and the
+greatest that they may be, the output.
 """
 
-from tapegrad._core.codegen.elements import floats, load_float
-from tapegrad._core.codegen.intrinsics import f64s, free, helper, i64s, load_i64, malloc
-from tapegrad._core.codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from tapegrad._core.codegen import vector_math as np
+from tapegrad._core.codegen.elements import ITEM, floats, load_float
+from tapegrad._core.codegen.intrinsics import (
+    apart,
+    f64s,
+    free,
+    helper,
+    i64s,
+    load_i64,
+    malloc,
+    store_i64,
+)
+from tapegrad._core.codegen.layout import ARRAY_DATA, FRAME_STATUS, REFERENCE_BYTES, REFUSED
 from tapegrad._core.codegen.strided_sums import line_of, line_offset, lines_of
 from tapegrad._core.codegen.sweep_frame import count_of
 
@@ -22,6 +34,7 @@ from .axis_groups import (
     read_line,
     write_group,
 )
+from .references import Layout, bare
 from .table import STEERING, structural
 
 
@@ -58,17 +71,40 @@ def sorting_positions(x, n, of, to):
     return of
 
 
-def stable_argsort_forward(frame, id, refs, task):
+@helper
+def has_ties(x, n, order):
+    """Whether any of n numbers in ascending order belongs nowhere before the next."""
+    for i in range(1, n):
+        if not comes_before(x[order[i - 1]], x[order[i]]):
+            return True
+    return False
+
+
+@helper
+def sort_positions(frame, refs, refuses_ties):
+    """The positions that sort each line, where equal elements keep their order."""
     groups, out, n, count = of_same_shape(refs)
     block = malloc(n * 24)
     x = f64s(block)
     for group in range(count):
         read_group(groups, group, block)
         found = sorting_positions(x, n, i64s(block + n * 8), i64s(block + n * 16))
+        if refuses_ties and has_ties(x, n, found):
+            store_i64(frame, FRAME_STATUS, REFUSED)
+            break
         for i in range(n):
             x[i] = float(found[i])
         write_group(out, group, block)
     free(block)
+
+
+def stable_argsort_forward(frame, id, refs, task):
+    sort_positions(frame, refs, False)
+
+
+def argsort_forward(frame, id, refs, task):
+    """In which order NumPy's default puts equal elements only NumPy knows: it stops at them."""
+    sort_positions(frame, refs, True)
 
 
 @helper
@@ -115,29 +151,150 @@ def mask_positions_forward(frame, id, refs, task):
         to[k] = -1.0
 
 
+@helper
+def searched(at, stride, value, low, high, right):
+    """Where a number belongs, between two places, as NumPy finds it."""
+    while low < high:
+        middle = (low + high) >> 1
+        x = load_float(at, middle * stride)
+        if (not comes_before(value, x)) if right else comes_before(x, value):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@helper
+def is_ascending(at, stride, n):
+    for i in range(1, n):
+        if comes_before(load_float(at, i * stride), load_float(at, (i - 1) * stride)):
+            return False
+    return True
+
+
+@helper
+def searched_fast(at, stride, n, value, right):
+    """The same among n numbers in ascending order, for one that is not NaN: nothing to guess."""
+    first, left = 0, n
+    while left > 1:
+        half = left >> 1
+        x = load_float(at, (first + half - 1) * stride)
+        first += half if (x < value) | ((x == value) & right) else 0
+        left -= half
+    x = load_float(at, first * stride)
+    return first + (1 if (x < value) | ((x == value) & right) else 0)
+
+
+def searchsorted_forward(frame, id, refs, task):
+    """As NumPy, from the places of the value before on, which matter in unsorted arrays."""
+    array, values = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    right = load_i64(refs, 2 * REFERENCE_BYTES) != 0
+    to = floats(load_i64(load_i64(refs, 3 * REFERENCE_BYTES), ARRAY_DATA))
+    size, step = line_of(array)
+    of = load_i64(array, ARRAY_DATA)
+    n, stride = line_of(values)
+    is_sorted = 0 < size < 8 * count_of(values) and is_ascending(of, step, size)
+    low, high, before = 0, size, float("inf")
+    for line in range(lines_of(values)):
+        at = load_i64(values, ARRAY_DATA) + line_offset(values, line)
+        for i in range(n):
+            value = load_float(at, i * stride) * 1.0
+            if is_sorted and value == value:
+                to[line * n + i] = float(searched_fast(of, step, size, value, right))
+                continue
+            if (not comes_before(value, before)) if right else comes_before(before, value):
+                high = size
+            else:
+                low, high = 0, min(high + 1, size)
+            before = value
+            low = high = searched(of, step, value, low, high, right)
+            to[line * n + i] = float(low)
+
+
+@helper
+def whole_line(at, stride, to, n, least, greatest):
+    """Numbers without their fractions; whether any is outside."""
+    apart()
+    outside = 0
+    if stride == ITEM:
+        x = floats(at)
+        for i in range(n):
+            whole = np.trunc(x[i])
+            outside |= 0 if (whole >= least) & (whole <= greatest) else 1
+            to[i] = whole + 0.0
+    else:
+        for i in range(n):
+            whole = np.trunc(load_float(at, i * stride))
+            outside |= 0 if (whole >= least) & (whole <= greatest) else 1
+            to[i] = whole + 0.0
+    return outside
+
+
+def whole_forward(frame, id, refs, task):
+    """Integers from numbers; it stops at one that is outside, or NaN."""
+    array, out = load_i64(refs, 0), load_i64(refs, 3 * REFERENCE_BYTES)
+    least, greatest = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    n, stride = line_of(array)
+    for line in range(lines_of(array)):
+        at = load_i64(array, ARRAY_DATA) + line_offset(array, line)
+        to = floats(load_i64(out, ARRAY_DATA) + line * n * ITEM)
+        if whole_line(at, stride, to, n, float(least), float(greatest)) != 0:
+            store_i64(frame, FRAME_STATUS, REFUSED)
+
+
+def _sorted_fits(out, array, values, right) -> None:
+    if len(array) != 1 or out != values or right not in (0, 1):
+        raise ValueError("not a place for each value in an array of one axis")
+
+
+def _whole_fits(out, array, least, greatest) -> None:
+    if out != array:
+        raise ValueError("a result of another shape")
+
+
+def _of_ties(_answer) -> Exception:
+    return ValueError(
+        "tapegrad.argsort: elements are equal, whose order is NumPy's own; with kind='stable' they "
+        "keep their order"
+    )
+
+
+def _outside(_answer) -> Exception:
+    return OverflowError(
+        "tapegrad: an integer that the program computes is beyond those that it was made for"
+    )
+
+
 _ALONG = (
     *(Groups, groups_in, count_of_groups, read_line, read_beside, read_group, group_in),
     *(write_group, of_reduction, of_same_shape),
 )
-for _name, _forward, _form, _doc in (
-    ("stable_argsort", stable_argsort_forward, "same shape", "the positions that sort, NaN last"),
-    ("argmax", argmax_forward, "reduction", "where the largest element or a NaN is first"),
-    ("argmin", argmin_forward, "reduction", "where the smallest element or a NaN is first"),
-    ("mask_positions", mask_positions_forward, "mask positions", "where elements are not 0"),
+_HELPERS = (
+    *_ALONG,
+    *(comes_before, merge, sorting_positions, has_ties, sort_positions),
+    *(position_of_extreme, positions_of_extremes, whole_line),
+    *(searched, is_ascending, searched_fast),
+)
+_SORTED = Layout(bare, ("array", "array", "number"), _sorted_fits)
+_WHOLE = Layout(bare, ("array", "number", "number"), _whole_fits)
+for _name, _forward, _form, _refusal, _doc in (
+    *(
+        ("stable_argsort", stable_argsort_forward, "same shape", None, "what sorts, NaN last"),
+        ("argsort", argsort_forward, "same shape", _of_ties, "what sorts unequal numbers"),
+        ("argmax", argmax_forward, "reduction", None, "where the largest or a NaN is first"),
+        ("argmin", argmin_forward, "reduction", None, "where the smallest or a NaN is first"),
+        ("mask_positions", mask_positions_forward, "mask positions", None, "what is not 0"),
+        ("searchsorted", searchsorted_forward, _SORTED, None, "where numbers belong"),
+        ("whole", whole_forward, _WHOLE, _outside, "numbers without fractions, within bounds"),
+    ),
 ):
     structural(
         _name,
         None,
         value_kernel=_forward,
         layout=_form,
-        helpers=(
-            *_ALONG,
-            comes_before,
-            merge,
-            sorting_positions,
-            position_of_extreme,
-            positions_of_extremes,
-        ),
+        helpers=_HELPERS,
+        refusal=_refusal,
         doc=_doc,
         table=STEERING,
     )

@@ -128,6 +128,8 @@ def gather_batched(np, t, _out, x, picked):
     return np.reshape(elements(rows, places), (len(t[1]), *_out.shape))
 
 
+#: What a program says of an index that it has computed.
+OUTSIDE = "tapegrad: an index computed by the program is outside its array"
 GATHER = (
     ARRAY
     + structural(
@@ -176,6 +178,7 @@ SCATTER_ADD = (
         value_kernel=kernels.scatter_add_forward,
         layout="scatter_add",
         helpers=kernels.SCATTER_ADD_HELPERS,
+        refusal=lambda _: IndexError(OUTSIDE),
         example="tg.grad(lambda t: np.sum(t[np.arange(len(x))] ** 2))(x)",
         examples=("tg.grad(lambda t: np.sum(t[[0, 2, 2]] ** 3))(x)",),
         doc="elements added at positions of an array of zeros: the transpose of gather",

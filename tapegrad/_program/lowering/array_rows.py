@@ -264,7 +264,17 @@ def _given(writer: Writer, reference) -> Given:
     known = writer.intervals.get(writer.rows.place(number))
     is_number = dtype.kind == "f" and op != layout.ARRAY + COMPUTED.code
     interval = writer.interval_of(dtype) if known is None else known
-    return Given(writer.view_of(reference), None, dtype, interval, is_number)
+    seen = (
+        None if writer.rows.is_written(writer.rows.place(number)) else _recorded(writer, reference)
+    )
+    return Given(writer.view_of(reference), None, dtype, interval, is_number, seen)
+
+
+def _recorded(writer: Writer, reference) -> np.ndarray:
+    """The value of an operand when it was recorded, which has not been written to."""
+    if reference.is_array:
+        return reference.array
+    return np.asarray(writer.rows.reader.row(reference.id)["value"])
 
 
 def dtype_of(reference) -> np.dtype:

@@ -68,6 +68,27 @@ class Lowering:
         self.writer.steps.append(Kernel(op.code, operands, made))
         return made
 
+    def within(self, view: View, least: int, greatest: int) -> View:
+        """Numbers without their fractions; the program stops where one is outside."""
+        made = self.writer.buffers.allocate(view.shape)
+        operands = [view, least, greatest]
+        self.writer.steps.append(Kernel(STEERING["whole"].code, operands, made))
+        return made
+
+    def true_places(self, x: Given, count: int) -> View:
+        """The positions in C order at which elements are not 0, which are so many."""
+        made = self.writer.buffers.allocate((count,))
+        operands = [x.slots(self.writer)]
+        self.writer.steps.append(Kernel(STEERING["mask_positions"].code, operands, made))
+        return made
+
+    def searched(self, array: View, values: View, side: str) -> View:
+        """Where values belong in a sorted array."""
+        made = self.writer.buffers.allocate(values.shape)
+        operands = [array, values, int(side == "right")]
+        self.writer.steps.append(Kernel(STEERING["searchsorted"].code, operands, made))
+        return made
+
     def picked(self, view: View, places: np.ndarray) -> View:
         """Elements of a view, by their numbers in C order."""
         return self.writer.together(slots_of(view).ravel()[places])

@@ -26,6 +26,16 @@ def of_dtype(dtype: np.dtype, most: int = LARGEST[8]) -> Interval | None:
     return max(int(info.min), -most), min(int(info.max), most)
 
 
+def usual(within: Interval, most: int) -> list[Interval]:
+    """Intervals for integers of which only that of their dtype is known, the narrowest first.
+
+    Sums and products of integers in the first need no checks. In the last each result that is
+    inside is exact, where slots hold integers up to `most`: others are rounded to `most` or beyond.
+    """
+    bounds = (int(most ** (3 / 4)), most - 1)
+    return [(max(within[0], -bound), min(within[1], bound)) for bound in bounds]
+
+
 def of_values(values: np.ndarray) -> Interval | None:
     if values.dtype.kind not in "biu":
         return None

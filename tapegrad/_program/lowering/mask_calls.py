@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor.trace import NAMED
+from ..ir.gather_step import Gather
 from ..ir.slots import slots_of
-from . import intervals
+from . import interpolation_calls, intervals, position_calls
 from .builder import Writer
 from .call_lowering import Lowering, axes_of, size_along
-from .numpy_calls import Given, Result, detached
+from .numpy_calls import Given, Result, compares_alike, detached, of_constant
 from .outputs import broadcast
-from .position_calls import HANDLERS, key_positions
+from .position_calls import key_positions
 
 # --- counts and sums --------------------------------------------------------------------------
 
@@ -132,15 +133,76 @@ def _argsort(
     view = x.slots(lower.writer)
     if not view.shape:
         return None
-    size = view.size if axis is None else view.shape[axis]
-    inside = (0, max(size - 1, 0))
-    if kind not in ("stable", "mergesort") or axis is None:
+    if axis is None:
+        view, axis = lower.picked(view, np.arange(view.size)), 0
+    inside = (0, max(view.shape[axis] - 1, 0))
+    is_stable = kind in ("stable", "mergesort") or bool(stable)
+    if not is_stable and (x.seen is None or _has_ties(x.seen.reshape(view.shape), axis)):
         return Result(None, inside)
-    return Result(lower.along("stable_argsort", view, axis % len(view.shape)), inside)
+    name = "stable_argsort" if is_stable else "argsort"
+    return Result(lower.along(name, view, axis % len(view.shape)), inside)
+
+
+def _has_ties(x: np.ndarray, axis: int) -> bool:
+    """Whether elements along an axis are equal, NaN to NaN."""
+    ordered = np.sort(np.moveaxis(x, axis, -1), axis=-1)
+    before, after = ordered[..., :-1], ordered[..., 1:]
+    return bool(np.any((before == after) | (before != before)))
 
 
 def _searchsorted(lower: Lowering, a, v, side="left", sorter=None) -> Result:
-    return Result(None, (0, math.prod(a.shape if isinstance(a, Given) else np.shape(a))))
+    writer = lower.writer
+    array, values, order = [_as_given(writer, one) for one in (a, v, sorter)]
+    inside = (0, math.prod(array.shape))
+    if len(array.shape) != 1 or not compares_alike(writer, array, values):
+        return Result(None, inside)
+    view = array.slots(writer)
+    if sorter is not None:
+        view, given = writer.buffers.allocate(array.shape), view
+        writer.steps.append(Gather(view, given, order.slots(writer)))
+    return Result(lower.searched(view, values.slots(writer), side), inside)
+
+
+def _as_given(writer: Writer, x) -> Given:
+    return x if isinstance(x, Given) else of_constant(writer, x)
+
+
+def _digitize(lower: Lowering, x: Given, bins, right=False) -> Result | None:
+    """Steps for bins in ascending order that are constant."""
+    if isinstance(bins, Given) or not np.all(np.diff(bins) >= 0):
+        return None
+    return _searchsorted(lower, bins, x, "left" if right else "right")
+
+
+def _true_places(lower: Lowering, x: Given) -> Result:
+    """The positions in C order of all elements that are not 0."""
+    return Result(lower.true_places(x, lower.out.size), (0, max(math.prod(x.shape) - 1, 0)))
+
+
+def _part(lower: Lowering, x: Given, function, number, keywords) -> Result | None:
+    """Indices along one axis: of all elements that are not 0, or of those at positions."""
+    if function is np.nonzero and x.shape:
+        shape, view = x.shape, lower.true_places(x, lower.out.size)
+    elif function is np.unravel_index and keywords.keys() == {"shape"}:
+        shape, view = keywords["shape"], x.slots(lower.writer)
+        if x.interval is None or not intervals.is_within(x.interval, (0, math.prod(shape) - 1)):
+            return None
+    else:
+        return None
+    rest, inner = math.prod(shape[number:]), math.prod(shape[number + 1 :])
+    if number:
+        view = lower.apply("remainder", view, float(rest))
+    if inner > 1:
+        view = lower.apply("floor_divide", view, float(inner))
+    return Result(view, (0, max(shape[number] - 1, 0)))
+
+
+def _shapes(lower: Lowering, x: Given, function, keywords) -> Result | None:
+    """The shapes of all results, one after the other, of what finds elements that are not 0."""
+    if function not in (np.nonzero, np.flatnonzero) or not x.shape:
+        return None
+    count = lower.total(lower.mask(x), tuple(range(len(x.shape))), False)
+    return Result(broadcast(count, lower.out.shape), (0, math.prod(x.shape)))
 
 
 def _arg_extreme(name: str) -> Callable:
@@ -166,6 +228,17 @@ def _middle(lower: Lowering, x: Given) -> Result:
     return Result(lower.apply("where", bad, end, middle), (0, n - 1))
 
 
+def _bins(lower: Lowering, x: Given, minlength) -> Result | None:
+    """One more than the largest integer, but at least a length; none is negative."""
+    if isinstance(minlength, Given) or x.interval is None or not math.prod(x.shape):
+        return None
+    most = lower.writer.interval_of(np.dtype(np.int64))[1] - 1
+    view = lower.within(x.slots(lower.writer), 0, most)
+    top = lower.reduction("max", view, axes_of(None, len(view.shape)), False)
+    made = lower.apply("maximum", lower.apply("add", top, 1.0), float(minlength))
+    return Result(made, (int(minlength), most + 1))
+
+
 def _whole(lower: Lowering, x: Given) -> Result | None:
     return Result(x.slots(lower.writer), x.interval) if x.interval is not None else None
 
@@ -183,13 +256,16 @@ _HANDLERS: dict[Any, Callable[..., Result | None]] = {
     np.cumsum: _cumsum,
     np.argsort: _argsort,
     np.searchsorted: _searchsorted,
+    np.digitize: _digitize,
+    np.flatnonzero: _true_places,
     np.argmax: _arg_extreme("argmax"),
     np.argmin: _arg_extreme("argmin"),
     np.squeeze: _squeezed,
 }
 #: By the names that functions of ours have in files.
 _NAMED_HANDLERS: dict[str, Callable[..., Result | None]] = {
-    **HANDLERS,
+    **position_calls.HANDLERS,
+    **interpolation_calls.HANDLERS,
     "reductions.mask": _where_mask,
     "reductions.count": _count_where,
     "reductions.divisor": _divisor,
@@ -197,10 +273,13 @@ _NAMED_HANDLERS: dict[str, Callable[..., Result | None]] = {
     "norms.chosen": _largest,
     "norms.count": _count_of_largest,
     "extremes.middle": _middle,
+    "counting.bins": _bins,
     "counting.whole": _whole,
+    "steering.shapes": _shapes,
+    "steering.part": _part,
 }
 #: Those whose first operand may be a constant.
-_OF_ANY = (key_positions, _searchsorted)
+_OF_ANY = (key_positions, _searchsorted, interpolation_calls.HANDLERS["interpolation.interval"])
 
 
 def handler_of(function) -> Callable[..., Result | None] | None:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..._core.operations.creation import converted
-from ..._core.ops.comparisons import STEERING
+from ..._core.ops.ordering import STEERING
 from ..._core.ops.table import TABLE, Pointwise
+from ..ir.kernel_step import Kernel
 from ..ir.steps import View
-from ..replay.opaque_calls import holds
+from ..replay.opaque_calls import LARGEST, holds
 from . import intervals
 from .builder import Writer
 from .intervals import Interval
@@ -52,7 +53,8 @@ _SAME = (np.asarray, np.array, converted)
 class Given:
     """An operand of a call: a view of slots, or None and the constant that it is.
 
-    `interval` says where integers lie; `is_number` that a float may have a derivative.
+    `interval` says where integers lie; `is_number` that a float may have a derivative. `seen` are
+    the values that were recorded, None where they have been written to since.
     """
 
     view: View | None
@@ -60,6 +62,7 @@ class Given:
     dtype: np.dtype
     interval: Interval | None
     is_number: bool = False
+    seen: np.ndarray | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -75,7 +78,7 @@ def of_constant(writer: Writer, value) -> Given:
     """An operand of a call that never changes; Python's floats are of any dtype."""
     array = np.asarray(value)
     dtype = writer.dtype if type(value) is float else array.dtype
-    return Given(None, value, dtype, intervals.of_values(array))
+    return Given(None, value, dtype, intervals.of_values(array), seen=array)
 
 
 @dataclasses.dataclass
@@ -94,11 +97,13 @@ def element_wise(
 ) -> Result | None:
     """A call as an operation of the table, None if it is none; `out` is its recorded result."""
     if function in _SAME and len(operands) == 1:
-        return _converted(writer, operands[0], np.dtype(keywords.get("dtype", out.dtype)))
+        return _converted(writer, operands[0], np.dtype(keywords.get("dtype", out.dtype)), out)
     if keywords or not all(_is_held(writer, x) for x in operands):
         return None
     if function is np.where and len(operands) == 3:
         return _where(writer, operands, out)
+    if function is np.clip and len(operands) == 3 and out.dtype.kind in "iu":
+        return _clipped(writer, operands, out)
     name = _name_of(writer, function, operands, out.dtype)
     if name is None:
         return None
@@ -111,6 +116,16 @@ def _is_held(writer: Writer, x: Given) -> bool:
     """Whether a program computes with an operand as NumPy does: its slots hold the same numbers."""
     is_wider = x.dtype.kind == "f" and x.dtype.itemsize > writer.dtype.itemsize
     return not is_wider and (x.view is not None or holds(writer.dtype, np.asarray(x.value)))
+
+
+def compares_alike(writer: Writer, *operands: Given) -> bool:
+    """Whether comparisons in a program are NumPy's: of the same numbers, which slots hold."""
+    return all([_is_held(writer, x) and _is_exact(writer, _dtype_of(x)) for x in operands])
+
+
+def _dtype_of(x: Given) -> np.dtype:
+    """The dtype in which NumPy compares an operand, Python's numbers too."""
+    return x.dtype if x.view is not None else np.asarray(x.value).dtype
 
 
 def _name_of(writer: Writer, function, operands: list[Given], dtype: np.dtype) -> str | None:
@@ -152,15 +167,57 @@ def detached(writer: Writer, given: Given) -> View:
 
 
 def _of_integers(writer: Writer, name: str, operands: list[Given], out) -> Result | None:
-    """Arithmetic of integers if all results fit into their dtype, and into doubles."""
+    """Arithmetic of integers whose results fit into their dtype and into slots.
+
+    Where that does not follow from the intervals of the operands, it is checked.
+    """
     found = [x.interval for x in operands]
     interval = intervals.of_result(name, *found)
-    if interval is None or not intervals.is_within(interval, writer.interval_of(out.dtype)):
+    if interval is None:
+        return None
+    is_safe = intervals.is_within(interval, writer.interval_of(out.dtype))
+    if not is_safe and not _is_exact_in(writer, name, operands, out.dtype):
         return None
     made = _applied(writer, name, operands, out.shape)
+    if not is_safe:
+        return whole(writer, writer.together(made), out)
     if intervals.may_be_minus_zero(name, *[one for one in found if one is not None]):
         zero = writer.constant_array(np.zeros(()))
         made = writer.apply(TABLE["add"].code, [writer.together(made), zero], out.shape)
+    return Result(made, interval)
+
+
+def _clipped(writer: Writer, operands: list[Given], out: np.ndarray) -> Result | None:
+    """Integers between bounds, of which the upper one counts if it is below the lower one."""
+    x, low, high = operands
+    above = _of_integers(writer, "maximum", [x, low], out)
+    if above is None or above.slots is None:
+        return None
+    held = Given(writer.together(above.slots), None, out.dtype, above.interval)
+    return _of_integers(writer, "minimum", [held, high], out)
+
+
+def _is_exact_in(writer: Writer, name: str, operands: list[Given], dtype: np.dtype) -> bool:
+    """Whether recorded integers have not wrapped around, as far as their bounds say."""
+    seen = [None if x.seen is None else intervals.of_values(x.seen) for x in operands]
+    interval = intervals.of_result(name, *seen)
+    return interval is not None and intervals.is_within(interval, writer.interval_of(dtype))
+
+
+def whole(writer: Writer, view: View, out: np.ndarray) -> Result | None:
+    """Numbers without their fractions, as the integers of `out` that were recorded.
+
+    The program stops where one is outside the interval that they have then.
+    """
+    within, seen = writer.interval_of(out.dtype), intervals.of_values(out)
+    if within is None or seen is None:
+        return None
+    usual = intervals.usual(within, LARGEST[writer.dtype.itemsize])
+    interval = next((one for one in usual if intervals.is_within(seen, one)), None)
+    if interval is None:
+        return None
+    made = writer.buffers.allocate(view.shape)
+    writer.steps.append(Kernel(STEERING["whole"].code, [view, *interval], made))
     return Result(made, interval)
 
 
@@ -176,7 +233,7 @@ def _where(writer: Writer, operands: list[Given], out: np.ndarray) -> Result | N
     return Result(made, intervals.union(x.interval, y.interval))
 
 
-def _converted(writer: Writer, x: Given, after: np.dtype) -> Result | None:
+def _converted(writer: Writer, x: Given, after: np.dtype, out: np.ndarray) -> Result | None:
     if x.view is None:
         return None
     if x.dtype == after == writer.dtype:
@@ -188,4 +245,18 @@ def _converted(writer: Writer, x: Given, after: np.dtype) -> Result | None:
     if after == _BOOL:
         zero = writer.constant_array(np.zeros(()))
         return Result(writer.apply(STEERING["not_equal"].code, [x.view, zero], x.view.shape))
-    return None
+    if within is None or not _is_exact(writer, x.dtype) or not _is_cut_off(x, out):
+        return None
+    return whole(writer, x.view, out)
+
+
+def _is_cut_off(x: Given, out: np.ndarray) -> bool:
+    """Whether recorded integers are numbers without fractions, as all that fit into a dtype are.
+
+    Of numbers that are not known any more this is so where none is as if it had not fitted.
+    """
+    if x.seen is not None:
+        return np.array_equal(np.trunc(x.seen), out)
+    return (
+        out.dtype.kind == "i" and out.dtype.itemsize >= 4 and (out != np.iinfo(out.dtype).min).all()
+    )

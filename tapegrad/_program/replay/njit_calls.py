@@ -142,7 +142,8 @@ def refuse_of_program(status, _reason):
     """Raise the error of a program that has stopped."""
     if status == REFUSED:
         raise np.linalg.LinAlgError(
-            "tapegrad: a compiled function meets a matrix that an operation refuses"
+            "tapegrad: a compiled function meets values that an operation refuses, such as a "
+            "singular matrix or an index out of bounds"
         )
     raise ValueError(
         "tapegrad: a compiled function takes a way here that was not recorded; call it in Python "

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._core.codegen.elements import ITEM
 from ..._core.ops.table import BY_CODE
+from ..._core.tensor.gathering import OUTSIDE
 from ..ir.computed_step import Computed
 from ..ir.steps import View
 from .parts import NO_BASES, Bases, Part, Wanted, part_of
@@ -38,8 +39,7 @@ _raised: dict[int, BaseException] = {}
 
 def raised(run: int) -> BaseException:
     """Why a run has returned RAISED: the exception of a function, or a position out of range."""
-    outside = IndexError("tapegrad: an index computed by the program is outside its array")
-    return _raised.pop(run, outside)
+    return _raised.pop(run, IndexError(OUTSIDE))
 
 
 def error_of(run: int, status: int) -> BaseException | None:
