@@ -214,6 +214,20 @@ def test_masks_and_keys_call_no_python(name):
     check(PICKED[name], same)
 
 
+def test_fits_call_no_python():
+    places = np.linspace(-1.0, 1.0, 12)
+    f = lambda x: np.polyval(np.polyfit(x + 0.1 * places, x**2 + places, 2), x)  # noqa: E731
+    c = tg.compile(lambda x: np.sum(np.sin(f(x))), native=False, verify="never")
+    for x in [X, *DISTINCT]:
+        value, gradient = c.value_and_grad(x)
+        np.testing.assert_allclose(value, np.sum(np.sin(f(x))), rtol=1e-9)
+        wanted = tg.grad(lambda x: np.sum(np.sin(f(x))))(x)
+        np.testing.assert_allclose(gradient, wanted, rtol=1e-9, atol=1e-12)
+    assert {"qr", "svdvals"} <= names(c) and not any(isinstance(s, Computed) for s in steps(c))
+    with pytest.raises(np.linalg.LinAlgError, match="rank 2"):  # which a guard has found
+        c.value_and_grad(np.where(np.arange(12) % 2, 0.0, 1.0) - 0.1 * places)
+
+
 @pytest.mark.parametrize("name", POSITIONS)
 def test_derivatives_call_no_python(name):
     f = POSITIONS[name]

@@ -168,7 +168,8 @@ def _lstsq(a, b, rcond):
 
 
 @named("lstsq.rank")
-def _rank(s, rcond):
+def rank_of(s, rcond):
+    """How many singular values are not negligible."""
     return np.int32(np.count_nonzero(s > rcond * np.max(s, initial=0.0)))
 
 
@@ -234,7 +235,7 @@ def lstsq(a, b, rcond=None):
     residuals = np.array([], dtype_of(x))
     if m > n and _is_full(s, least):
         residuals = sum_of((columns - matmul(a, x)) ** 2, axis=0)
-    rank = steered(_rank, s, rcond=least)
+    rank = steered(rank_of, s, rcond=least)
     values = svdvals(a) if differentiates(a) else detach(s) if is_tensor(s) else s
     return x[:, 0] if len(shapes[1]) == 1 else x, residuals, rank, values
 

@@ -7,22 +7,38 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..tensor.apply import apply
 from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import holds_tensors, value_of_complex
 from ..tensor.copies import unlisted
 from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered
-from ..tensor.values import dtype_of, is_recorded, is_tensor, shape_of, value_of, wrap
+from ..tensor.values import (
+    dtype_of,
+    is_recorded,
+    is_tensor,
+    shape_of,
+    tensor_of,
+    value_of,
+    wrap,
+)
 from .convolving import convolve
 from .cumulative import cumprod
 from .general_eigenvalues import eigvals
 from .inserting import trim_zeros
-from .joining import concatenate
+from .inverses import inv
+from .joining import concatenate, stack
+from .least_squares import rank_of
 from .linear_algebra import matmul
+from .orthogonal_factors import qr
 from .reductions import sum as sum_of
 from .shapes import array_tensor, atleast_1d, broadcast_to, reshape
+from .singular_values import svdvals
 from .solving import solve
+
+#: So many powers are products one by one, more are running products.
+FEW = 8
 
 
 def _operand(p):
@@ -317,7 +333,12 @@ def vander(x, N=None, increasing=False):
     count = shape_of(x)[0] if N is None else N
     x = array_tensor(x).astype(np.promote_types(dtype_of(x), int), copy=False)
     made = np.ones((shape_of(x)[0], min(count, 1)), dtype_of(x))
-    if count > 1:
+    if 1 < count <= FEW:
+        powers = [x]
+        for _ in range(count - 2):
+            powers.append(powers[-1] * x)
+        made = stack([made[:, 0], *powers], axis=1)
+    elif count > 1:
         wide = broadcast_to(x[:, None], (shape_of(x)[0], count - 1))
         made = concatenate([made, cumprod(wide, axis=1)], axis=1)
     return made if increasing else made[:, ::-1]
@@ -397,38 +418,21 @@ def _check_points(x, y, w) -> None:
 def least_squares(name: str, columns, rhs, rcond):
     """The solution of least squares, and t and n of t n⁻¹ tᵀ = (columnsᵀ columns)⁻¹.
 
-    Columns are made orthonormal first, by a matrix that is computed from their values alone: the
-    solution does not depend on it, nor do its derivatives. The normal equations have then a matrix
-    that is the unit matrix but for rounding.
+    Columns are made orthonormal first, by the inverse of R of their QR factors, from their values
+    alone: the solution does not depend on it, nor do its derivatives. The normal equations have
+    then a matrix that is the unit matrix but for rounding.
     """
-    rank = int(fixed(steered(_rank, columns, rcond=float(rcond)), f"the rank in {name}()"))
+    triangle = qr(tensor_of(columns).detach(), mode="r")
+    sizes = apply("sqrt", sum_of(triangle * triangle, axis=0))  # as long as the columns
+    sizes = apply("where", steered(np.equal, sizes, 0.0), 1.0, sizes)
+    kept = steered(rank_of, svdvals(triangle / sizes), rcond=float(rcond))
+    rank = int(fixed(kept, f"the rank in {name}()"))
     if rank < shape_of(columns)[1]:
         raise np.linalg.LinAlgError(
             f"tapegrad.{name}: the fit has rank {rank}, which does not determine "
             f"{shape_of(columns)[1]} coefficients; lower the degree or give more points"
         )
-    by = steered(_orthonormal, columns)
+    by = inv(triangle)
     basis = matmul(columns, by)
     normal = matmul(basis.T, basis)
     return matmul(by, solve(normal, matmul(basis.T, rhs))), (by, normal)
-
-
-def _scaled(columns):
-    """Columns of length 1, and their lengths."""
-    scale = np.sqrt(np.sum(columns * columns, axis=0))
-    scale = np.where(scale == 0.0, 1.0, scale)
-    return columns / scale, scale
-
-
-@named("polynomials.rank")
-def _rank(columns, rcond):
-    values = np.linalg.svd(_scaled(columns)[0], compute_uv=False)
-    return int(np.count_nonzero(values > rcond * np.max(values, initial=0.0)))
-
-
-@named("polynomials.orthonormal")
-def _orthonormal(columns):
-    """The matrix that makes columns orthonormal: the inverse of R of their QR factors."""
-    scaled, scale = _scaled(np.asarray(columns, np.float64))
-    made = np.linalg.inv(np.linalg.qr(scaled, mode="r")) / scale[:, None]
-    return made.astype(np.asarray(columns).dtype)

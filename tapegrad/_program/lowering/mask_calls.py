@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.ops.table import TABLE
 from ..._core.tensor.trace import NAMED
 from ..ir.gather_step import Gather
+from ..ir.kernel_step import Kernel
 from ..ir.slots import slots_of
+from ..ir.steps import DOUBLE
 from . import interpolation_calls, intervals, position_calls
 from .builder import Writer
 from .call_lowering import Lowering, axes_of, size_along
@@ -243,6 +246,17 @@ def _whole(lower: Lowering, x: Given) -> Result | None:
     return Result(x.slots(lower.writer), x.interval) if x.interval is not None else None
 
 
+def _rank(lower: Lowering, s: Given, rcond) -> Result | None:
+    """How many of singular values are above a part of the largest."""
+    view = s.slots(lower.writer)
+    axes = axes_of(None, len(view.shape))
+    if not view.size or s.dtype != lower.writer.dtype:
+        return None
+    top = lower.reduction("max", view, axes, False)
+    above = lower.apply("greater", view, lower.apply("multiply", top, float(rcond)))
+    return Result(lower.total(above, axes, False), (0, view.size))
+
+
 def _squeezed(lower: Lowering, x: Given, axis=None) -> Result:
     return Result(slots_of(detached(lower.writer, x)).reshape(lower.out.shape), x.interval)
 
@@ -274,6 +288,7 @@ _NAMED_HANDLERS: dict[str, Callable[..., Result | None]] = {
     "norms.count": _count_of_largest,
     "extremes.middle": _middle,
     "counting.bins": _bins,
+    "lstsq.rank": _rank,
     "counting.whole": _whole,
     "steering.shapes": _shapes,
     "steering.part": _part,
@@ -292,12 +307,28 @@ def handler_of(function) -> Callable[..., Result | None] | None:
 
 def lowered(writer: Writer, function, keywords: dict, operands: list, out) -> Result | None:
     """A call as steps, None if it stays a call; operands are `Given`, or constants."""
-    handler = handler_of(function)
-    if handler is None or not isinstance(operands[0], Given) and handler not in _OF_ANY:
+    handler, lower = handler_of(function), Lowering(writer, out)
+    if handler is None:
+        return _by_kernel(lower, function, keywords, operands)
+    if not isinstance(operands[0], Given) and handler not in _OF_ANY:
         return None
-    lower = Lowering(writer, out)
     try:
         inspect.signature(handler).bind(lower, *operands, **keywords)
     except TypeError:  # an argument that is not among those
         return None
     return handler(lower, *operands, **keywords)
+
+
+def _by_kernel(lower: Lowering, function, keywords: dict, operands: list) -> Result | None:
+    """The value of an operation that is called where nothing has a derivative."""
+    op = next((op for op in TABLE.values() if getattr(op, "value", None) is function), None)
+    given = [_as_given(lower.writer, x) for x in operands]
+    if op is None or not op.is_by_rule or any([x.dtype != DOUBLE for x in given]):
+        return None
+    made = lower.writer.buffers.allocate(lower.out.shape)
+    views = [x.slots(lower.writer) for x in given]
+    step = Kernel(op.code, [tuple(keywords.items()), *views], made)
+    if lower.writer.dtype != DOUBLE or step.static_words is None:
+        return None
+    lower.writer.steps.append(step)
+    return Result(lower.apply("detached", made))
