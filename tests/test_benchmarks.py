@@ -9,6 +9,7 @@ from benchmarks import (
     branches,
     branching_tables,
     branching_workloads,
+    computed_indices,
     conversion,
     custom,
     figures,
@@ -207,3 +208,25 @@ def test_programs_of_arrays_that_are_converted(name):
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
     assert conversion.costs(name, 60, times=1)[0] > 0
+
+
+@pytest.mark.parametrize("name", computed_indices.WORKLOADS)
+def test_computed_indices(name):
+    build, make, arguments = computed_indices.WORKLOADS[name]
+    data = make(True)
+    program = tg.compile(build(np, data), argnums=tuple(range(len(arguments(data)))), native=False)
+    found = [program.value_and_grad(*arguments(data)) for _ in range(3)][-1]
+    wanted = computed_indices.prepared(name, peers.EAGER, few=True)()
+    assert peers.disagreement(found, wanted) < 1e-11
+    assert "1 program" in (text := str(program.explain())) and "calls of Python" not in text
+    value = build(np, data)(*arguments(data))
+    np.testing.assert_allclose(found[0], value, rtol=1e-11)
+
+
+def test_early_exercise_in_two_forms():
+    _, make, arguments = computed_indices.WORKLOADS["early_exercise"]
+    forms = computed_indices.early_exercise, computed_indices.early_exercise_by_weights
+    found = [
+        workload_definitions.by_tapegrad(form(np, make(True)), arguments(None))() for form in forms
+    ]
+    assert peers.disagreement(*found) < 1e-8
