@@ -17,7 +17,8 @@ def compact(code: Code) -> Code:
     """The program without the slots that no step writes or reads."""
     code = dataclasses.replace(code, constants=constants_read(code))
     numbers = [view for step in code.steps if not step.is_whole for view in step.views_written]
-    others = [one.view for one in (*code.inputs, *code.outputs) if one.view.base == ARENA]
+    others = [*[one.view for one in code.inputs], *[one.view for one in code.outputs]]
+    others = [view for view in others if view.base == ARENA]
     spans = [code.reads, code.writes, Spans([numbers, others])]
     first = np.array([slot for slot, _ in code.constants], np.int64)
     single = np.append(code.single_reads, NOTHING)

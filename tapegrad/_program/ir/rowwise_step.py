@@ -95,11 +95,11 @@ class Rowwise(Elementwise):
         edges = tuple(range(len(operands)))
         return is_function(code) and len(operands) in read_by_partials(code, edges)
 
-    def key(self, places: object) -> None:
+    def key(self, places: object) -> None:  # type: ignore[override]
         return None
 
     @property
-    def pattern(self) -> None:
+    def pattern(self) -> None:  # type: ignore[override]
         """None: its parts have the addresses of positions."""
         return None
 

@@ -101,8 +101,9 @@ def _joined(writer: Writer, row: Row, sources: list, shown: list[View]) -> list[
     parts = [part_of(array.shape, view.offset, view) for view in shown]
     boxes, left = [], [all_of(View(0, array.shape, (0,) * array.ndim))]
     for source, part in zip(sources, parts, strict=True):
-        found = writer.boxes_of(source, part.shape) if part is not None and part.is_box() else None
-        if found is None:
+        if part is None or not part.is_box():
+            return None
+        if (found := writer.boxes_of(source, part.shape)) is None:
             return None
         boxes += placed(found, part)
         (whole,) = placed([all_of(View(0, part.shape, (0,) * len(part.shape)))], part)

@@ -235,7 +235,9 @@ def _bins(lower: Lowering, x: Given, minlength) -> Result | None:
     """One more than the largest integer, but at least a length; none is negative."""
     if isinstance(minlength, Given) or x.interval is None or not math.prod(x.shape):
         return None
-    most = lower.writer.interval_of(np.dtype(np.int64))[1] - 1
+    whole = lower.writer.interval_of(np.dtype(np.int64))
+    assert whole is not None
+    most = whole[1] - 1
     view = lower.within(x.slots(lower.writer), 0, most)
     top = lower.reduction("max", view, axes_of(None, len(view.shape)), False)
     made = lower.apply("maximum", lower.apply("add", top, 1.0), float(minlength))

@@ -58,7 +58,8 @@ class _Reading(Visitor):
     """Gives an element-wise step that reads rows itself, in place of a gather; None for others."""
 
     def __init__(self, gather: Gather):
-        self.out, self.picked = gather.out, Picked(gather.source, gather.positions)
+        positions: Any = gather.positions
+        self.out, self.picked = gather.out, Picked(gather.source, positions)
 
     def elementwise(self, step: Any) -> Rowwise | None:
         out = self.out
@@ -99,7 +100,8 @@ def pick(code: Code) -> Code:
     adds = {k: step for k, step in code.of(Kernel).items() if step.code == _SCATTER_ADD}
     if not gathers and not adds:
         return code
-    steps, done = list(code.steps), set()
+    steps = list(code.steps)
+    done: set[int] = set()
     readers = _Readers(code)
     for k, gather in gathers.items():
         reader = readers.only(gather.out)
