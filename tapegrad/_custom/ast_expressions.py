@@ -272,6 +272,8 @@ class Expressions:
             if name == "power" and isinstance(values[1], (int, float)):
                 return self.power(self.number(values[0], node), values[1])
             operands = [self.number(v, node) for v in values]
+            if known.op.test:
+                return self.lines.tested(known.op, operands)
             return self.operation(name if name in TABLE else known.op, operands)
         if known.body is not None and self.depth < _DEPTH:
             return type(self)(known.body, self.lines, self.depth + 1).run(values)

@@ -179,7 +179,8 @@ def _declared(name, count, value, partials, steps) -> Pointwise:
 
         def make(code):
             domain = ((-2.0, 2.0),) * count
-            return Pointwise(called, inputs, value, partials, text, domain, "", "", code, steps)
+            fields = (called, inputs, value, partials, text, domain, "", "", code, steps)
+            return Pointwise(*fields, apart=True)
 
         op = declare(make)
         if op is None:

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._core.operations import PUBLIC
 from .._core.ops.table import TABLE, Pointwise
-from .._core.tensor.registry import OF_NUMPY, STAND_INS, implementation
+from .._core.tensor.registry import declared_by, theirs
 
 
 class Known(NamedTuple):
@@ -42,26 +41,6 @@ def _clip(x, low, high):
     return np.maximum(x, low) if high is None else np.minimum(np.maximum(x, low), high)
 
 
-def _degrees(x):
-    return x * (180.0 / math.pi)
-
-
-def _radians(x):
-    return x * (math.pi / 180.0)
-
-
-def _isnan(x):
-    return x != x
-
-
-def _isinf(x):
-    return np.absolute(x) == math.inf
-
-
-def _isfinite(x):
-    return np.absolute(x) < math.inf
-
-
 def _and(x, y):
     return x and y
 
@@ -82,39 +61,10 @@ COMPOSITES: dict[Callable, Callable] = {
     math.log: _log,
     np.where: _where,
     np.clip: _clip,
-    PUBLIC["where"]: _where,
-    PUBLIC["clip"]: _clip,
-    **dict.fromkeys((math.degrees, np.degrees, np.rad2deg), _degrees),
-    **dict.fromkeys((math.radians, np.radians, np.deg2rad), _radians),
-    **dict.fromkeys((math.isnan, np.isnan), _isnan),
-    **dict.fromkeys((math.isinf, np.isinf), _isinf),
-    **dict.fromkeys((math.isfinite, np.isfinite), _isfinite),
     np.logical_and: _and,
     np.logical_or: _or,
     np.logical_not: _not,
     **dict.fromkeys((float, np.float64, np.positive), _itself),
-}
-_MATH = {
-    math.asin: "arcsin",
-    math.acos: "arccos",
-    math.atan: "arctan",
-    math.atan2: "arctan2",
-    math.asinh: "arcsinh",
-    math.acosh: "arccosh",
-    math.atanh: "arctanh",
-    math.fabs: "absolute",
-    math.pow: "power",
-    math.lgamma: "gammaln",
-    abs: "absolute",
-    pow: "power",
-    round: "rint",
-    np.float_power: "power",
-    PUBLIC["pow"]: "power",
-}
-#: Names with another meaning in `math`: its remainder is the one of IEEE 754.
-_OTHERS = {"remainder"}
-_MATH |= {
-    getattr(math, name): name for name in TABLE if hasattr(math, name) and name not in _OTHERS
 }
 _FOLDS = {min: "minimum", max: "maximum"}
 _PURE = frozenset(
@@ -125,23 +75,11 @@ _PURE |= {reversed, sorted}
 
 def function_of(function) -> Known:
     """The interpretation of a call of a function."""
-    function = _of_numpy(function)
-    found = _found(function)
-    return found._replace(pure=_is_pure(function), advice=_advice(function))
-
-
-def _of_numpy(function):
-    """NumPy's function where `tapegrad.numpy` has another for it."""
-    is_function = isinstance(function, types.FunctionType)
-    return STAND_INS.get(function, function) if is_function else function
+    function = theirs(getattr(function, "py_func", function))  # one that Numba has compiled
+    return _found(function)._replace(pure=_is_pure(function), advice=_advice(function))
 
 
 def _found(function) -> Known:
-    declared = getattr(function, "declaration", None)
-    if isinstance(declared, Pointwise):
-        return Known(op=declared)
-    function = getattr(function, "py_func", function)  # one that Numba has compiled
-    function = getattr(function, "of_python", function)  # one of tapegrad.math
     try:
         hash(function)
     except TypeError:
@@ -150,9 +88,8 @@ def _found(function) -> Known:
         return Known(fold=_FOLDS[function])
     if function in COMPOSITES:
         return Known(body=COMPOSITES[function])
-    name = _MATH.get(function) or _name_in_table(function)
-    if name is not None:
-        return Known(op=TABLE[name])
+    if (op := declared_by(function)) is not None:
+        return Known(op=op)
     own = isinstance(function, types.FunctionType) and _module_of(function)[0] not in _LIBRARIES
     return Known(body=function) if own else Known()
 
@@ -162,17 +99,6 @@ _LIBRARIES = ("tapegrad", "numpy", "scipy", "math")
 
 def _module_of(function) -> list[str]:
     return (getattr(function, "__module__", None) or "").split(".")
-
-
-def _name_in_table(function) -> str | None:
-    """The table's name of a function of NumPy, SciPy or tapegrad."""
-    ours = implementation(function)
-    if ours is None and (isinstance(function, np.ufunc) or _module_of(function)[0] == "scipy"):
-        ours = OF_NUMPY.get(function.__name__)
-    if ours is None and _module_of(function)[0] == "tapegrad":
-        ours = function
-    name = getattr(ours, "__name__", "")
-    return name if isinstance(TABLE.get(name), Pointwise) and PUBLIC.get(name) is ours else None
 
 
 def _is_pure(function) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
+from .._core.tensor.registry import STAND_INS
 from .._core.tensor.tensor_classes import Tensor
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import dtype_of, is_recorded, value_of
@@ -126,5 +127,5 @@ def standing_for(made, theirs, kind: tuple[str, str] = KEEPS):
     made.__name__ = made.__qualname__ = theirs.__name__
     made.__module__ = "tapegrad.math"
     made.__doc__ = _docstring(made, theirs, kind)
-    made.of_python = theirs
+    STAND_INS[made] = theirs
     return made

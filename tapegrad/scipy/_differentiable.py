@@ -18,12 +18,13 @@ from .._core.tensor.values import is_recorded, value_of
 
 #: By name below `scipy`: element-wise operations that stand for SciPy's, and further functions.
 OURS: dict = {
-    op.numpy.removeprefix("scipy."): PUBLIC[op.name]
+    name.removeprefix("scipy."): PUBLIC[op.name]
     for op in TABLE.values()
-    if isinstance(op, Pointwise) and op.numpy.startswith("scipy.")
+    if isinstance(op, Pointwise)
+    for name in op.functions
+    if name.startswith("scipy.")
 }
 OURS |= {f"special.{name}": PUBLIC[name] for name in ("softmax", "log_softmax")}
-OURS["special.psi"] = PUBLIC["digamma"]
 
 
 def differentiable(name: str):

@@ -18,6 +18,7 @@ from .._core.tensor.docstrings import with_note
 from .._core.tensor.recorded_arguments import none_recorded, none_traced
 from .._core.tensor.refusal_advice import ARRAY_ALONE, of_scipy
 from .._core.tensor.refused_derivatives import lost_derivative
+from .._core.tensor.registry import STAND_INS
 from . import (  # noqa: F401
     _analytic,
     _banded_matrices,
@@ -128,5 +129,5 @@ def stand_in(place: str, theirs):
     function.__doc__ = with_note(theirs.__doc__, _note(name))
     function.__module__, _, function.__name__ = place.rpartition(".")
     function.__qualname__ = function.__name__
-    function.__dict__["of_python"] = theirs
+    STAND_INS[function] = theirs
     return function

@@ -110,27 +110,27 @@ def _docstring(op: Pointwise) -> str:
     )
 
 
-for _op in list(TABLE.values()):
-    if not isinstance(_op, Pointwise) or _op.name in ("where", "clip", "power"):
-        continue
-    if _op.name.startswith("complex_"):  # parts of complex functions
-        continue
-    _function = _make(_op)
-    PUBLIC[_op.name] = _function
-    _module, _, _name = _op.numpy.rpartition(".")
-    OF_NUMPY[getattr(np, _name) if _module == "numpy" else _name] = _function
+def made_public(op: Pointwise) -> None:
+    """Make the function of an operation, and let those that mean the same find it."""
+    PUBLIC[op.name] = made = _make(op)
+    for module, _, name in [one.rpartition(".") for one in op.functions]:
+        if module == "numpy" and hasattr(np, name):
+            OF_NUMPY[getattr(np, name)] = PUBLIC[name] = made
+        elif module == "scipy.special":
+            OF_NUMPY[name] = made
 
-PUBLIC["abs"] = PUBLIC["fabs"] = PUBLIC["absolute"]
-OF_NUMPY[np.fabs] = PUBLIC["absolute"]
+
+for _op in list(TABLE.values()):
+    if isinstance(_op, Pointwise) and _op.name not in ("where", "clip", "power"):
+        if not _op.name.startswith("complex_"):  # parts of complex functions
+            made_public(_op)
+
+PUBLIC["abs"] = PUBLIC["absolute"]
 PUBLIC["mod"] = PUBLIC["remainder"]
 PUBLIC["true_divide"] = PUBLIC["divide"]
 PUBLIC["pow"] = function("power")(power)
 function("divmod", public="divmod")(divided)
 PUBLIC["expit"] = PUBLIC["sigmoid"]
-for _name, _other in (("rad2deg", "degrees"), ("deg2rad", "radians")):
-    OF_NUMPY[getattr(np, _name)] = PUBLIC[_name] = PUBLIC[_other]
-OF_NUMPY["psi"] = PUBLIC["digamma"]
-OF_NUMPY[np.i0] = PUBLIC["i0"]
 
 
 @function("where")

@@ -10,10 +10,11 @@ from .table import STEERING, pointwise
 _LARGEST = "1.7976931348623157e308"
 
 
-def _steering(name, inputs, holds, doc):
+def _steering(name, inputs, holds, doc, also=""):
     """Declare that an operation is 1.0 where an expression holds."""
     flat = ["0.0"] * len(inputs.split())
-    pointwise(name, inputs, f"select({holds}, 1.0, 0.0)", *flat, doc=doc, table=STEERING)
+    value = f"select({holds}, 1.0, 0.0)"
+    pointwise(name, inputs, value, *flat, doc=doc, also=also, table=STEERING)
 
 
 pointwise(
@@ -23,14 +24,15 @@ pointwise(
     "0.0",
     doc="x without its derivative",
     numpy="numpy.positive",
+    also=None,
     table=STEERING,
 )
-_steering("less", "x y", "x < y", "x < y")
-_steering("less_equal", "x y", "x <= y", "x ≤ y")
-_steering("greater", "x y", "x > y", "x > y")
-_steering("greater_equal", "x y", "x >= y", "x ≥ y")
-_steering("equal", "x y", "x == y", "x = y")
-_steering("not_equal", "x y", "x != y", "x ≠ y")
+_steering("less", "x y", "x < y", "x < y", "operator.lt")
+_steering("less_equal", "x y", "x <= y", "x ≤ y", "operator.le")
+_steering("greater", "x y", "x > y", "x > y", "operator.gt")
+_steering("greater_equal", "x y", "x >= y", "x ≥ y", "operator.ge")
+_steering("equal", "x y", "x == y", "x = y", "operator.eq")
+_steering("not_equal", "x y", "x != y", "x ≠ y", "operator.ne")
 _steering("logical_and", "x y", "(x != 0.0) & (y != 0.0)", "both are true")
 _steering("logical_or", "x y", "(x != 0.0) | (y != 0.0)", "one or both are true")
 _steering("logical_xor", "x y", "(x != 0.0) != (y != 0.0)", "one is true")
@@ -76,6 +78,7 @@ pointwise(
     "0.0",
     doc="x · y for y without derivative, such as a truth; where y is 0, x is not counted",
     numpy="numpy.multiply",
+    also=None,
     table=STEERING,
 )
 pointwise(

@@ -6,8 +6,11 @@ Eager values are NumPy's; the expressions are what programs compute.
 
 from __future__ import annotations
 
-from .elementwise import ANY  # operations on real numbers have the first codes
+from . import special_functions  # operations on real numbers have the first codes
+from .elementwise import ANY
 from .table import pointwise
+
+assert special_functions
 
 _VALUES = "tapegrad._core.tensor.complex_values"
 _FAR = ((0.3, 2.0), ANY)

@@ -12,9 +12,20 @@ assert slopes  # which partial derivatives name
 ANY, POSITIVE, UNIT = (-2.0, 2.0), (0.1, 3.0), (-0.9, 0.9)
 
 # arithmetic
-pointwise("add", "x y", "x + y", "1.0", "1.0", doc="x + y")
-pointwise("subtract", "x y", "x - y", "1.0", "-1.0", doc="x − y", graph="SubBackward0")
-pointwise("multiply", "x y", "x * y", "y", "x", doc="x · y", graph="MulBackward0")
+pointwise("add", "x y", "x + y", "1.0", "1.0", doc="x + y", also="operator.add")
+pointwise(
+    "subtract",
+    "x y",
+    "x - y",
+    "1.0",
+    "-1.0",
+    doc="x − y",
+    graph="SubBackward0",
+    also="operator.sub",
+)
+pointwise(
+    "multiply", "x y", "x * y", "y", "x", doc="x · y", graph="MulBackward0", also="operator.mul"
+)
 pointwise(
     "divide",
     "x y",
@@ -24,6 +35,7 @@ pointwise(
     doc="x / y",
     domain=(ANY, POSITIVE),
     graph="DivBackward0",
+    also="operator.truediv",
 )
 pointwise(
     "power",
@@ -36,6 +48,7 @@ pointwise(
     domain=(POSITIVE, ANY),
     awkward="at x = 0 the partial derivative to y is 0; for x < 0 it is NaN",
     graph="PowBackward0",
+    also="operator.pow builtins.pow math.pow numpy.float_power",
 )
 pointwise(
     "remainder",
@@ -46,6 +59,7 @@ pointwise(
     doc="remainder with the sign of y, `%`",
     domain=(ANY, POSITIVE),
     awkward="at multiples of y: the partial derivative from inside",
+    also="operator.mod",
 )
 pointwise(
     "fmod",
@@ -57,7 +71,7 @@ pointwise(
     domain=(ANY, POSITIVE),
     awkward="at multiples of y: the partial derivative from inside",
 )
-pointwise("negative", "x", "-x", "-1.0", doc="−x", graph="NegBackward0")
+pointwise("negative", "x", "-x", "-1.0", doc="−x", graph="NegBackward0", also="operator.neg")
 pointwise("square", "x", "x * x", "2.0 * x", doc="x²", graph="PowBackward0")
 pointwise("reciprocal", "x", "1.0 / x", "-out * out", doc="1 / x", domain=POSITIVE)
 pointwise(
@@ -68,6 +82,7 @@ pointwise(
     doc="|x|",
     awkward="0 at 0",
     graph="AbsBackward0",
+    also="operator.abs builtins.abs math.fabs numpy.fabs",
 )
 
 pointwise(
@@ -79,9 +94,21 @@ pointwise(
     doc="|x| with the sign of y",
     awkward="0 at x = 0",
 )
-pointwise("degrees", "x", "x * 57.29577951308232", "57.29577951308232", doc="radians to degrees")
 pointwise(
-    "radians", "x", "x * 0.017453292519943295", "0.017453292519943295", doc="degrees to radians"
+    "degrees",
+    "x",
+    "x * 57.29577951308232",
+    "57.29577951308232",
+    doc="radians to degrees",
+    also="math.degrees numpy.rad2deg",
+)
+pointwise(
+    "radians",
+    "x",
+    "x * 0.017453292519943295",
+    "0.017453292519943295",
+    doc="degrees to radians",
+    also="math.radians numpy.deg2rad",
 )
 
 # powers, exponentials, logarithms
@@ -158,6 +185,7 @@ pointwise(
     "1.0 / np.sqrt((1.0 - x) * (1.0 + x))",
     doc="inverse sine",
     domain=UNIT,
+    also="math.asin",
 )
 pointwise(
     "arccos",
@@ -166,8 +194,11 @@ pointwise(
     "-1.0 / np.sqrt((1.0 - x) * (1.0 + x))",
     doc="inverse cosine",
     domain=UNIT,
+    also="math.acos",
 )
-pointwise("arctan", "x", "np.arctan(x)", "1.0 / (1.0 + x * x)", doc="inverse tangent")
+pointwise(
+    "arctan", "x", "np.arctan(x)", "1.0 / (1.0 + x * x)", doc="inverse tangent", also="math.atan"
+)
 pointwise(
     "arctan2",
     "x y",
@@ -177,6 +208,7 @@ pointwise(
     doc="angle of the point (y, x)",
     domain=POSITIVE,
     awkward="NaN at (0, 0)",
+    also="math.atan2",
 )
 pointwise(
     "hypot",
@@ -191,7 +223,14 @@ pointwise(
 pointwise("sinh", "x", "np.sinh(x)", "np.cosh(x)", doc="hyperbolic sine")
 pointwise("cosh", "x", "np.cosh(x)", "np.sinh(x)", doc="hyperbolic cosine")
 pointwise("tanh", "x", "np.tanh(x)", "np.tanh_slope(x, out)", doc="hyperbolic tangent")
-pointwise("arcsinh", "x", "np.arcsinh(x)", "1.0 / np.hypot(x, 1.0)", doc="inverse hyperbolic sine")
+pointwise(
+    "arcsinh",
+    "x",
+    "np.arcsinh(x)",
+    "1.0 / np.hypot(x, 1.0)",
+    doc="inverse hyperbolic sine",
+    also="math.asinh",
+)
 pointwise(
     "arccosh",
     "x",
@@ -199,6 +238,7 @@ pointwise(
     "1.0 / (np.sqrt(x - 1.0) * np.sqrt(x + 1.0))",
     doc="inverse hyperbolic cosine",
     domain=(1.2, 3.0),
+    also="math.acosh",
 )
 pointwise(
     "arctanh",
@@ -207,6 +247,7 @@ pointwise(
     "1.0 / ((1.0 - x) * (1.0 + x))",
     doc="inverse hyperbolic tangent",
     domain=UNIT,
+    also="math.atanh",
 )
 
 # choice
@@ -274,7 +315,13 @@ pointwise("sign", "x", "np.sign(x)", "0.0", doc="−1, 0 or 1")
 pointwise("floor", "x", "np.floor(x)", "0.0", doc="largest integer not above x")
 pointwise("ceil", "x", "np.ceil(x)", "0.0", doc="smallest integer not below x")
 pointwise(
-    "rint", "x", "np.rint(x)", "0.0", doc="nearest integer, halves to even", graph="RoundBackward0"
+    "rint",
+    "x",
+    "np.rint(x)",
+    "0.0",
+    doc="nearest integer, halves to even",
+    graph="RoundBackward0",
+    also="builtins.round",
 )
 pointwise("trunc", "x", "np.trunc(x)", "0.0", doc="x without its fraction")
 pointwise(
@@ -294,88 +341,5 @@ pointwise(
     "0.0",
     doc="how often y goes into x, rounded down, `//`",
     domain=(ANY, POSITIVE),
-)
-
-# special functions
-pointwise(
-    "sigmoid",
-    "x",
-    "np.sigmoid(x)",
-    "np.sigmoid_slope(x, out)",
-    doc="1 / (1 + e⁻ˣ)",
-    numpy="scipy.special.expit",
-)
-pointwise(
-    "erf",
-    "x",
-    "np.erf(x)",
-    "1.1283791670955126 * np.exp(-x * x)",
-    doc="error function",
-    numpy="scipy.special.erf",
-)
-pointwise(
-    "erfc",
-    "x",
-    "np.erfc(x)",
-    "-1.1283791670955126 * np.exp(-x * x)",
-    doc="1 − erf(x)",
-    numpy="scipy.special.erfc",
-)
-pointwise(
-    "gamma",
-    "x",
-    "np.gamma(x)",
-    "out * np.digamma(x)",
-    doc="Γ(x)",
-    domain=POSITIVE,
-    numpy="scipy.special.gamma",
-)
-pointwise(
-    "gammaln",
-    "x",
-    "np.gammaln(x)",
-    "np.digamma(x)",
-    doc="log |Γ(x)|",
-    domain=POSITIVE,
-    numpy="scipy.special.gammaln",
-    graph="LgammaBackward0",
-)
-pointwise(
-    "digamma",
-    "x",
-    "np.digamma(x)",
-    "np.polygamma(1.0, x)",
-    doc="the derivative of gammaln",
-    domain=POSITIVE,
-    numpy="scipy.special.digamma",
-)
-pointwise(
-    "polygamma",
-    "x y",
-    "np.polygamma(x, y)",
-    "0.0",
-    "np.polygamma(x + 1.0, y)",
-    doc="derivative x of digamma at y",
-    domain=((1.0, 1.0), POSITIVE),
-    awkward="orders have no derivative; ±∞ for orders above 170",
-    numpy="scipy.special.polygamma",
-)
-pointwise(
-    "i0",
-    "x",
-    "np.i0(x)",
-    "np.i1(x)",
-    doc="modified Bessel function of the first kind of order 0",
-    numpy="scipy.special.i0",
-)
-pointwise(
-    "i1",
-    "x",
-    "np.i1(x)",
-    "select(np.absolute(x) < 0.3, 0.5 + x * x * (0.1875 + x * x * (0.013020833333333334 + x * x * "
-    "(0.0003797743055555556 + x * x * (6.103515625e-06 + x * x * 6.216543692129629e-08)))), "
-    "np.i0(x) - np.i1(x) / select(x == 0.0, 1.0, x))",
-    doc="modified Bessel function of the first kind of order 1",
-    awkward="near 0 the derivative is a series, since derivatives of the other form cancel",
-    numpy="scipy.special.i1",
+    also="operator.floordiv",
 )

@@ -9,14 +9,11 @@ from .comparisons import STEERING
 from .partial_products import product
 from .table import POWERS, TABLE, Pointwise, words_of
 
-#: The largest number of operands of an operation on numbers.
-OPERANDS = 3
-
 
 def declared() -> list[Pointwise]:
     """The operations of the cases."""
     every = (*TABLE.values(), *STEERING.values(), *POWERS.values())
-    return [op for op in every if isinstance(op, Pointwise) and len(op.inputs) <= OPERANDS]
+    return [op for op in every if isinstance(op, Pointwise) and not op.is_apart]
 
 
 def is_elementary(op: Pointwise) -> bool:

@@ -84,6 +84,10 @@ class Lines:
     def test(self, text: str) -> Test:
         return Test(self._line(text, text))
 
+    def tested(self, op: Pointwise, operands) -> Test:
+        """What an operation tests, whose value is 1.0 where it holds."""
+        return self.test(put(op.test, dict(zip(op.inputs, operands, strict=True))))
+
     def both(self, a: Test, b: Test) -> Test:
         return a if a == b else self.test(f"{a} & {b}")
 

@@ -6,11 +6,13 @@ import dataclasses
 import inspect
 import operator
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from ..codegen import forks
 from ..remembered import remembered
+from .partial_products import branches
 from .references import LAYOUTS, Layout
 
 #: The operations of tapegrad, by name.
@@ -27,6 +29,10 @@ PASSED: dict[str, Any] = {}
 USERS: dict[str, Any] = {}
 #: All of them by code, which counts from 1 and is never stored on disk.
 BY_CODE: dict[int, Any] = {}
+#: By the last part of a name: modules and the element-wise operations that their functions are.
+_MEANT: dict[str, list[tuple[str, Any]]] = {}
+#: The largest number of operands of an operation in switches.
+OPERANDS = 3
 #: Tables by code have this fixed size: they never move while a sweep reads them.
 MOST_CODES = 4096
 #: Held while an operation gets its code and name: threads import families of operations at once.
@@ -45,6 +51,9 @@ class Pointwise:
     The expressions are in NumPy names of the inputs and `out`, branch-free, with `select`; they are
     compiled, evaluated by NumPy, and called with tensors to record derivatives of any order. What
     they share is in `steps`: names with an expression each, which may read the steps before it.
+
+    `functions` are the full names of those of other modules that mean it; `numpy` is the one that
+    computes arrays. One that is `apart` can be declared while compiled code is running.
     """
 
     name: str
@@ -58,6 +67,8 @@ class Pointwise:
     code: int
     steps: tuple[tuple[str, str], ...] = ()
     graph: str = ""
+    functions: tuple[str, ...] = ()
+    apart: bool = False
 
     def needed(self, *expressions: str) -> list[tuple[str, str]]:
         """The steps that expressions read, in order."""
@@ -76,12 +87,18 @@ class Pointwise:
         Powers of numbers are rows of one operation, for all exponents.
         """
         is_part = self.name.startswith("complex_") or self.name in POWERS
-        return len(self.inputs) <= 2 and not is_part
+        return len(self.inputs) <= 2 and not is_part and not self.is_apart
+
+    @remembered
+    def test(self) -> str:
+        """The condition of an operation whose value is 1.0 where one holds, else 0.0; or ""."""
+        found = branches(self.value)
+        return found[0] if found is not None and found[1:] == ("1.0", "0.0") else ""
 
     @property
-    def is_users(self) -> bool:
-        """Whether a user has declared it: switches over operations do not contain it."""
-        return self.name in USERS
+    def is_apart(self) -> bool:
+        """Whether switches over operations do not contain it: kernels of its own compute it."""
+        return self.apart or len(self.inputs) > OPERANDS
 
     @remembered
     def used(self) -> int:
@@ -245,11 +262,25 @@ def read_by(rule: Callable | None) -> int:
 
 
 def pointwise(
-    name, inputs, value, *partials, doc, domain=None, awkward="", numpy=None, graph="", table=TABLE
-):
+    name,
+    inputs,
+    value,
+    *partials,
+    doc,
+    domain=None,
+    awkward="",
+    numpy=None,
+    also="",
+    graph="",
+    apart=False,
+    table=TABLE,
+) -> Pointwise:
     """Declare an element-wise operation; `domain`, for the tests, is one (low, high) per input.
 
-    `graph` is PyTorch's name for it in graphs, where it does not follow from ours.
+    `numpy` is the function that computes it, by default NumPy's of the same name. `also` are others
+    that mean the same, by default that of `math`; None says that not even `numpy` does. `graph` is
+    PyTorch's name for it in graphs, where it does not follow from ours. `apart` keeps an operation
+    that is rarely used out of the switches over all.
     """
     names = tuple(inputs.split())
     if len(partials) != len(names):
@@ -258,8 +289,25 @@ def pointwise(
         domain = (domain,) * len(names)
     domain = domain or ((-2.0, 2.0),) * len(names)
     numpy = numpy or f"numpy.{name}"
+    functions = () if also is None else (numpy, *(also.split() or [f"math.{name}"]))
     fields = (name, names, value, partials, doc, domain, awkward, numpy)
-    _entered(table, lambda code: Pointwise(*fields, code, graph=graph))
+    op = _entered(
+        table,
+        lambda code: Pointwise(*fields, code, (), graph, functions, apart),
+    )
+    for function in functions:
+        module, _, last = function.rpartition(".")
+        _MEANT.setdefault(last, []).append((module, op))
+    return op
+
+
+def meant_by(function) -> Pointwise | None:
+    """The element-wise operation that a function of NumPy, SciPy, `math` or `operator` is."""
+    name = getattr(function, "__name__", None)
+    for module, op in _MEANT.get(name, ()) if isinstance(name, str) else ():
+        if getattr(sys.modules.get(module), name, None) is function:
+            return op
+    return None
 
 
 def structural(name, adjoint=None, *, table=TABLE, **fields) -> Structural:

@@ -13,7 +13,7 @@ from ..ops import complex_elementwise as _of_complex
 from ..ops import elementwise as _declarations
 from ..ops.comparisons import STEERING
 from ..ops.powers import OF_ARRAYS
-from ..ops.table import POWERS, TABLE, USERS, Pointwise, find
+from ..ops.table import POWERS, TABLE, Pointwise, find
 from ..sweep import kernels
 from ..tape import native_types
 from . import buffer_pool
@@ -176,7 +176,7 @@ def apply(name: str, *operands):
     if name == "multiply" and any([value.dtype == bool for value in map(np.asanyarray, values)]):
         op, items = STEERING["masked"], _mask_last(items, values)
     check_dtype(name, out)
-    if np.ndim(out) == 0 and name not in USERS and op.of_numbers and out.dtype == np.float64:
+    if np.ndim(out) == 0 and op.of_numbers and out.dtype == np.float64:
         numbers = [as_number(operand) for operand in items]
         return rt.row(4 * (op.code + 1), float(out), *numbers)
     return scalar_of(record_array(op, np.asarray(out), items))

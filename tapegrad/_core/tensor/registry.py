@@ -6,9 +6,11 @@ Some families of functions are imported when one of their functions is first use
 from __future__ import annotations
 
 import importlib
+import types
 
 import numpy as np
 
+from ..ops.table import Pointwise, find, meant_by
 from . import runtime as rt
 from .complex_functions import OF_COMPLEX, taking_complex
 from .docstrings import completed
@@ -79,7 +81,7 @@ class Public(dict):
 
 #: Names at top level.
 PUBLIC: Public = Public()
-#: Functions of `tapegrad.numpy` → the functions of NumPy that they replace.
+#: Functions of `tapegrad.numpy`, `math` and `scipy` → those that they replace.
 STAND_INS: dict = {}
 #: Public functions by name, those at top level first; modules of others add theirs.
 SPACES: list[dict] = [PUBLIC]
@@ -96,6 +98,28 @@ def implementation(theirs):
     if (module := _module_of(getattr(theirs, "__name__", ""))) is not None:
         _load(module)
     return OF_NUMPY.get(theirs)  # another thread may have loaded it meanwhile
+
+
+def theirs(function):
+    """The function of NumPy, SciPy or `math` that one of ours stands for; any other as it is."""
+    if not isinstance(function, types.FunctionType):
+        return function
+    found = STAND_INS.get(function) or getattr(np, function.__name__, None)
+    is_ours = function in STAND_INS or (callable(found) and OF_NUMPY.get(found) is function)
+    return found if is_ours else function
+
+
+def declared_by(function) -> Pointwise | None:
+    """The element-wise operation that a function is: of a library, one of ours, a user's."""
+    declared = getattr(function, "declaration", None)
+    if isinstance(declared, Pointwise):
+        return declared
+    function = theirs(function)
+    if isinstance(function, types.FunctionType):
+        op = find(function.__name__)
+        if isinstance(op, Pointwise) and PUBLIC.get(op.name) is function:
+            return op
+    return meant_by(function)
 
 
 def function(*numpy_functions, method: str | None = None, public: str | None = None, complex=None):

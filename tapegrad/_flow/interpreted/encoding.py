@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
 import numpy as np
 
+from ..._core.ops.table import Pointwise
+from ..._core.sweep import kernels
 from ..ir.activity import varying
 from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Leave, Return, Step, Value
 from ..kinds.kind_lookup import kind_of
@@ -19,15 +22,15 @@ _ROW_WORDS = ROW_BYTES // 4
 class Encoding:
     """The tables of a graph; `data` is the address that the interpreter is given.
 
-    `graph` must stay as it is. Raises ValueError for element-wise operations of more than three
-    operands, which no table has today.
+    `graph` must stay as it is.
     """
 
     def __init__(self, graph: Graph):
         self._graph, self._selects = graph, graph.edges  # where flags of selects begin
         self._variation = varying(graph)
         self._registers = {one: k for k, one in enumerate(graph.entry.parameters)}
-        self._constants: list[tuple[int, Step]] = []
+        self._constants: list[tuple[int, Any]] = []  # registers and numbers
+        self._kernels: dict[int, int] = {}  # registers, by the addresses in them
         self._number()
         self._lists: list[int] = []
         self.edges = self._returns = 0
@@ -42,13 +45,14 @@ class Encoding:
                 target = numbers[id(edge.target)]
                 edges.append([starts[target], *self._edge(edge, read), back_starts[k]])
         #: The number of registers, and the number of them that the tape saves for each edge.
-        self.registers, self.kept = len(self._registers), [edge[4] for edge in edges]
+        self.registers = len(self._registers) + len(self._kernels)
+        self.kept = [edge[4] for edge in edges]
         returns = [k for k, block in enumerate(graph.blocks) if isinstance(block.end, Return)]
         tables = [_joined(rows), _joined(back), _joined(edges), self._lists]
         self._keep = [np.array([*table, 0], np.int32) for table in tables]
         self._keep += [self._template(), np.array([back_starts[k] for k in returns], np.int32)]
         at = [table.ctypes.data for table in self._keep]
-        counts = (len(self._registers), len(graph.entry.parameters), graph.spaces)
+        counts = (self.registers, len(graph.entry.parameters), graph.spaces)
         self._data = np.array([*at[:5], *counts, at[5]], np.int64)
         self.data = int(self._data.ctypes.data)
 
@@ -62,14 +66,14 @@ class Encoding:
                 if step.result is not None:
                     registers[step.result] = len(registers)
                     if kind_of(step.op).is_constant:
-                        self._constants.append((registers[step.result], step))
+                        self._constants.append((registers[step.result], step.payload))
 
     def _template(self) -> np.ndarray:
-        words = np.zeros(len(self._registers) + 1)
+        words = np.zeros(self.registers + 1)
         integers = words.view(np.int64)
-        for k, step in self._constants:
-            number: Any = step.payload
-            (words if step.result.kind == FLOAT else integers)[k] = number  # type: ignore[union-attr]
+        kernels_at = [(place, address) for address, place in self._kernels.items()]
+        for k, number in [*self._constants, *kernels_at]:
+            (words if isinstance(number, float) else integers)[k] = number
         return words
 
     # --- forward ------------------------------------------------------------------------------
@@ -81,7 +85,17 @@ class Encoding:
     def _row(self, step: Step) -> list[int]:
         out = self._registers[step.result] if step.result is not None else 0
         operands = [self._registers[one] for one in step.operands]
-        return [_code(step.op), out, *_three(operands), self._word(step), 0, step.line]
+        if (op := kind_of(step.op).declared) is not None and op.is_apart:
+            return self._by_kernel(out, operands, operands, _value_kernel(op))
+        return [kind_of(step.op).code, out, *_three(operands), self._word(step), 0, step.line]
+
+    def _by_kernel(
+        self, out: int, operands: list[int], adjoints: list[int], kernel: int
+    ) -> list[int]:
+        """A row of an operation that its own kernel computes, which adds to adjoints."""
+        at = self._list([*operands, *adjoints])
+        place = self._kernels.setdefault(kernel, len(self._registers) + len(self._kernels))
+        return _padded(CONTROL["kernel"], out, at, len(operands), place)
 
     def _word(self, step: Step) -> int:
         """What a step has in addition to its operands, as a word."""
@@ -138,8 +152,12 @@ class Encoding:
         registers = [self._registers[one] for one in step.operands]
         pairs = zip(step.operands, registers, strict=True)
         to = [self._adjoint(one) if one.kind == FLOAT else register for one, register in pairs]
-        rest = [self._word(step)] if kind_of(step.op).is_linear else registers
-        return _padded(_code(step.op), out, *_three(to), *rest)
+        kind = kind_of(step.op)
+        if kind.declared is not None and kind.declared.is_apart:
+            kernel = _adjoint_kernel(kind.declared, self._variation.wanted(step))
+            return self._by_kernel(out, registers, to, kernel)
+        rest = [self._word(step)] if kind.is_linear else registers
+        return _padded(kind.code, out, *_three(to), *rest)
 
     # --- edges --------------------------------------------------------------------------------
 
@@ -167,11 +185,15 @@ def _three(words: list[int]) -> list[int]:
     return [*words, *[0] * (3 - len(words))]
 
 
-def _code(op: str) -> int:
-    kind = kind_of(op)
-    if len(kind.operands) > 3:
-        raise ValueError(f"{op} has more than three operands")
-    return kind.code
+@functools.cache
+def _value_kernel(op: Pointwise) -> int:
+    return kernels.compile_value(op, 8)
+
+
+@functools.cache
+def _adjoint_kernel(op: Pointwise, wanted: tuple[bool, ...]) -> int:
+    masks = sum(1 << k for k, is_wanted in enumerate(wanted) if is_wanted)
+    return kernels.compile_adjoint(op, masks, 8)
 
 
 def _starts(blocks: list[list[int]]) -> list[int]:

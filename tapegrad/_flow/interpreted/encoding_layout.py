@@ -12,7 +12,9 @@ ROWS, BACK_ROWS, EDGES, LISTS, TEMPLATE, REGISTERS, PARAMETERS, SPACES, RETURNS 
 #: what the step has in addition: the space of a load or a store, the number of a reason, that of
 #: the second flag in COVERED of a select that was a branch (else 0). F is the number of the user's
 #: line. In reverse A, B, C are the adjoints that floats have, and the registers of other operands;
-#: D, E, F are the registers of the operands of element-wise operations.
+#: D, E, F are the registers of the operands of element-wise operations. A row of a kernel has the
+#: first index and the length of a list of operands in A and B, and in C the register with the
+#: kernel's address; in LISTS their adjoints follow.
 OP, OUT, A, B, C, D, E, F = range(0, 32, 4)
 ROW_BYTES = 32
 #: Byte offsets in an edge: the row where its block begins; pairs of registers (argument, parameter)

@@ -19,8 +19,9 @@ SIGNATURE = "int64(int64, int64)"
 _TEXT = """
 from tapegrad._core.codegen import vector_math as np
 from tapegrad._core.codegen.intrinsics import (
-    apart, calloc, difference_fits, f64s, free, helper, i32s, i64s, load_f64, load_i32, load_i64,
-    malloc, memcpy, memset, product_fits, single, store_f64, store_i64, store_u8, sum_fits,
+    apart, call_address, calloc, difference_fits, f64s, free, helper, i32s, i64s, load_f64,
+    load_i32, load_i64, malloc, memcpy, memset, product_fits, single, store_f64, store_i64,
+    store_u8, sum_fits, types,
 )
 from tapegrad._core.codegen.vector_math import select
 from tapegrad._flow.interpreted.encoding_layout import *
@@ -28,6 +29,22 @@ from tapegrad._flow.ir.frame import *
 
 LEAST, CHECKED = -(2**63), $checked
 $codes
+kernel_call = call_address(types.none(types.int64, types.int64))
+
+@helper
+def by_kernel(row, regs, adjoints, lists, g):
+    apart()
+    W, first, count = i64s(regs), load_i32(row, A), load_i32(row, B)
+    table = malloc(16 * count + 24)
+    for k in range(count):
+        store_i64(table, 8 * k, regs + 8 * lists[first + k])
+        store_i64(table, 8 * (count + 2 + k), adjoints + 8 * lists[first + count + k])
+    store_i64(table, 8 * count, regs + 8 * load_i32(row, OUT))
+    store_i64(table, 8 * count + 8, table + 16 * count + 16)
+    store_f64(table, 16 * count + 16, g)
+    kernel_call(W[load_i32(row, C)], 1, table)
+    free(table)
+
 
 @helper
 def other_value(code, x, y, z):
@@ -73,6 +90,8 @@ def other_step(frame, data, row, regs):
     V, W, op = f64s(regs), i64s(regs), load_i32(row, OP)
     x, y, covered = load_i32(row, A), load_i32(row, B), load_i64(frame, COVERED)
     arena, words = load_i64(frame, ARENA), 8 * load_i64(frame, ARENA_WORDS)
+    if op == KERNEL:
+        by_kernel(row, regs, regs, i32s(load_i64(data, LISTS)), 0.0)
 $other_steps
     return FINISHED
 
@@ -206,6 +225,8 @@ $stores
             if g != 0.0:
                 G[out] = 0.0
 $adjoints
+                elif op == KERNEL:
+                    by_kernel(row, regs, adjoints, lists, g)
                 else:
                     other_adjoints(row, V, G, g)
         row += ROW_BYTES

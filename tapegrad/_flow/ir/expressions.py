@@ -63,6 +63,11 @@ def value(op: Pointwise, operands: Sequence[Any], maker: Maker) -> Any:
     return reading.last(op, op.value)[0]
 
 
+def tested(op: Pointwise, operands: Sequence[Any], maker: Maker) -> Any:
+    """The truth that an operation is, whose value is 1.0 where a condition holds."""
+    return _Reading(maker, dict(zip(op.inputs, operands, strict=True))).last(op, op.test)[0]
+
+
 def products_of(
     op: StepKind,
     operands: Sequence[Any],

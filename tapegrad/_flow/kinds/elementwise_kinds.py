@@ -48,18 +48,20 @@ def _known(name: str, traits: str = "", **facts: Any) -> None:
 
 # the partial derivatives of those in arms are finite, also of NaN, or operands, by which an adjoint
 # of 0 is not multiplied
-_known("add", "hot cheap exact", native="fadd double {}, {}")
-_known("subtract", "hot cheap exact", native="fsub double {}, {}")
-_known("multiply", "hot cheap exact", native="fmul double {}, {}")
+_known("add", "hot cheap exact", native="fadd double {}, {}", of_ints="int_add")
+_known("subtract", "hot cheap exact", native="fsub double {}, {}", of_ints="int_subtract")
+_known("multiply", "hot cheap exact", native="fmul double {}, {}", of_ints="int_multiply")
 _known("divide", "exact", native="fdiv double {}, {}")
-_known("negative", "cheap exact", native="fneg double {}")
-_known("absolute", "again exact", native=_intrinsic("fabs"))
+_known("floor_divide", of_ints="int_floor_divide")
+_known("remainder", of_ints="int_remainder")
+_known("negative", "cheap exact", native="fneg double {}", of_ints="int_negative")
+_known("absolute", "again exact", native=_intrinsic("fabs"), of_ints="int_absolute")
 _known("power", native=_power)
 for _exponent, _op in OF_NUMBERS.items():
     if _exponent > 0 and _exponent == int(_exponent):
-        _known(_op.name, "in_arms")
-_known("maximum", "in_arms", native=_extreme(1, 0))
-_known("minimum", "in_arms", native=_extreme(0, 0))
+        _known(_op.name, "in_arms", of_ints="int_multiply" if _exponent == 2 else "")
+_known("maximum", "in_arms", native=_extreme(1, 0), of_ints="int_max")
+_known("minimum", "in_arms", native=_extreme(0, 0), of_ints="int_min")
 _known("fmax", native=_extreme(1, 1))
 _known("fmin", native=_extreme(0, 1))
 for _name in ("sqrt", "floor", "ceil", "rint", "trunc", "copysign"):

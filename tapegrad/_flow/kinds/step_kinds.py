@@ -20,8 +20,9 @@ Number = float | int | bool
 #: What a step has in addition to its operands: a number, the `Place` in memory that it touches, the
 #: number of the reason for which it leaves, that of a branch which became a select.
 CONSTANT, PLACE, REASON, CHOICE = "constant", "place", "reason", "choice"
-#: Rows of the interpreter that end blocks, by their codes.
-CONTROL = {"jump": -1, "branch": -2, "return": -3, "leave": -4}
+#: Rows of the interpreter that are no kinds of steps, by their codes: those that end blocks, and
+#: one of an operation whose own kernel computes it.
+CONTROL = {"jump": -1, "branch": -2, "return": -3, "leave": -4, "kernel": -5}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -64,6 +65,7 @@ class StepKind:
     back: str = ""
     native_back: Callable[..., None] | None = None  # a function of `Adjoints`, the step, and g
     declared: Pointwise | None = None  # the operation of the table
+    of_ints: str = ""  # the kind of steps that the operation is of integers
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from .forms import (
     described,
 )
 from .method_calls import method_of
-from .numpy_functions import numpy_functions
+from .numpy_functions import handler_of
 
 _signature = functools.lru_cache(1024)(inspect.signature)
 _OURS = ("numpy", "scipy", "tapegrad", "numba")
@@ -120,7 +120,7 @@ def _is_users(target) -> bool:
 
 def _by_table(s, target, args, kwargs):
     try:
-        handler = BUILTINS.get(target) or numpy_functions().get(target)
+        handler = BUILTINS.get(target) or handler_of(target)
     except TypeError:
         return None
     if handler is None:

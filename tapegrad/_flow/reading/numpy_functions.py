@@ -1,31 +1,30 @@
-"""Replacements of functions of `math` and NumPy."""
+"""Replacements of functions of NumPy, those that make arrays among them."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import operator
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..._core.ops.table import TABLE, Pointwise
+from ..._core.ops.table import TABLE
+from ..._core.tensor.registry import theirs
 from ..._core.tensor.stop_gradient import stop_gradient
 from ..kinds.choice_kinds import SELECT_OF
 from ..kinds.step_kinds import BOOL, FLOAT, INT
-from . import access, array_arithmetic, builtin_functions, constant_arrays, views
+from . import access, array_arithmetic, constant_arrays, views
 from .array_reductions import REDUCTIONS, summed
 from .errors import Raises, Refused
 from .forms import (
     FLOATS,
+    NONE,
     SINGLE,
     Array,
     Form,
     Known,
-    Number,
     Ref,
     Row,
     Tuple,
@@ -33,20 +32,16 @@ from .forms import (
     is_natural,
     value_kind,
 )
+from .number_functions import function_of_numbers, of_operation, refuse_strong
 from .numbers import (
     applied,
-    arithmetic,
     compared,
     converted,
-    float_value,
-    folded,
     is_number,
     is_tensor,
     kind_of,
-    number,
     of_numpy,
     rounded,
-    settled,
     stopped,
     truth,
     widest,
@@ -55,75 +50,6 @@ from .positions import natural
 
 #: Arrays with more items are no sequence of writes, if their items are known.
 _FEW = 8
-
-
-def refuse_strong(s, what: str) -> None:
-    """Refuse a number that NumPy makes of Python's, where arrays are of float32."""
-    if s.builder.single:
-        raise Refused(f"{what}, whose result makes float64 of float32")
-
-
-def _elementwise(name: str, plain: Callable | None, raises: bool, tensors: bool = True):
-    """An element-wise function: of numbers, or of arrays."""
-
-    def one(s, *forms):
-        if s.builder.single and not raises and not any(kind_of(x) == SINGLE for x in forms):
-            refuse_strong(s, f"np.{name} of other numbers than float32")
-        if plain is not None and all(isinstance(x, Known) for x in forms):
-            with np.errstate(all="ignore"):
-                made = folded(plain, *[x.value for x in forms])
-            return Known(float(made.value)) if isinstance(made.value, np.generic) else made
-        ints = all(kind_of(x) in (INT, BOOL) for x in forms)
-        if ints and name in _OF_INTS:
-            return _OF_INTS[name](s, *forms)
-        if ints and name not in _ALWAYS_FLOAT:
-            raise Refused(f"{name} of integers")
-        if not tensors and any(map(is_tensor, forms)):
-            raise Raises(f"TypeError: math.{name} of a tensor")
-        made = applied(s.builder, name, *[array_arithmetic.quiet(x) for x in forms])
-        if raises:
-            if made.kind == SINGLE:
-                raise Refused(f"math.{name} of float32, which gives float64")
-            finite = s.builder.step("is_finite", made.value)
-            s.builder.check(finite, f"math.{name} may raise")
-            return Number(FLOAT, made.value, any(map(is_tensor, forms)))
-        return dataclasses.replace(made, tensor=True)
-
-    def handler(s, *args):
-        if len(args) != len(TABLE[name].inputs):
-            raise Refused(f"{name} of {len(args)} arguments")
-        given = [settled(s.builder, x) for x in args]
-        if any(isinstance(x, Array) for x in given) and not raises:
-            return array_arithmetic.mapped(s.reader, lambda *x: one(s, *x), *given)
-        for x in given:
-            if not is_number(x):
-                raise Refused(f"{name} of {described(x)}")
-        return one(s, *given)
-
-    return handler
-
-
-_OF_INTS = {
-    "absolute": builtin_functions.absolute,
-    "square": lambda s, x: arithmetic(s.builder, operator.mul, x, x),
-    "negative": lambda s, x: arithmetic(s.builder, operator.sub, Known(0), x),
-    "add": lambda s, x, y: arithmetic(s.builder, operator.add, x, y),
-    "subtract": lambda s, x, y: arithmetic(s.builder, operator.sub, x, y),
-    "multiply": lambda s, x, y: arithmetic(s.builder, operator.mul, x, y),
-    "maximum": lambda s, x, y: _extreme(s, "int_max", x, y),
-    "minimum": lambda s, x, y: _extreme(s, "int_min", x, y),
-}
-
-
-_ALWAYS_FLOAT = frozenset(
-    "divide sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 "
-    "hypot sinh cosh tanh arcsinh arccosh arctanh degrees radians sigmoid erf erfc gammaln".split()
-)
-
-
-def _extreme(s, op: str, x: Form, y: Form) -> Form:
-    a, b = converted(s.builder, x, INT), converted(s.builder, y, INT)
-    return number(s.builder.step(op, a, b))
 
 
 def _where(s, condition, x, y):
@@ -146,6 +72,18 @@ def _select(s, condition: Form, x: Form, y: Form) -> Form:
     holds = converted(s.builder, test, BOOL)
     a, b = converted(s.builder, x, kind), converted(s.builder, y, kind)
     return of_numpy(s.builder, kind, s.builder.step(SELECT_OF[value_kind(kind)], holds, a, b))
+
+
+def _clip(s, x, low=NONE, high=NONE):
+    given = [form for form in (x, low, high) if form.head != NONE.head]
+    if len(given) < 2:
+        raise Refused("np.clip without bounds")
+    if len(given) == 3 and not all(kind_of(one) in (INT, BOOL) for one in given):
+        return of_operation(TABLE["clip"], np.clip)(s, *given)
+    for bound, function in ((low, np.maximum), (high, np.minimum)):
+        if bound.head != NONE.head:
+            x = of_operation(TABLE[function.__name__], function)(s, x, bound)
+    return x
 
 
 def _zeros(fill: float):
@@ -257,59 +195,25 @@ def _norm(s, form):
     return rounded(s.builder, norm) if form.element == SINGLE else norm
 
 
-def _finite(name: str):
-    def handler(s, form):
-        if not is_number(form):
-            raise Refused(f"{name} of {described(form)}")
-        value = float_value(s.builder, form)
-        finite = s.builder.step("is_finite", value)
-        if name == "isfinite":
-            return of_numpy(s.builder, BOOL, finite)
-        same = s.builder.step("float_equal", value, value)
-        if name == "isnan":
-            return of_numpy(s.builder, BOOL, s.builder.step("bool_not", same))
-        infinite = s.builder.step("bool_not", finite)
-        return of_numpy(s.builder, BOOL, s.builder.step("bool_and", infinite, same))
-
-    return handler
-
-
-_MATH = {
-    **{x: x for x in "sqrt cbrt exp exp2 expm1 log2 log10 log1p sin cos tan sinh cosh tanh "
-       "hypot copysign fmod degrees radians erf erfc gamma".split()},
-    **{"log": "log", "fabs": "absolute", "atan": "arctan", "asin": "arcsin", "acos": "arccos",
-       "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
-       "pow": "power", "lgamma": "gammaln"},
-}  # fmt: skip
-
-
-def numpy_functions() -> dict[Any, Callable]:
-    """Replacements of functions of `math` and NumPy, and of ours for these."""
-    # a function that calls ours has imported them
-    return _of_modules(
-        sys.modules.get("tapegrad.math", math), sys.modules.get("tapegrad.numpy", np)
-    )
+def handler_of(target) -> Callable | None:
+    """The replacement of a function of `math`, NumPy, SciPy, of ours for these, of a user's."""
+    function = theirs(target)
+    handler = _functions().get(function)
+    if handler is None:
+        return function_of_numbers(function, target)
+    is_plain = target is function and function.__name__ in _MAKING
+    return _of_plain_numpy(handler) if is_plain else handler
 
 
 @functools.cache
-def _of_modules(*ours) -> dict[Any, Callable]:
-    found: dict[Any, Callable] = {stop_gradient: stopped}
-    for module in (math, ours[0]):
-        found.update(_of_math(module))
-    for module in (np, ours[1]):
-        for name, op in list(TABLE.items()):  # to which imports add
-            plain = getattr(np, name, None)
-            if isinstance(op, Pointwise) and isinstance(plain, np.ufunc) and hasattr(module, name):
-                found[getattr(module, name)] = _elementwise(name, plain, False)
-        found.update({getattr(module, name): handler for name, handler in _NUMPY.items()})
-        found[module.linalg.norm] = _norm
-    for name in ("zeros", "ones", "full", "empty", "array", "asarray"):
-        found[getattr(np, name)] = _of_plain_numpy(_NUMPY[name])
-    return found
+def _functions() -> dict[Any, Callable]:
+    found = {operator.attrgetter(name)(np): handler for name, handler in _NUMPY.items()}
+    return {**found, stop_gradient: stopped}
 
 
+@functools.cache
 def _of_plain_numpy(make: Callable) -> Callable:
-    """A function that makes an array, which takes no tensors where NumPy itself makes it."""
+    """NumPy's own function that makes an array, which takes no tensors."""
 
     def handler(s, *args, **kwargs):
         for form in args:
@@ -321,23 +225,9 @@ def _of_plain_numpy(make: Callable) -> Callable:
     return handler
 
 
-def _of_math(module) -> dict[Any, Callable]:
-    found = {}
-    for name, op in _MATH.items():
-        if hasattr(module, name):
-            found[getattr(module, name)] = _elementwise(
-                op, getattr(math, name), True, module is not math
-            )
-    for name in ("floor", "ceil", "trunc"):
-        plain = getattr(math, name)
-        found[getattr(module, name)] = builtin_functions.rounded_to_int(name, plain)
-    for name in ("isnan", "isinf", "isfinite"):
-        found[getattr(module, name)] = _finite(name)
-    return found
-
-
 _NUMPY: dict[str, Callable] = {
     "where": _where,
+    "clip": _clip,
     "zeros": _zeros(0.0),
     "ones": _zeros(1.0),
     "full": _full,
@@ -353,7 +243,7 @@ _NUMPY: dict[str, Callable] = {
     "amin": REDUCTIONS["min"],
     "dot": _dot,
     "matmul": _matmul,
-    "isnan": _finite("isnan"),
-    "isfinite": _finite("isfinite"),
-    "isinf": _finite("isinf"),
+    "linalg.norm": _norm,
 }
+#: Functions that make arrays, which take no tensors where NumPy itself makes them.
+_MAKING = frozenset(("zeros", "ones", "full", "empty", "array", "asarray"))

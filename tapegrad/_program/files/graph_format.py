@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.ops.opcode_cases import declared
+from ..._core.ops.table import POWERS, STEERING, TABLE, Pointwise
 from ..._flow.ir.block_order import dominators, ordered, ways_in
 from ..._flow.ir.flow_graph import (
     Block,
@@ -49,8 +49,9 @@ _HIDDEN = tuple(map(np.dtype, (np.float64, np.float32, np.int64, np.bool_)))
 
 
 def _known() -> set[str]:
-    """The operations of graphs that interpreters have."""
-    return {*KINDS, *(op.name for op in declared())}
+    """The operations of graphs that files have names for: not those of users."""
+    declared = (*TABLE.values(), *STEERING.values(), *POWERS.values())
+    return {*KINDS, *(op.name for op in declared if isinstance(op, Pointwise))}
 
 
 # --- written --------------------------------------------------------------------------------------

@@ -19,9 +19,6 @@ from .steps import Renumber, Step, View, Visitor, contiguous
 from .verify_memory import Memory, expect
 from .work import Work, is_function
 
-#: Operations on numbers, which few elements are written out as, have no more operands.
-_OPERANDS = 3
-
 
 @dataclasses.dataclass
 class Elementwise(Step):
@@ -134,8 +131,7 @@ class Elementwise(Step):
         return self.shape, *ops, *results, len(self.stores)
 
     def is_small(self, elements: int, products: int) -> bool:
-        ops = [BY_CODE[code] for code, _ in self.ops]
-        known = all(len(op.inputs) <= _OPERANDS and not op.is_users for op in ops)
+        known = not any(BY_CODE[code].is_apart for code, _ in self.ops)
         return known and 0 < math.prod(self.shape) <= elements
 
     def expand(self, numbers: Any) -> None:

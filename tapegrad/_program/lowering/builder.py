@@ -177,7 +177,7 @@ class Writer:
 
         An operand is a view or a reference of a row. The result's slots, as a view or one by one.
         """
-        if (count := math.prod(shape)) <= FEW and not BY_CODE[code].is_users:
+        if (count := math.prod(shape)) <= FEW and not BY_CODE[code].is_apart:
             found = [slots_of(x) if isinstance(x, View) else self.slots_of(x) for x in operands]
             columns = [(x if x.size in (1, count) else spread(x, shape)).ravel() for x in found]
             return contiguous(self.numbers.column(code, count, columns), shape)
