@@ -26,7 +26,9 @@ condition holds, else `b`. There is one partial derivative per input, in order. 
 times the partial derivative is added to the adjoint of the input. An adjoint of exactly 0 adds 0,
 even if the partial derivative is infinite or NaN; so does a branch `0.0` of a partial derivative,
 even if the adjoint is. The domain is the range of the tests; the
-operation takes any number. Rows of complex numbers, `complex_exp_real` and the like, are in
+operation takes any number. Other names, such as `series`, are steps that the declaration has. The
+functions from `erfinv` on are those of `scipy.special` and `tapegrad.scipy.special` alone. Rows of
+complex numbers, `complex_exp_real` and the like, are in
 `tapegrad/_core/ops/complex_elementwise.py`.
 """
 

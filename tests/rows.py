@@ -16,8 +16,10 @@ from tapegrad._core.ops.sample_inputs import points
 from tapegrad._core.ops.table import TABLE, Pointwise
 from tapegrad._core.sweep import kernels
 
-#: Those with a public function; the parts of complex functions are tested by `test_complex`.
-ROWS = [op for op in TABLE.values() if isinstance(op, Pointwise) and "complex_" not in op.name]
+#: Those with a public function. `test_complex` tests parts of complex functions,
+#: `test_scipy_probability` functions of SciPy.
+ROWS = [op for op in TABLE.values() if isinstance(op, Pointwise)]
+ROWS = [op for op in ROWS if "complex_" not in op.name and not op.apart]
 NAMES = [op.name for op in ROWS]
 
 _SPECIAL = dict(

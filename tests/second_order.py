@@ -10,7 +10,11 @@ from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._transforms import derivative_products
 
 #: Element-wise operations of the table.
-OPS = [op for op in TABLE.values() if isinstance(op, Pointwise) and "complex_" not in op.name]
+OPS = [
+    op
+    for op in TABLE.values()
+    if isinstance(op, Pointwise) and "complex_" not in op.name and not op.apart
+]
 names = [op.name for op in OPS]
 
 

@@ -16,7 +16,7 @@ from tapegrad._flow.kinds.step_kinds import BOOL, FLOAT, INT
 from tapegrad._flow.kinds.step_kinds import KINDS as STEP_KINDS
 from tapegrad._flow.program import FlowProgram, Limits
 
-ROWS = [op for op in TABLE.values() if isinstance(op, Pointwise)]
+ROWS = [op for op in TABLE.values() if isinstance(op, Pointwise) and not op.apart]
 
 
 def begun(*inputs, spaces=1):

@@ -21,7 +21,7 @@ from tapegrad._flow.program import FlowProgram, Functions
 DECLARED = [
     op
     for op in (*TABLE.values(), *STEERING.values())
-    if isinstance(op, Pointwise) and not op.name.startswith("complex_")
+    if isinstance(op, Pointwise) and not op.name.startswith("complex_") and not op.apart
 ]
 PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 

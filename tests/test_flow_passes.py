@@ -12,7 +12,7 @@ from tapegrad._flow.ir.text import text_of
 from tapegrad._flow.ir.validation import validate
 from tapegrad._flow.passes.tangents import with_tangents
 
-OPERATIONS = [op for op in TABLE.values() if isinstance(op, Pointwise)]
+OPERATIONS = [op for op in TABLE.values() if isinstance(op, Pointwise) and not op.apart]
 
 
 def begun(*inputs):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.special
+from assumed import needs
 from expressions import CHECKS, Expression, check_native, parametrized
 
 import tapegrad as tg
@@ -73,6 +74,46 @@ def test_values_are_scipys(name):
     # Of kl_div the terms cancel where both numbers are close.
     atol = 1e-13 if name == "kl_div" else 1e-300
     np.testing.assert_allclose(found.detach(), wanted, rtol=1e-13, atol=atol)
+
+
+@needs("numba-reader")
+@pytest.mark.parametrize(
+    "name,module",
+    [
+        *[("erfinv", special), ("log_ndtr", special), ("ndtr", scipy.special)],
+        *[("kl_div", special), ("xlogy", scipy.special)],
+    ],
+)
+def test_graphs_and_functions_of_users_know_them(name, module):
+    """SciPy's own ufuncs, too."""
+    function = getattr(module, name)
+    if name in OF_ONE:
+        within, rest = tg.elementwise(lambda x: x * function(x)), ()
+    else:
+        within, rest = tg.elementwise(lambda x, y: x * function(x, y)), (0.4,)
+
+    def f(x):
+        total = x[0] * 0.0
+        for k in range(len(x)):
+            if x[k] > 0.5:
+                total = total + function(x[k], *rest) * x[0]
+            else:
+                total = total - within(x[k] * x[0], *rest)
+        return total + np.sum(function(x, *rest))
+
+    def plain(x):
+        with np.errstate(all="ignore"):
+            return f(x)
+
+    c = tg.compile(f)
+    rng = np.random.default_rng(3)
+    for x in rng.uniform(0.1, 0.9, (8, 4)):
+        value, gradient = c.value_and_grad(x)
+        np.testing.assert_allclose(value, plain(x), 1e-12)
+        wanted = [(plain(x + e) - plain(x - e)) / 2e-5 for e in 1e-5 * np.eye(4)]
+        np.testing.assert_allclose(gradient, wanted, 1e-6, 1e-7)
+        np.testing.assert_allclose(c.hvp(x, x), tg.hvp(f)(x, x), 1e-9, 1e-10)
+    assert c._flows.found, c._flows.refused
 
 
 @pytest.mark.parametrize("number", [0.5, 2, True, np.float64(0.5)])

@@ -229,7 +229,7 @@ def test_clipped(f):
 CHOICES = [
     op
     for op in TABLE.values()
-    if isinstance(op, Pointwise) and any(selects(partial) for partial in op.partials)
+    if isinstance(op, Pointwise) and not op.steps and any(map(selects, op.partials))
 ]
 
 

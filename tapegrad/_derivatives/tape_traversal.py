@@ -15,7 +15,7 @@ import numpy as np
 
 from .._core.codegen import layout
 from .._core.operations import PUBLIC
-from .._core.ops.slopes import NEAR
+from .._core.ops.table import Pointwise, find
 from .._core.tape import store
 from .._core.tape.memory_order import covering
 from .._core.tape.row_reader import (
@@ -41,9 +41,18 @@ def _select(condition, x, y):
     return PUBLIC["where"](condition, x, y)
 
 
+class _Functions(types.SimpleNamespace):
+    """Functions by name: those that are public, and other declared ones."""
+
+    def __getattr__(self, name: str):
+        if not isinstance(find(name), Pointwise):
+            raise AttributeError(name)
+        vars(self)[name] = made = functools.partial(apply, name)
+        return made
+
+
 _FUNCTIONS = {name: PUBLIC[name] for name in PUBLIC.early()}  # element-wise ones among them
-_FUNCTIONS |= {name: functools.partial(apply, name) for name in NEAR}
-_NAMES = {"np": types.SimpleNamespace(**_FUNCTIONS), "select": _select}
+_NAMES = {"np": _Functions(**_FUNCTIONS), "select": _select}
 
 
 @functools.cache

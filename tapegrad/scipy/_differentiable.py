@@ -13,12 +13,13 @@ from .._core.ops.table import TABLE, Pointwise
 from .._core.tensor import runtime as rt
 from .._core.tensor.complex_tensors import imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
+from .._core.tensor.registry import OF_NUMPY
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import is_recorded, value_of
 
 #: By name below `scipy`: element-wise operations that stand for SciPy's, and further functions.
 OURS: dict = {
-    name.removeprefix("scipy."): PUBLIC[op.name]
+    name.removeprefix("scipy."): OF_NUMPY[name.rpartition(".")[2]]
     for op in TABLE.values()
     if isinstance(op, Pointwise)
     for name in op.functions

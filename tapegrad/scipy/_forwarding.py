@@ -28,7 +28,6 @@ from . import (  # noqa: F401
     _functions_of_matrices,
     _matrix_equations,
     _matrix_factors,
-    _probability_functions,
     _quadrature,
     _released,
     _special_matrices,

@@ -318,6 +318,12 @@ OF_SCIPY = {
     "digamma": ("psi", "__pyx_fuse_1psi"),
     "i0": ("i0", "i0"),
     "i1": ("i1", "i1"),
+    "erfinv": ("erfinv", "__pyx_fuse_0erfinv"),
+    "erfcinv": ("erfcinv", "erfcinv"),
+    "erfcx": ("erfcx", "__pyx_fuse_1erfcx"),
+    "ndtri": ("ndtri", "ndtri"),
+    "k0": ("k0", "k0"),
+    "k1": ("k1", "k1"),
 }
 
 
@@ -326,7 +332,8 @@ def _of_scipy(name: str):
     return c_function(f"tapegrad_{name}", types.float64(types.float64, types.int32))
 
 
-_gamma, _gammaln, _digamma, _i0, _i1 = map(_of_scipy, OF_SCIPY)
+_gamma, _gammaln, _digamma, _i0, _i1, *_others = map(_of_scipy, OF_SCIPY)
+_erfinv, _erfcinv, _erfcx, _ndtri, _k0, _k1 = _others
 
 
 @helper
@@ -352,3 +359,33 @@ def i0(x):
 @helper
 def i1(x):
     return _i1(x, 0)
+
+
+@helper
+def erfinv(x):
+    return _erfinv(x, 0)
+
+
+@helper
+def erfcinv(x):
+    return _erfcinv(x, 0)
+
+
+@helper
+def erfcx(x):
+    return _erfcx(x, 0)
+
+
+@helper
+def ndtri(x):
+    return _ndtri(x, 0)
+
+
+@helper
+def k0(x):
+    return _k0(x, 0)
+
+
+@helper
+def k1(x):
+    return _k1(x, 0)

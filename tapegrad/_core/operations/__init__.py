@@ -77,7 +77,6 @@ _ON_FIRST_USE = {
     "softmax": "softmax log_softmax",
     "solving": "solve",
     "spacing": "gradient ediff1d",
-    "special_values": "",
     "sylvester": "",
     "symmetric_eigenvalues": "eigh eigvalsh",
     "tapers": "kaiser",

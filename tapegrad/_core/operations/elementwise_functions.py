@@ -111,8 +111,13 @@ def _docstring(op: Pointwise) -> str:
 
 
 def made_public(op: Pointwise) -> None:
-    """Make the function of an operation, and let those that mean the same find it."""
-    PUBLIC[op.name] = made = _make(op)
+    """Make the function of an operation, and let those that mean the same find it.
+
+    Those of SciPy that are rarely used have no other name.
+    """
+    made = _make(op)
+    if not (op.apart and op.numpy.startswith("scipy.")):
+        PUBLIC[op.name] = made
     for module, _, name in [one.rpartition(".") for one in op.functions]:
         if module == "numpy" and hasattr(np, name):
             OF_NUMPY[getattr(np, name)] = PUBLIC[name] = made

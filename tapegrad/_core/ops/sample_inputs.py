@@ -1,5 +1,7 @@
 """Calls and inputs of every operation, made from its declaration: for tests and benchmarks."""
 
+import operator
+
 import numpy as np
 
 from .table import Pointwise
@@ -27,7 +29,8 @@ def points(op: Pointwise, shape, rng, dtype=np.float64) -> list[np.ndarray]:
 def example(op, shape, rng, tg):
     """A function that records one row of the operation, by a tapegrad, and inputs for it."""
     if isinstance(op, Pointwise):
-        return getattr(tg, op.name), points(op, shape, rng)
+        name = op.numpy if op.numpy.startswith("scipy.") else op.name
+        return operator.attrgetter(name)(tg), points(op, shape, rng)
     return called(op.example, tg), [rng.uniform(*op.domain, shape)]
 
 

@@ -272,6 +272,7 @@ def pointwise(
     numpy=None,
     also="",
     graph="",
+    steps=(),
     apart=False,
     table=TABLE,
 ) -> Pointwise:
@@ -293,7 +294,7 @@ def pointwise(
     fields = (name, names, value, partials, doc, domain, awkward, numpy)
     op = _entered(
         table,
-        lambda code: Pointwise(*fields, code, (), graph, functions, apart),
+        lambda code: Pointwise(*fields, code, steps, graph, functions, apart),
     )
     for function in functions:
         module, _, last = function.rpartition(".")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..codegen.layout import ARRAY, BLOCK
+from ..codegen.vector_math import OF_SCIPY
 from ..ops import complex_elementwise as _of_complex
 from ..ops import elementwise as _declarations
 from ..ops.comparisons import STEERING
@@ -57,11 +58,7 @@ COMPILED = frozenset(
     and (
         "np." in op.value
         and len(op.inputs) == 1
-        and name
-        not in (
-            *("sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc"),
-            *("gamma", "gammaln", "digamma"),
-        )
+        and name not in ("sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc", *OF_SCIPY)
     )
 )
 
