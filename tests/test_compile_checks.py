@@ -1,6 +1,7 @@
 """`tg.compile`: what it finds out about a function, what it says, and threads."""
 
 import threading
+import types
 import warnings
 
 import numpy as np
@@ -43,12 +44,16 @@ MANY = 101
 
 
 def test_once_looks_at_each_program_and_at_its_gradient():
-    weight = [2.0] * MANY
-    f = lambda x: x * weight[0] if x > 0 else x - weight[0]  # noqa: E731
+    weight = types.SimpleNamespace(value=2.0)
+
+    def f(x):  # what getattr reads is not compared
+        held = getattr(weight, "value")  # noqa: B009
+        return x * held if x > 0 else x - held
+
     c = tg.compile(f)
     for x in (1.0, 1.0, -1.0):
         c(x)
-    weight[0] = 3.0
+    weight.value = 3.0
     assert c(1.0) == 2.0  # looked at before
     with pytest.raises(RuntimeError, match="called again"):
         c(-1.0)
@@ -96,10 +101,11 @@ def test_on_branch_error_names_the_line():
 
 def test_a_way_taken_at_every_call_makes_it_give_up():
     def f(x):
-        return x * x.item()
+        with np.errstate(over="ignore"):  # which graphs do not have
+            return x * x.item()
 
     text = refused(f, [(float(k),) for k in range(1, 40)])
-    line = f.__code__.co_firstlineno + 1
+    line = f.__code__.co_firstlineno + 2
     assert f"{__file__}:{line} (item())" in text and "at nearly every call" in text
 
 
@@ -113,7 +119,10 @@ def test_rare_ways_do_not_make_it_give_up():
 
 
 def test_programs_are_bounded():
-    f = lambda x: x[0] * x[0].item()  # noqa: E731
+    def f(x):
+        with np.errstate(over="ignore"):  # which graphs do not have
+            return x[0] * x[0].item()
+
     c = tg.compile(f)
     for k in range(evaluation.VARIANTS + 8):
         for _ in range(3):

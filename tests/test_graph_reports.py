@@ -187,7 +187,7 @@ def caught(x):
 @pytest.mark.parametrize(
     ("f", "reason", "line", "instead"),
     [
-        (outside, "calls outer", 1, "pass what it gives as an argument"),
+        (outside, "calls outer", 1, "compile a function of the loops and branches alone"),
         (kinds, "a variable has values of more than 6 kinds", None, "one kind on each branch"),
         (recursive, "nest too deeply", 1, "as a loop"),
         (caught, "", None, "it has a try statement"),

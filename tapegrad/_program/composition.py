@@ -51,6 +51,7 @@ class Composed(Reported):
         def make():
             made = self._again(numbers)
             made._flows.choices = self._flows.choices
+            made._effects = self._effects  # which are reported once
             return made
 
         return self._made(f"argnums={numbers}", make)

@@ -10,7 +10,7 @@ import types
 from ..ir.flow_graph import Value
 from ..kinds.choice_kinds import SELECT_OF
 from ..kinds.step_kinds import BOOL, INT
-from . import arena_lists, array_arithmetic, dicts, gathers, views
+from . import arena_lists, array_arithmetic, dicts, gathers, outside_changes, views
 from .errors import Again, Raises, Refused
 from .forms import (
     SINGLE,
@@ -46,6 +46,7 @@ from .numbers import (
 )
 from .positions import is_slice, position, sliced
 from .selections import selected
+from .unfollowed import Unfollowed, dependence
 
 #: The results of a dict's methods: its present keys and items.
 VIEWS = {"items()", "values()", "keys()"}
@@ -61,6 +62,8 @@ def is_fixed(value) -> bool:
 
 def items_of(reader, form: Form) -> list[Form]:
     """The items of a tuple or list whose items are known one by one."""
+    if (outside := outside_changes.unfollowed(reader, form)) is not None:
+        raise dependence("its result", outside)
     if isinstance(form, Tuple):
         return list(form.items)
     if isinstance(form, Ref) and reader.contents(form).what in ("list", "set"):
@@ -144,6 +147,10 @@ def get_item(s, owner: Form, index: Form) -> Form:
     reader, index = s.reader, settled(s.builder, index)
     if isinstance(owner, Maybe):
         raise Refused("an item of a value that may be None")
+    if outside_changes.is_container(owner):
+        return outside_changes.item(reader, owner, index)
+    if isinstance(owner, Unfollowed):
+        return dataclasses.replace(owner, plain=False)
     if isinstance(owner, Known) and isinstance(index, Known):
         if is_fixed(owner.value) and is_fixed(index.value):
             return folded(operator.getitem, owner.value, index.value)
@@ -220,6 +227,9 @@ def _is_at(reader, place: Form, k: int) -> Value:
 def set_item(reader, owner: Form, index: Form, value: Form) -> None:
     """`owner[index] = value`."""
     index = settled(reader.builder, index)
+    if outside_changes.is_outside(reader, owner):
+        outside_changes.item_changed(reader, owner, index, value)
+        return
     if isinstance(owner, Array):
         array_arithmetic.assigned(reader, owner, index, value)
         return
@@ -247,6 +257,9 @@ def set_item(reader, owner: Form, index: Form, value: Form) -> None:
 
 def delete_item(reader, owner: Form, index: Form) -> None:
     """`del owner[index]` of a dict."""
+    if outside_changes.is_outside(reader, owner):
+        outside_changes.note_change(reader, owner)
+        return
     if not dicts.is_dict(reader, owner):
         raise Refused(f"it deletes an item of {described(owner)}")
     dicts.taken(reader, owner, index)
@@ -261,6 +274,8 @@ def new_list(reader, site, items: tuple[Form, ...]) -> Form:
 
 def attribute(reader, owner: Form, name: str) -> Form:
     """`owner.name`."""
+    if outside_changes.is_container(owner) or isinstance(owner, Unfollowed):
+        return outside_changes.attribute(reader, owner, name)
     if isinstance(owner, Known):
         return reader.outside_attribute(owner.value, name)
     if isinstance(owner, Array):
@@ -321,6 +336,9 @@ def _present(reader, form: Form, name: str) -> Form:
 
 def set_attribute(reader, owner: Form, name: str, value: Form) -> None:
     """`owner.name = value`."""
+    if isinstance(owner, Known):
+        outside_changes.attribute_changed(reader, owner.value, name, value)
+        return
     if not (isinstance(owner, Ref) and reader.contents(owner).what == "instance"):
         raise Refused(f"it sets the attribute {name} of an object that it has not created")
     if (why := given_as(owner.site)) is not None:

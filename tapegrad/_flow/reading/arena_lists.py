@@ -28,6 +28,7 @@ from .joins import element_joined, is_option, joined
 from .matching import matched
 from .numbers import arithmetic, converted, number
 from .positions import clamped, position
+from .unfollowed import Unfollowed
 
 _LENGTH, _ROOM, _DATA, _HEAD = 0, 1, 2, 3
 
@@ -48,7 +49,7 @@ def _lifted(reader, form: Form) -> Form:
         return _plain(unbound(form))
     if isinstance(form, Tuple):
         return form.with_parts(tuple([_lifted(reader, one) for one in form.items]))
-    if isinstance(form, Choice) or form.head == NONE.head:
+    if isinstance(form, (Choice, Unfollowed)) or form.head == NONE.head:
         return unbound(form)
     if isinstance(form, Ref) and form.what == "list":
         raise Again({form.site}, None)

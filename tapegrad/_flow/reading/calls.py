@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._core.tensor.container_contents import Contents
 from ..._core.tensor.dependencies import Checked, method_dependencies, partial_dependencies
-from . import prelude
+from . import outside_changes, prelude
 from .builtin_functions import BUILTINS
 from .errors import Raises, Refused
 from .forms import (
@@ -25,7 +25,9 @@ from .forms import (
     described,
 )
 from .method_calls import method_of
+from .numbers import is_float, is_tensor
 from .numpy_functions import handler_of
+from .unfollowed import Unfollowed
 
 _signature = functools.lru_cache(1024)(inspect.signature)
 _OURS = ("numpy", "scipy", "tapegrad", "numba")
@@ -42,6 +44,8 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
     if not isinstance(function, Known):
         raise Refused(f"it calls {described(function)}")
     target = function.value
+    if (made := outside_changes.of_call(s.reader, target, args, kwargs)) is not None:
+        return made
     if isinstance(target, types.MethodType):
         owner = s.reader.outside(target.__self__)
         return called(s, Known(target.__func__), [owner, *args], kwargs)
@@ -142,6 +146,12 @@ def handled(s, name, handler: Callable, args: list, kwargs: dict):
 
 def _method(s, method: Method, args: list, kwargs: dict):
     owner, name = method.owner, method.name
+    if name == "setdefault" and outside_changes.sets_default(s.reader, owner, args):
+        name = "get"
+    if outside_changes.is_container(owner) or outside_changes.is_changing(s.reader, owner, name):
+        return outside_changes.method(s.reader, owner, name, args, kwargs)
+    if is_float(owner) and not is_tensor(owner) and name == "detach":  # after one round
+        return Unfollowed("detach() of a number that may be one of Python's", True)
     if not (isinstance(owner, Ref) and s.reader.contents(owner).what == "instance"):
         return handled(s, name, method_of(s.reader, owner, name), [owner, *args], kwargs)
     kind = s.reader.contents(owner).keys[0]

@@ -14,12 +14,13 @@ from .errors import Refused
 
 #: An expression: a variable as it is, or nothing where it is unbound.
 SAVED = "saved"
+#: An expression: the text of a value, in the format that `spec` holds.
+FORMATTED = "formatted"
 #: Instructions of statements that are not read, of every Python.
 _UNREAD = {
     "BEFORE_WITH": "a with statement",
     "SETUP_WITH": "a with statement",
-    "STORE_GLOBAL": "an assignment to a global variable",
-    "DELETE_GLOBAL": "an assignment to a global variable",
+    "DELETE_GLOBAL": "a global variable that it deletes",
     "IMPORT_NAME": "an import",
     "DICT_MERGE": "a call with **",
 }
@@ -35,9 +36,14 @@ class Code:
         self.saved = _saved(self.blocks)
         self.first = min(self.blocks)
         self.free = frozenset(code.co_freevars)
+        #: Global names that it assigns, which are variables of no frame.
+        self.assigned_globals = frozenset(
+            [one.argval for one in dis.get_instructions(code) if one.opname == "STORE_GLOBAL"]
+        )
         self.cells = frozenset(code.co_cellvars)
         self._live_in = self._liveness()
         self._live_at: dict[tuple[int, int], frozenset[str]] = {}
+        self._ends_behind: dict[int, frozenset[int]] | None = None
 
     def live(self, label: int, at: int) -> frozenset[str]:
         """Variables that are read from statement `at` of a block on; cells are always live."""
@@ -48,6 +54,26 @@ class Code:
                 _before(statement, live)
             self._live_at[label, at] = frozenset(live | self.cells)
         return self._live_at[label, at]
+
+    def join_of(self, label: int) -> tuple[int, list[int]] | None:
+        """Where all ways from the end of a block meet again, and the blocks before that.
+
+        None where there is no such block, since a way returns or raises, or the block comes again.
+        """
+        if self._ends_behind is None:
+            self._ends_behind = _postdominators(self.blocks)
+        after = _targets(self.blocks[label].body[-1])
+        common = frozenset.intersection(*[self._ends_behind[one] for one in after])
+        found = [one for one in common if self._ends_behind[one] == common]
+        if not found:
+            return None
+        between, waiting = set(), list(after)
+        while waiting:
+            one = waiting.pop()
+            if one != found[0] and one not in between:
+                between.add(one)
+                waiting.extend(_targets(self.blocks[one].body[-1]))
+        return None if label in between else (found[0], sorted(between))
 
     def _liveness(self) -> dict[int, frozenset[str]]:
         found: dict[int, frozenset[str]] = dict.fromkeys(self.blocks, frozenset())
@@ -90,6 +116,25 @@ def _targets(end) -> list[int]:
     if isinstance(end, ir.Branch):
         return [end.truebr, end.falsebr]
     return []
+
+
+def _postdominators(blocks: dict) -> dict[int, frozenset[int]]:
+    """For each block those that all ways from it to a return go through, itself included."""
+    every = frozenset(blocks)
+    found = dict.fromkeys(blocks, every)
+    changed = True
+    while changed:
+        changed = False
+        for label in sorted(blocks, reverse=True):
+            end = blocks[label].body[-1]
+            after = [found[one] for one in _targets(end)]
+            made = frozenset.intersection(*after) if after else frozenset()
+            if isinstance(end, (ir.Raise, ir.StaticRaise)):
+                made = frozenset()
+            made |= {label}
+            if made != found[label]:
+                found[label], changed = made, True
+    return found
 
 
 def _before(statement, live: set[str]) -> None:
@@ -147,7 +192,7 @@ def _blocks(code: types.CodeType) -> dict:
         identity = bytecode.FunctionIdentity.from_function(function)
         read = bytecode.ByteCode(identity)
         _drop_handlers_of_comprehensions(read)
-        return _Interpreter(identity).interpret(read).blocks
+        return _Interpreter(identity, _exchanged(read)).interpret(read).blocks
     except Refused:
         raise
     except Exception as error:  # any error of Numba's reader for bytecode that it does not know
@@ -179,6 +224,31 @@ def _drop_handlers_of_comprehensions(read) -> None:
         read.exception_entries = tuple(kept)
 
 
+#: Instructions that Numba's reader does not take, and those in their place, which take as much from
+#: the stack: `_Interpreter` makes of them what they were.
+_EXCHANGED = {
+    "STORE_GLOBAL": "STORE_DEREF",
+    "FORMAT_WITH_SPEC": "IS_OP",
+}
+_CONVERTS, _HAS_SPEC = 3, 4  # flags of FORMAT_VALUE
+
+
+def _exchanged(read) -> dict[int, str]:
+    """Exchange instructions that Numba's reader does not take; returns them by their offset."""
+    found: dict[int, str] = {}
+    for one in read.table.values():
+        name = one.opname
+        if name == "FORMAT_VALUE" and one.arg & _HAS_SPEC:
+            name = "FORMAT_WITH_SPEC"
+        elif name == "FORMAT_VALUE":
+            one.arg = one.arg & ~_CONVERTS  # the text is one that no result depends on
+        if name in _EXCHANGED:
+            found[one.offset] = name
+            one.opname = _EXCHANGED[name]
+            one.opcode = dis.opmap[one.opname]
+    return found
+
+
 class _Everything(dict):
     """Globals in which each name is something: names are looked up when the code is followed."""
 
@@ -205,7 +275,25 @@ class _Assigner(interpreter.Assigner):
 
 
 class _Interpreter(interpreter.Interpreter):
-    """Numba's, with variables read where Python reads them."""
+    """Numba's, with variables read where Python reads them, and what was `_exchanged`."""
+
+    def __init__(self, identity, exchanged: dict[int, str]):
+        super().__init__(identity)
+        self._exchanged = exchanged
+
+    def op_STORE_DEREF(self, inst, value):
+        if inst.offset in self._exchanged:
+            name = self.func_id.code.co_names[inst.arg]
+            self.store(value=self.get(value), name=name)
+        else:
+            super().op_STORE_DEREF(inst, value)
+
+    def op_IS_OP(self, inst, lhs, rhs, res):
+        if inst.offset in self._exchanged:
+            spec = ir.Expr(FORMATTED, self.loc, value=self.get(lhs), spec=self.get(rhs))
+            self.store(spec, res)
+        else:
+            super().op_IS_OP(inst, lhs, rhs, res)
 
     def _start_new_block(self, offset):
         super()._start_new_block(offset)

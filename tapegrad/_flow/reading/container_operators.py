@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 
 from ..kinds.step_kinds import BOOL, INT
-from . import arena_lists, array_arithmetic, dicts
+from . import arena_lists, array_arithmetic, dicts, outside_changes
 from .access import folded_item, is_fixed, items_of, length, new_list
 from .errors import Again, Refused
 from .forms import (
@@ -32,10 +32,13 @@ from .numbers import (
     number,
     truth,
 )
+from .unfollowed import dependence
 
 
 def truth_of(reader, form: Form) -> Form:
     """The truth of anything."""
+    if (form_ := outside_changes.unfollowed(reader, form)) is not None:
+        raise dependence("a branch", form_)
     if isinstance(form, Maybe):
         there = converted(reader.builder, form.there, BOOL)
         inner = converted(reader.builder, truth(reader.builder, form.form), BOOL)

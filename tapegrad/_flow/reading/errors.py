@@ -18,6 +18,10 @@ class Lost(Refused):
     """A derivative would be lost, whatever the lengths of the arguments are."""
 
 
+class ReadsChanges(Refused):
+    """A result depends on something outside that the function itself changes."""
+
+
 class Leaves(Exception):
     """A call leaves the graph here, for this reason."""
 

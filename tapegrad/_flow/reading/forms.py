@@ -33,7 +33,9 @@ def given_as(site) -> str | None:
 
 
 class Form:
-    """The knowledge of a value."""
+    """The knowledge of a value; `words` describe it where its kind does not."""
+
+    words: str = ""
 
     @property
     def head(self) -> tuple:
@@ -455,4 +457,4 @@ def described(form: Form) -> str:
         return "an object made there"
     if isinstance(form, Choice):
         return " or ".join(map(described, form.options))
-    return f"a {type(form).__name__.lower()}"
+    return form.words or f"a {type(form).__name__.lower()}"

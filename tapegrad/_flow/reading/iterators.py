@@ -5,11 +5,12 @@ from __future__ import annotations
 import operator
 
 from ..kinds.step_kinds import BOOL
-from . import access, dicts
+from . import access, dicts, outside_changes
 from .errors import Raises, Refused
 from .forms import Array, Form, Known, Method, Range, Ref, Row, Tuple, described, is_natural
 from .numbers import arithmetic, compared, converted, number
 from .positions import natural
+from .unfollowed import dependence
 
 #: Lists of numbers from outside with more items are gone through in a loop.
 FEW = 8
@@ -27,6 +28,8 @@ def backwards(reader, site, form: Form) -> Ref:
 
 def over(reader, site, form: Form) -> Ref:
     """An iterator over a sequence whose items are known one by one, or over one in the arena."""
+    if (outside := outside_changes.unfollowed(reader, form)) is not None:
+        raise dependence("its result", outside)
     if (row := reader.laid_out(form, FEW)) is not None:
         form = row
     if isinstance(form, Ref):

@@ -28,6 +28,7 @@ from .forms import (
     shape_of,
     unbound,
 )
+from .unfollowed import Unfollowed
 
 #: Kinds of numbers, each a part of the next.
 _ORDER = {BOOL: 0, INT: 1, FLOAT: 2, SINGLE: 3}
@@ -40,8 +41,8 @@ def joined(a: Form, b: Form, unite) -> Form:
     """
     if is_unchanged(a, b):
         return a
-    if isinstance(a, Possible) or isinstance(b, Possible) or ABSENT in (a, b):
-        return _possible(a, b, unite)
+    if (made := _of_other_kinds(a, b, unite)) is not None:
+        return made
     if isinstance(a, Number) and isinstance(b, Number):
         fits = a.tensor <= b.tensor and a.natural <= b.natural and a.mixed >= b.mixed
         if a.kind == b.kind and fits and a.strong >= b.strong:
@@ -91,6 +92,15 @@ def element_joined(a: Form | None, b: Form | None, unite) -> Form | None:
     if b is None or b is NOTHING:
         return a
     return unbound(joined(a, b, unite))
+
+
+def _of_other_kinds(a: Form, b: Form, unite) -> Form | None:
+    """The join if one of the two may be missing, or is not followed."""
+    if isinstance(a, Possible) or isinstance(b, Possible) or ABSENT in (a, b):
+        return _possible(a, b, unite)
+    if isinstance(a, Unfollowed):
+        return a.united(b)
+    return b.united(a) if isinstance(b, Unfollowed) else None
 
 
 def _possible(a: Form, b: Form, unite) -> Form:

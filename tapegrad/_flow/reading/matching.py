@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from ..ir.flow_graph import Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT
-from .forms import ABSENT, NONE, Choice, Form, Maybe, Number, Possible, kinds_of, shape_of
+from .forms import (
+    ABSENT,
+    NONE,
+    Choice,
+    Form,
+    Maybe,
+    Number,
+    Possible,
+    kinds_of,
+    shape_of,
+)
 from .joins import aligned
 from .numbers import converted
+from .unfollowed import Unfollowed
 
 _ZERO = {FLOAT: 0.0, INT: 0, BOOL: False}
 
@@ -15,6 +26,8 @@ def matched(builder, wanted: Form, given: Form) -> list[Value]:
     """A value for each number of `wanted`, in order; 0 where `given` lacks it."""
     if given is ABSENT and not isinstance(wanted, Possible):
         return [builder.constant(_ZERO[kind]) for kind in kinds_of(wanted)]
+    if isinstance(wanted, Unfollowed):
+        return []
     if isinstance(wanted, Number):
         return [converted(builder, given, wanted.kind)]
     if isinstance(wanted, Choice):

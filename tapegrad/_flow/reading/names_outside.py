@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import types
 from typing import Any
 
 from ..._core.tensor.dependencies import Dependency, own_dependencies
@@ -16,6 +17,7 @@ from .forms import (
     Known,
     Tuple,
 )
+from .outside_changes import name_read
 from .state import Frame
 
 #: Names by which Numba's reader marks where handlers of exceptions begin and end to hold.
@@ -28,6 +30,8 @@ def global_(reader, frame: Frame, name: str) -> Form:
         raise Leaves("it has a try statement")
     if name in frame.globals:
         value = frame.globals[name]
+        if (changed := name_read(reader, frame.globals, name, value)) is not None:
+            return changed
         if frame.globals is not vars(prelude):
             reader.dependencies.append(Dependency(frame.globals, name, value))
         return reader.outside(value, name)
@@ -38,15 +42,22 @@ def global_(reader, frame: Frame, name: str) -> Form:
     raise Raises(f"NameError: {name}")
 
 
-def outside(reader, frame: Frame, name: str) -> Form:
-    """A variable of a function that enclosed a frame's function and is over."""
+def cell_of(reader, frame: Frame, name: str) -> types.CellType:
+    """The cell of a variable of a function that enclosed a frame's function and is over."""
     while not isinstance(frame.outside, dict):
         frame = reader.frames[frame.outside]
-    cell = frame.outside[name]
+    return frame.outside[name]
+
+
+def outside(reader, frame: Frame, name: str) -> Form:
+    """A variable of a function that enclosed a frame's function and is over."""
+    cell = cell_of(reader, frame, name)
     try:
         value = cell.cell_contents
     except ValueError:
         raise Raises(f"NameError: {name}") from None
+    if (changed := name_read(reader, cell, name, value)) is not None:
+        return changed
     reader.dependencies.append(Dependency(cell, name, value))
     return reader.outside(value, name)
 

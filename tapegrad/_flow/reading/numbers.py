@@ -11,6 +11,7 @@ from ..ir.flow_graph import Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT, rounded_to_single
 from .errors import Raises, Refused
 from .forms import FLOATS, SINGLE, Form, Known, Maybe, Number, described
+from .unfollowed import Unfollowed, dependence
 
 _TYPES: dict[str, Callable] = {FLOAT: float, INT: int, BOOL: bool, SINGLE: rounded_to_single}
 _LARGEST = 2**62
@@ -106,6 +107,8 @@ def refuse_float64(kind: str, forms: Sequence[Form]) -> None:
 
 def converted(builder: Builder, form: Form, kind: str) -> Value:
     """The value of a number, converted to a kind that holds it."""
+    if isinstance(form, Unfollowed):
+        raise dependence("its result", form)
     if isinstance(form, Known):
         if form.kind is None:
             raise Refused(f"{described(form)} where a number is needed")

@@ -13,12 +13,13 @@ import numpy as np
 
 from ..._core.tensor.container_contents import Contents as Held
 from ..._core.tensor.dependencies import Dependency, method_dependencies
+from ..._core.tensor.values import is_tensor
 from ..ir.flow_graph import Graph
 from ..kinds.step_kinds import FLOAT
-from . import arena_lists
+from . import arena_lists, outside_changes
 from .entered_inputs import Given, entered
 from .errors import Raises, Refused
-from .forms import SINGLE, Contents, Form, Known, Number, Ref, Row, Tuple, shape_of, unbound
+from .forms import SINGLE, Array, Contents, Form, Known, Number, Ref, Row, Tuple, shape_of, unbound
 from .laid_lists import words_of
 from .numbers import number
 from .reader import Reader
@@ -63,15 +64,17 @@ class Opened(Reader):
         found = self._forms.get(id(value))
         if found is not None:
             return found
+        if outside_changes.is_changed(self, value, name):
+            return Known(value)
         if isinstance(value, np.ndarray):
-            return self._keep(value, self._array(value))
+            return self._of_array(value)
         if isinstance(value, np.generic):
             return self._scalar(value)
         if isinstance(value, tuple):
             return self._tuple(value, name)
         if isinstance(value, (list, dict, set, frozenset)):
-            return self._container(value, name or f"a {type(value).__name__}")
-        return Known(value)
+            return self._of_container(value, name or f"a {type(value).__name__}")
+        return outside_changes.tensor(value, name) if is_tensor(value) else Known(value)
 
     def _keep(self, value, form: Form) -> Form:
         """Let a value have one form, and its id be no other's."""
@@ -120,6 +123,12 @@ class Opened(Reader):
         self.hidden.append(value)
         return entered(self, given, writable=False)
 
+    def _of_array(self, value: np.ndarray) -> Form:
+        form = self._keep(value, self._array(value))
+        if isinstance(form, Array):
+            self.hidden_regions[form.region] = value
+        return form
+
     # --- containers ---------------------------------------------------------------------------
 
     def _tuple(self, value: tuple, name: str) -> Form:
@@ -128,6 +137,18 @@ class Opened(Reader):
             raise Refused(f"it reads a {type(value).__name__} from outside")
         items = tuple([self.outside(one, name) for one in value])
         return self._keep(value, Tuple(items, ("outside", id(value)), names))
+
+    def _of_container(self, value, name: str) -> Form:
+        """A container, or what it is called if its contents cannot be read."""
+        count = len(self.dependencies)
+        try:
+            return self._container(value, name)
+        except Refused as error:
+            if not outside_changes.is_container(Known(value)):
+                raise
+            del self.dependencies[count:]
+            self.changes.refused[id(value)] = str(error)
+            return self._keep(value, Known(value))
 
     def _container(self, value, name: str) -> Form:
         """A container, compared in each call."""
@@ -211,6 +232,8 @@ class Opened(Reader):
             value = getattr(owner, name)
         except AttributeError as error:
             raise Raises(f"AttributeError: {error}") from None
+        if (changed := outside_changes.name_read(self, owner, name, value)) is not None:
+            return changed
         if not (type(owner) in _PLAIN or _is_of_library(owner)):
             self.dependencies.append(Dependency(owner, name, value))
         return self.outside(value, name)
@@ -228,6 +251,8 @@ class Opened(Reader):
 
     def _of_instance(self, owner, name: str) -> Form:
         kind = type(owner)
+        if isinstance(owner, outside_changes.WRITERS):
+            return Known(getattr(owner, name, None))
         if kind.__getattribute__ not in _GENERIC:
             raise Refused(f"it reads the attribute {name} of a {kind.__name__} from outside")
         raw, held = inspect.getattr_static(kind, name, None), getattr(owner, "__dict__", {})

@@ -14,6 +14,7 @@ from ..._core.tensor.pytree import fields_of, is_fixed
 from ..ir.flow_graph import Graph
 from ..ir.validation import validate
 from .access import new_list
+from .change_record import Changes
 from .code import code_of
 from .entered_inputs import Given, entered
 from .errors import Again, Leaves, Refused
@@ -48,13 +49,14 @@ class Reading:
     """The result of reading: the graph, its result's form, and what it read outside.
 
     A call is like this one if the dependencies are unchanged. `hidden` are arrays from outside:
-    further inputs.
+    further inputs. `changes` are what the function changes there, which the graph does not.
     """
 
     graph: Graph
     result: Form
     dependencies: list[Checked]
     hidden: list[np.ndarray]
+    changes: Changes = dataclasses.field(default_factory=Changes)
 
 
 def read(
@@ -74,13 +76,20 @@ def read(
         raise Refused(f"it is of type {type(f).__name__}")
     choices = {} if choices is None else choices
     single = any(one.kind == SINGLE for one in inputs)
-    followed = 0
+    followed, changes = 0, Changes()
     for _ in range(_TIMES):
         reader = Opened(Graph(), choices, follow, followed, single)
+        reader.changes = changes
+        changes.begin()
         try:
-            return _read(reader, f, trees, names, inputs)
+            found = _read(reader, f, trees, names, inputs)
+            if not changes.is_outdated:
+                return found
         except Again as again:
             _choose(choices, again)
+        except Refused:
+            if not changes.is_outdated:
+                raise
         except Leaves as error:
             raise Refused(str(error)) from None
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -113,7 +122,8 @@ def _read(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Giv
     found: dict[tuple, Checked] = {}
     for one in reader.dependencies:
         found.setdefault((id(one.owner), one.name, type(one)), one)
-    return Reading(reader.graph, reader.result, [*found.values()], reader.hidden)
+    dependencies = [*found.values()]
+    return Reading(reader.graph, reader.result, dependencies, reader.hidden, reader.changes)
 
 
 def _start(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Given]):

@@ -23,6 +23,7 @@ from ..kinds.kind_lookup import kind_of
 from ..kinds.step_kinds import FLOAT
 from .arena_lists import element_of
 from .array_arithmetic import mapped
+from .change_record import Changes
 from .errors import Again, Lost, Refused
 from .forms import (
     ABSENT,
@@ -45,8 +46,10 @@ from .forms import (
 from .joins import element_joined, lifted
 from .matching import matched
 from .numbers import float_value, settled
+from .outside_changes import unfollowed
 from .points import Point
 from .state import RESULT, Frame, Stack, State
+from .unfollowed import dependence
 
 #: How often points are followed in all, which takes seconds, and each; how deeply calls nest.
 FOLLOWED, TIMES, DEPTH = 6000, 40, 40
@@ -78,6 +81,7 @@ class Reader:
         self, graph: Graph, choices: dict, follow: Callable, followed: int = 0, single: bool = False
     ):
         self.graph, self.choices, self._follow = graph, choices, follow
+        self.changes = Changes()
         self.frames: dict[Any, Frame] = {}
         self.points: dict[Any, Point] = {}
         self._waiting: list[tuple[tuple, int, Point]] = []  # a heap
@@ -94,6 +98,7 @@ class Reader:
         self.dependencies: list[Checked] = []
         #: Arrays from outside, which are inputs, and what containers from outside hold.
         self.hidden: list[np.ndarray] = []
+        self.hidden_regions: dict[int, np.ndarray] = {}
         self.given: dict[Any, Contents] = {}
         self._plain: list[Value] = []
         self._ways: dict[Any, set] = {}
@@ -283,7 +288,7 @@ class Reader:
             if given.region >= 0:
                 given.region = self.find(given.region)
         if not varying(self.graph)[0].isdisjoint(self._plain):
-            raise Lost("float() or item() of a number that has a derivative")
+            raise Lost("float() of a number that has a derivative")
 
     def _choose_end(self) -> None:
         """The end with most numbers of float32 gives the result; calls leave at the others."""
@@ -351,6 +356,11 @@ class Reader:
         finally:
             self.builder.block = block
 
+    @property
+    def current_line(self) -> Line | None:
+        """The user's line that is being followed."""
+        return self.graph.lines[self.builder.line] or None
+
     def line(self, line: Line) -> None:
         """The user's line that steps come from."""
         if line not in self._lines:
@@ -403,6 +413,8 @@ class Reader:
 
     def copied(self, form: Form) -> Form:
         """A result without objects that have an identity."""
+        if (outside := unfollowed(self, form)) is not None:
+            raise dependence("its result", outside)
         if isinstance(form, Ref):
             contents = self.contents(form)
             if contents.what == "list":

@@ -8,7 +8,7 @@ from typing import Any
 from numba.core import ir
 
 from ..kinds.step_kinds import BOOL
-from . import access, calls, container_operators, names_outside
+from . import access, calls, container_operators, names_outside, outside_changes
 from .builtin_functions import iterator
 from .errors import Raises, Refused
 from .forms import Form, Function, Known, Maybe, Pair, Possible, Tuple
@@ -66,7 +66,15 @@ class RightSides:
         return form
 
     def set(self, name: str, form: Form) -> None:
-        self.reader.state.variables[self._key(name)] = form
+        """Assign to a variable, or note that it lies outside of the function."""
+        code, shared = self.frame.code, name.partition(".")[0]
+        if shared in code.assigned_globals:
+            outside_changes.name_changed(self.reader, self.frame.globals, shared, form)
+        elif shared in code.free and self.reader.owner(self.frame, shared) is None:
+            cell = names_outside.cell_of(self.reader, self.frame, shared)
+            outside_changes.name_changed(self.reader, cell, shared, form)
+        else:
+            self.reader.state.variables[self._key(name)] = form
 
     def _key(self, name: str):
         if not name.startswith("$"):
@@ -75,7 +83,7 @@ class RightSides:
         if name in self.frame.code.free:
             key = self.reader.owner(self.frame, name)
             if key is None:
-                raise Refused(f"it assigns to {name}, a variable outside of the function")
+                raise Refused(f"it deletes {name}, a variable outside of the function")
             return key
         return self.frame.name, name
 
@@ -140,11 +148,15 @@ class RightSides:
 
     def _inplace_binop(self, value) -> Form | Inline:
         a, b = self.get(value.lhs), self.get(value.rhs)
+        if (made := outside_changes.changed_in_place(self.reader, a, b)) is not None:
+            return made
         made = container_operators.in_place(self, value.fn, a, b)
         return made if made is not None else self.operator(IN_PLACE[value.fn], a, b)
 
     def operator(self, op, a: Form, b: Form) -> Form | Inline:
         a, b = _settled_unless_none(self, op, a), _settled_unless_none(self, op, b)
+        if (made := outside_changes.of_operator(self.reader, op, a, b)) is not None:
+            return made
         if op in COMPARISONS and is_number(a) and is_number(b):
             return compared(self.builder, op, a, b)
         if op in ARITHMETIC and is_number(a) and is_number(b):
@@ -153,6 +165,8 @@ class RightSides:
 
     def _unary(self, value) -> Form | Inline:
         form = settled(self.builder, self.get(value.value))
+        if (made := outside_changes.combined(self.reader, form)) is not None:
+            return made
         if value.fn in (operator.not_, "not"):
             return negated(self.builder, container_operators.truth_of(self.reader, form))
         if value.fn in (operator.neg, "-") and is_number(form):
@@ -171,6 +185,9 @@ class RightSides:
         if getattr(value, "varkwarg", None) is not None:
             raise Refused("a call with **")
         return calls.called(self, function, args, kwargs)
+
+    def _formatted(self, value) -> Form:
+        return outside_changes.TEXT
 
     def _getattr(self, value) -> Form | Inline:
         return self.attribute(self.get(value.value), value.attr)

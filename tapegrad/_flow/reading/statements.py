@@ -6,7 +6,7 @@ from numba.core import ir
 
 from ..ir.flow_graph import Branch, Edge, Jump, Line
 from ..kinds.step_kinds import BOOL
-from . import access, container_operators
+from . import access, branches_of_effects, container_operators, outside_changes
 from .alternatives import alternatives_of
 from .errors import Leaves, Raises, Refused
 from .forms import NONE, Form, Known, Pair, Ref, described
@@ -132,9 +132,12 @@ class Statements(RightSides):
         return self.reader.goto(self.stack, label, at, state or self.reader.state, note)
 
     def _branch(self, statement) -> None:
-        condition = truth(
-            self.builder, container_operators.truth_of(self.reader, self.get(statement.cond))
-        )
+        asked = self.get(statement.cond)
+        if (outside := outside_changes.unfollowed(self.reader, asked)) is not None:
+            label = branches_of_effects.followed(self, outside)
+            self.builder.block.end = Jump(self._goto(label, 0))
+            return
+        condition = truth(self.builder, container_operators.truth_of(self.reader, asked))
         if isinstance(condition, Known):
             target = statement.truebr if condition.value else statement.falsebr
             self.builder.block.end = Jump(self._goto(target, 0))

@@ -12,9 +12,13 @@ from ..._core.tensor.container_contents import Contents
 from ..._core.tensor.dependencies import Checked, Dependencies, Dependency
 from ..._core.tensor.reachable import Reach
 from ..._core.tensor.row_listeners import users_level
+from ..._flow.ir.flow_graph import Line
+from ..._flow.reading.change_record import Changes
 
 _WRITES = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
 _NUMBERS = (int, float)
+#: So many effects are named.
+_SHOWN = 3
 #: Methods that change containers.
 _METHODS = frozenset(
     name
@@ -31,27 +35,40 @@ class Effects:
 
     def __init__(self, f: Callable):
         self._f = f
-        #: What the function changes, and where: name, file and line.
+        #: What the function does that programs do not: what it changes, the file and the line.
         self.found: str | None = None
 
-    def of_recording(self, names: Dependencies, name: str) -> None:
-        """Report numbers that a recording has changed, or lists that it has made longer.
+    def of_recording(self, names: Dependencies) -> list[Checked]:
+        """Numbers that a recording has changed, or lists that it has made longer, if it is news.
 
         This is for functions that are never called again: other changes may happen once.
         """
-        self._report([one for one in names.effects if _is_counted(one)], name)
+        return [] if self.found else [one for one in names.effects if _is_counted(one)]
 
-    def of_call(self, before: list[Checked], name: str) -> None:
-        """Report what a call has changed, from `Dependencies.effects_now` before it."""
-        self._report([one for one in before if not Dependencies([one]).unchanged()], name)
+    def of_call(self, before: list[Checked]) -> list[Checked]:
+        """What a call has changed, if it is news, from `Dependencies.effects_now` before it."""
+        if self.found:
+            return []
+        return [one for one in before if not Dependencies([one]).unchanged()]
 
-    def _report(self, changed: list[Checked], name: str) -> None:
-        if self.found is not None or not changed:
+    def of_graph(self, changes: Changes, name: str) -> None:
+        """Report what a function does outside of it that its graph does not."""
+        changed = [f"changes {what} at {_place_of(line)}" for what, line in changes.found]
+        texts = [f"{what} at {_place_of(line)}" for line, what in changes.texts.items()]
+        self._warn([*changed, *texts], name)
+
+    def report(self, changed: list[Checked], name: str) -> None:
+        """Report changes."""
+        self._warn([f"changes {one.name} at {_place(self._f, one)}" for one in changed[:1]], name)
+
+    def _warn(self, found: list[str], name: str) -> None:
+        if self.found is not None or not found:
             return
-        self.found = f"{changed[0].name} at {_place(self._f, changed[0])}"
+        more = f", and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        self.found = ", ".join(found[:_SHOWN]) + more
         warnings.warn(
-            f"tapegrad.compile: {name} changes {self.found}, when it is recorded and compared, but "
-            "not in later calls, which its program computes: do that in the code that calls it",
+            f"tapegrad.compile: {name} {self.found}, when it is recorded and compared, but not in "
+            "later calls, which its program computes: do that in the code that calls it",
             RuntimeWarning,
             stacklevel=users_level(),
         )
@@ -63,11 +80,13 @@ def _is_counted(one: Checked) -> bool:
         return _is_number(one.value) and _is_number(one.now())
     if not isinstance(one, Contents) or one.is_memory:
         return isinstance(one, Contents)
+    if isinstance(one.owner, (list, deque)) and len(one.owner) > len(one.value):
+        return True
     if isinstance(one.owner, dict):
-        pairs = zip(one.keys or (), one.value, strict=True)
-        before_and_now = [(v, one.owner.get(k)) for k, v in pairs]
-        return any(a is not b and _is_number(a) and _is_number(b) for a, b in before_and_now)
-    return isinstance(one.owner, (list, deque)) and len(one.owner) > len(one.value)
+        before_and_now = [(v, one.owner.get(k)) for k, v in zip(one.keys, one.value, strict=True)]
+    else:
+        before_and_now = [*zip(one.value, one.owner, strict=False)]
+    return any(a is not b and _is_number(a) and _is_number(b) for a, b in before_and_now)
 
 
 def _is_number(value) -> bool:
@@ -75,6 +94,10 @@ def _is_number(value) -> bool:
 
 
 # --- where ----------------------------------------------------------------------------------------
+
+
+def _place_of(line: Line | None) -> str:
+    return f"{line.file}:{line.number}" if line else "unknown"
 
 
 def _place(f: Callable, one: Checked) -> str:

@@ -43,8 +43,6 @@ from .verification import Verified
 
 #: The largest numbers of programs kept for one signature, and of signatures.
 VARIANTS, SIGNATURES = 32, 64
-#: Per this number of recordings at least one in FEW_HITS evaluations must have found a program.
-MANY, FEW_HITS = 16, 4
 NO_NUMBER = (
     "tapegrad.compile: the function returned more than one number; a gradient is of a scalar: "
     "reduce it, for instance with sum(), or use jacobian"
@@ -120,8 +118,10 @@ class Replayed(Verified):
 
     def _on_another_way(self, family, arguments: Arguments, stopped, args, kwargs, gradient: bool):
         """A call that no program serves: recorded, or eagerly."""
+        if self._reason is not None:  # found while a graph was read
+            return self._eagerly(args, kwargs, gradient)
         if stopped is not None:
-            self._branch(family, stopped)
+            self._flows.check_branch(self, family, stopped)
             if self._reason is not None:
                 return self._eagerly(args, kwargs, gradient)
         return self._record(family, arguments, args, kwargs, gradient)
@@ -267,7 +267,7 @@ class Replayed(Verified):
     def _recorded(self, family: Variants, arguments: Arguments, gradient: bool):
         with self._traced(arguments) as (traced, is_settled):
             if self._verify == "never":
-                self._effects.of_recording(traced.names, self._name)
+                self._report(self._effects.of_recording(traced.names), arguments)
             if is_settled:
                 family.pending = traced
             waits = self._native or traced.asks_for_types  # the first result, for the program
@@ -339,20 +339,6 @@ class Replayed(Verified):
                 *args, **kwargs
             )
         return self._f(*args, **kwargs), None
-
-    def _branch(self, family: Variants, stopped: str | Exception) -> None:
-        """None of the programs so far covers the branch."""
-        if self._on_branch == "error":
-            if isinstance(stopped, Exception):
-                raise stopped
-            raise RuntimeError(
-                f"tapegrad.compile: {self._name} takes another branch at {stopped} than when "
-                "it was recorded; allow that with on_branch='record'"
-            )
-        if self._flows.found:
-            return
-        if family.recorded >= MANY and family.evaluations < FEW_HITS * family.recorded // MANY:
-            self._give_up(f"it takes another branch at {stopped} at nearly every call")
 
     def _give_up(self, reason: str | None) -> None:
         self._reason = reason

@@ -12,20 +12,24 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor.row_listeners import users_level
-from ..._flow.reading.errors import Lost, Refused
+from ..._flow.reading.errors import Lost, ReadsChanges, Refused
 from ..._flow.reading.forms import described
 from .background import later
 from .flow_results import is_result
 from .flow_tiers import TieredGraph
 from .flows import Flow, flow_for, is_readable, key_of, regardless_of_argnums
+from .graph_advice import advised
 from .names_read import Renewals
 from .rounding import RoundingOfCalls, first_difference
 from .signature import Arguments
+from .variants import Variants
 
 #: Recordings of calls that differ in lengths alone before a graph is tried.
 _LENGTHS = 2
 #: Graphs kept for arguments of other structures and lengths.
 _MOST = 64
+#: Per this number of recordings at least one in FEW_HITS evaluations must have found a program.
+MANY, FEW_HITS = 16, 4
 #: Lengths that graphs are refused for before no others are tried.
 _REFUSALS = 2
 
@@ -109,6 +113,18 @@ class Flows:
             return flow
         return None
 
+    def dependence(self, owner, arguments: Arguments) -> str | None:
+        """Why no program is right, where a result reads what the function itself changes."""
+        if not is_readable(owner._f) or arguments.reason is not None:
+            return None
+        try:
+            flow_for(owner._f, arguments, True, {})
+        except ReadsChanges as error:
+            return advised(str(error))
+        except Exception:  # which says nothing of this
+            return None
+        return None
+
     def _read_again(self, owner, key, flow: Flow, arguments: Arguments) -> Flow | None:
         """The graph in place of one that read what has changed since."""
         self.found.pop(key, None)
@@ -136,6 +152,9 @@ class Flows:
                 flow = flow_for(owner._f, arguments, exact, choices)
                 if not is_result(flow.reading.result):
                     raise Refused(f"its result is {described(flow.reading.result)}")
+            except ReadsChanges as error:
+                owner._give_up(advised(str(error)))
+                return None
             except Refused as error:
                 self.refused[key] = str(error)
                 self._refusals[open_key] += _REFUSALS if isinstance(error, Lost) else exact
@@ -149,8 +168,24 @@ class Flows:
                 self.found.pop(next(iter(self.found)), None)
             if owner._native:
                 self._make_native(owner, flow.primal, flow.inputs(arguments.values))
+            if owner._verify != "always":
+                owner._effects.of_graph(flow.reading.changes, owner._name)
             return flow
         return None
+
+    def check_branch(self, owner, family: Variants, stopped: str | Exception) -> None:
+        """None of the programs so far covers the branch."""
+        if owner._on_branch == "error":
+            if isinstance(stopped, Exception):
+                raise stopped
+            raise RuntimeError(
+                f"tapegrad.compile: {owner._name} takes another branch at {stopped} than when "
+                "it was recorded; allow that with on_branch='record'"
+            )
+        if self.found:
+            return
+        if family.recorded >= MANY and family.evaluations < FEW_HITS * family.recorded // MANY:
+            owner._give_up(f"it takes another branch at {stopped} at nearly every call")
 
     def _give_up(self, key, reason: str) -> None:
         self.found.pop(key, None)  # another thread may have been first

@@ -7,12 +7,14 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._core.tensor.array_contents import contents
+from ..._core.tensor.dependencies import Checked
 from ..._core.tensor.pytree import tree_leaves
 from ..._core.tensor.values import wrap
 from ..ir.custom_step import Custom
 from ..lowering.tape_rows import READS_OTHERS
 from ..replay.run_layout import FINISHED
 from .effects import Effects
+from .flow_choice import Flows
 from .rounding import first_difference
 from .signature import Arguments
 from .variants import Variant, reads_others
@@ -30,6 +32,8 @@ class Verified:
     _single: bool
     _verify: str
     _effects: Effects
+    _flows: Flows
+    _reason: str | None
     _eagerly: Callable
     _differentiated: Callable
     _give_up: Callable
@@ -54,8 +58,15 @@ class Verified:
             )
         variant.checked = 1 + gradient
         if self._verify == "once":
-            self._effects.of_call(before, self._name)
-        return None
+            self._report(self._effects.of_call(before), arguments)
+        return None if self._reason is None else expected
+
+    def _report(self, changed: list[Checked], arguments: Arguments) -> None:
+        """Report what the function changes outside; run eagerly if results depend on that."""
+        if changed and (reason := self._flows.dependence(self, arguments)) is not None:
+            self._give_up(reason)
+        else:
+            self._effects.report(changed, self._name)
 
     def _compared(self, variant: Variant, arguments: Arguments, args, kwargs, gradient: bool):
         """What the function gives, to compare: for tensors where it does not take arrays.

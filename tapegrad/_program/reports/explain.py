@@ -33,7 +33,7 @@ def _compilation(found: Compilation, name: str) -> Iterator[str]:
     if found.reason:
         yield f"  runs eagerly, without a program: {found.reason}"
     if found.changes and name == found.name:
-        yield f"  changes {found.changes}, which its programs do not"
+        yield f"  {found.changes}, which its programs do not"
     for flow in found.graphs:
         yield from (f"  {line}" for line in graph_text(flow, found.native))
     yield from (f"  {refusal_text(reason)}" for reason in found.refused)

@@ -13,8 +13,8 @@ import numpy as np
 from ..._flow.ir.flow_graph import Graph, Line
 from ..dispatch.flow_tiers import PATIENCE, TieredGraph
 from ..dispatch.flows import Flow
+from ..dispatch.graph_advice import advice_on_leaving, advised
 from ..ir.operation_words import counted
-from .graph_advice import advice_on_leaving, advice_on_refusal
 from .graph_nesting import Node, nested
 
 #: More lines of one graph are counted and not shown; more letters of the user's are cut off.
@@ -50,8 +50,7 @@ def _state(one: TieredGraph, what: str, native: bool | None) -> str:
 
 def refusal_text(reason: str) -> str:
     """The reason for having no graph, and how to avoid it."""
-    why = _with(reason, advice_on_refusal(reason))
-    return f"branches and loops: recorded once for each path, without a graph: {why}"
+    return f"branches and loops: recorded once for each path, without a graph: {advised(reason)}"
 
 
 def _with(reason: str, advice: str) -> str:

@@ -7,9 +7,18 @@ import re
 _RAISES = "the function itself raises an exception there"
 #: Patterns of reasons, the first that is found counts, and what to write instead.
 _ADVICE = {
+    r"itself changes": "pass it as an argument, and change it in the code that calls the function",
+    r"a text that is made": "compare the numbers themselves",
+    r"depends on the time": "pass the time as an argument",
     r"a (try|with) statement": "put it around the call of the function",
-    r"an assignment to a global": "return the value instead",
     r"an import": "import at the top of the module",
+    r"calls (set|frozenset),": "use a list with a truth for each item: seen = [False] * n",
+    r"calls (default_rng|random|normal|uniform|rand|randn),": "draw before the call, and pass the "
+    "numbers as an argument",
+    r"a list of an array": "write the arrays to the rows of one: out = np.zeros((n, m)) of "
+    "tapegrad.numpy, out[k] = …",
+    r"bytecode that is not known": "move functions that call themselves, or are made inside of it, "
+    "out of it",
     r"raises|out of bounds|empty|negative length|no elements": _RAISES,
     r"values to unpack|other lengths|is missing": _RAISES,
     r"a division by 0": "numbers of NumPy's and tensors may be divided by 0, Python's floats raise",
@@ -33,6 +42,7 @@ _ADVICE = {
     r"an argument (has|is)": "pass floats, arrays of float64, int64 or bool, and plain tuples, "
     "lists and dicts of them",
     r"calls itself|nest too deeply": "write the recursion as a loop",
+    r"array of . dimensions$|indexed by an array": "np.where(mask, x, 0.0) keeps all elements",
     r"it yields|a generator": "return a list instead of yielding items",
     r"made by \*": "write a comprehension, as in [0.0 for _ in range(n)]",
     r"is gone through|is used elsewhere": "go through a copy of it: list(x)",
@@ -41,7 +51,7 @@ _ADVICE = {
     r"an array indexed by|an item by|along an axis": "index with integers and slices, take axes "
     "that are written as numbers",
     r"stacks of matrices": "multiply the matrices of a stack one by one",
-    r"isinstance": "give the variable one type on each branch",
+    r"isinstance": "leave isinstance() out: while it is recorded, a number may be a tensor",
     r"key that is computed|keys are computed|with the key|whose keys": "use a list or array with a "
     "computed index",
     r"too many ways": "use fewer branches in one function, or np.where",
@@ -50,8 +60,8 @@ _ADVICE = {
     r"of (integers|truths|two truths)": "convert them first, with astype(float) or 1.0 *",
     r"call with \*\*": "name the arguments",
     r"intermediate value twice": "assign it on a line of its own",
-    r"it calls": "call it before, and pass what it gives as an argument; functions of NumPy that "
-    "graphs have are listed in docs/programs.md",
+    r"it calls|which is not known here|the method": "compile a function of the loops and branches "
+    "alone, and call that from this one, which is not compiled then",
     r"where a call gives": "please report this, if the function depends on its arguments alone",
     r"please report": "",
 }
@@ -64,9 +74,10 @@ def advice_on_leaving(reason: str) -> str:
     return _found(reason, "")
 
 
-def advice_on_refusal(reason: str) -> str:
-    """Advice for a function without a graph."""
-    return _found(reason, _OTHERS)
+def advised(reason: str) -> str:
+    """Why a function has no graph, and what to write instead."""
+    advice = _found(reason, _OTHERS)
+    return f"{reason}; {advice}" if advice else reason
 
 
 def _found(reason: str, other: str) -> str:

@@ -1,0 +1,104 @@
+"""A record of what a function is found to change outside of itself, and of what it reads there."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..ir.flow_graph import Line
+
+BUILT_IN = (list, dict, set, collections.deque, bytearray)
+CONTAINERS = (
+    *(*BUILT_IN, collections.Counter, collections.defaultdict, collections.OrderedDict),
+    np.ndarray,
+)
+#: Whatever an object contains; how many items it has, which grows without a change of the others.
+WHOLE, ORDER = object(), object()
+
+
+class Change(NamedTuple):
+    """A change outside: its name, the line, and whether only plain values get there."""
+
+    name: str
+    line: Line | None
+    plain: bool
+
+
+class Changes:
+    """What a function is found to change, by owner and key, over all readings of it."""
+
+    def __init__(self):
+        self._found: dict[tuple[int, Any], Change] = {}
+        self._owners: dict[int, Any] = {}
+        self._names: dict[int, str] = {}
+        self.refused: dict[int, str] = {}  # containers that cannot be read, and why
+        self._read: set[tuple[int, Any]] = set()
+        self.is_outdated = False  # something was read before a change of it was found
+        self.texts: dict[Line | None, str] = {}  # lines that write a text somewhere, and by what
+
+    def begin(self) -> None:
+        """Begin another reading."""
+        self._read.clear()
+        self.is_outdated = False
+
+    def named(self, value, name: str) -> None:
+        """Note a name for an object, and for what lies in it."""
+        if isinstance(value, CONTAINERS):
+            self._names.setdefault(id(value), name)
+
+    def name_of(self, owner) -> str:
+        return self._names.get(id(owner), f"a {type(owner).__name__}")
+
+    def owner(self, number: int) -> Any:
+        """An object by its id; None if it is not known."""
+        return self._owners.get(number)
+
+    def note_read(self, owner, key=WHOLE) -> None:
+        """Note that something is read as a value."""
+        self._owners[id(owner)] = owner
+        self._read.add((id(owner), key))
+
+    def note(self, owner, key, change: Change) -> None:
+        """Note a change."""
+        self._owners[id(owner)] = owner
+        place = id(owner), key
+        known = self._found.get(place)
+        if known is not None and known.plain <= change.plain:
+            return
+        self._found[place] = known._replace(plain=False) if known else change
+        self.is_outdated |= known is not None or any(
+            one in self._read for one in self._places(owner, key, self._read)
+        )
+
+    def _places(self, owner, key, among) -> list[tuple[int, Any]]:
+        """Places among some that overlap with one."""
+        shared: set[int] = set()
+        if isinstance(owner, np.ndarray):
+            others = [one for one in self._owners.values() if isinstance(one, np.ndarray)]
+            shared = {id(one) for one in others if np.may_share_memory(one, owner)} - {id(owner)}
+        return [
+            (number, other)
+            for number, other in among
+            if number in shared or (number == id(owner) and _overlap(key, other))
+        ]
+
+    def of(self, owner, key=WHOLE) -> Change | None:
+        """A change of something, None if there is none."""
+        if isinstance(owner, np.ndarray):
+            self._owners.setdefault(id(owner), owner)
+        places = self._places(owner, key, self._found)
+        return self._found[places[0]] if places else None
+
+    @property
+    def found(self) -> list[tuple[str, Line | None]]:
+        """All that the function changes: names and lines."""
+        return list(dict.fromkeys((one.name, one.line) for one in self._found.values()))
+
+
+def _overlap(a, b) -> bool:
+    """Whether two keys may be of the same."""
+    if a is WHOLE or b is WHOLE:
+        return True
+    return a is b if a is ORDER or b is ORDER else bool(a == b)
