@@ -75,6 +75,7 @@ def test_a_call_in_a_recording_is_one_row(f):
 @needs("numba-reader")
 @pytest.mark.parametrize("f", [robust, several, written])
 @pytest.mark.parametrize("inner_first", [False, True])
+@pytest.mark.filterwarnings("ignore:.* is slow")
 def test_a_call_in_a_compiled_function_is_part_of_its_graph(f, inner_first):
     c = tg.compile(f)
     if inner_first:
@@ -90,6 +91,7 @@ def test_a_call_in_a_compiled_function_is_part_of_its_graph(f, inner_first):
     assert ("a graph of" in outer.explain()) == (f is not written), outer.explain()
 
 
+@pytest.mark.filterwarnings("ignore:.* is slow")
 def test_a_compiled_function_writes_to_arrays_of_its_own():
     c = tg.compile(written)
 

@@ -124,6 +124,9 @@ class Replayed(Verified):
             self._flows.check_branch(self, family, stopped)
             if self._reason is not None:
                 return self._eagerly(args, kwargs, gradient)
+            if self._flows.is_lost_at(self, family, stopped):
+                with family.budget.calling():
+                    return self._eagerly(args, kwargs, gradient)
         return self._record(family, arguments, args, kwargs, gradient)
 
     def _program_for(self, arguments: Arguments) -> tuple[Program, list]:
@@ -252,7 +255,8 @@ class Replayed(Verified):
     def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
         """Call the function, and keep its program."""
         try:
-            return self._recorded(family, arguments, gradient)
+            with family.budget.recording():
+                return self._recorded(family, arguments, gradient)
         except NotRecorded as error:
             if self._families.compare_all():  # it may be recorded with them
                 return self._record(family, arguments, args, kwargs, gradient)
@@ -283,7 +287,9 @@ class Replayed(Verified):
 
     def _convert(self, family: Variants) -> None:
         """Make a program of the last recording, if that is still due."""
-        if (reason := self._reason_against(family)) is not None:
+        with family.budget.recording():
+            reason = self._reason_against(family)
+        if reason is not None:
             self._give_up(reason)
 
     def _reason_against(self, family: Variants) -> str | None:
@@ -343,6 +349,8 @@ class Replayed(Verified):
     def _give_up(self, reason: str | None) -> None:
         self._reason = reason
         self._fast = self._fast_value = None
+        if self._flows.has_warned:
+            return
         warnings.warn(
             f"tapegrad.compile: {self._name} runs eagerly, without a program: {reason}",
             RuntimeWarning,

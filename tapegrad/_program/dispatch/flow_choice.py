@@ -48,6 +48,7 @@ class Flows:
         self.branches = False  # whether a call went another way, so that there may be a graph
         self._last: Flow | None = None  # the graph used last
         self._set_aside = 0
+        self.has_warned = False  # of having no graph
 
     def copy(self) -> Flows:
         """The same graphs for a copy of the function."""
@@ -186,6 +187,32 @@ class Flows:
             return
         if family.recorded >= MANY and family.evaluations < FEW_HITS * family.recorded // MANY:
             owner._give_up(f"it takes another branch at {stopped} at nearly every call")
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the function was to have a graph and has none."""
+        return bool(self.refused) and not self.found
+
+    def is_lost_at(self, owner, family: Variants, stopped: str | Exception) -> bool:
+        """Whether a call is made eagerly, since each takes another path and there is no graph."""
+        if family.stopped_at is None or not (isinstance(stopped, str) and self.is_lost):
+            return False
+        if not family.budget.is_due_to(owner._f, *family.stopped_at):
+            return False
+        if not self.has_warned:
+            self.has_warned = True
+            self._warn_of_loss(owner, stopped)
+        return not family.budget.is_there(family.evaluations)
+
+    def _warn_of_loss(self, owner, stopped: str) -> None:
+        """Say that calls take one path each, and why no graph serves them all."""
+        warnings.warn(
+            f"tapegrad.compile: {owner._name} is slow: it takes another path at {stopped}, each "
+            "path is recorded on its own, and calls between are made eagerly, since its loops and "
+            f"branches cannot be read: {advised([*self.refused.values()][-1])}",
+            RuntimeWarning,
+            stacklevel=users_level(),
+        )
 
     def _give_up(self, key, reason: str) -> None:
         self.found.pop(key, None)  # another thread may have been first

@@ -37,6 +37,7 @@ from .flows import Flow
 from .outside_inputs import OutsideInputs
 from .python_floats import refused_by_python
 from .random_draws import Draws
+from .recording_budget import Budget
 from .rounding import Rounding, first_difference
 from .signature import Arguments
 from .type_questions import agrees, asks_for_types
@@ -366,6 +367,9 @@ class Variants:
         self.nested = False  # it was called with recorded arguments
         self.recorded = 0  # the number so far
         self.hits = 0  # evaluations without a new recording, except for those by a fast path
+        self.budget = Budget()
+        #: The guard at which the last call stopped, and those of that program.
+        self.stopped_at: tuple[Guard, list[Guard]] | None = None
 
     @property
     def evaluations(self) -> int:
@@ -390,6 +394,7 @@ class Variants:
         """
         candidates = self.found
         stopped: str | Exception | None = None
+        self.stopped_at = None
         while candidates:
             variant = candidates[0]
             program = variant.program  # another thread may put another in its place
@@ -405,6 +410,7 @@ class Variants:
             if failed is not None:
                 k, seen = failed
                 stopped = str(variant.guards[k])
+                self.stopped_at = variant.guards[k], variant.guards
                 candidates = [v for v in candidates[1:] if _goes_on(v, variant, k, seen)]
             else:
                 stopped = error if isinstance(error, Exception) else "a result of another shape"
