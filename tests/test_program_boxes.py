@@ -1,6 +1,7 @@
 """Large arrays put together of parts in programs: boxes against arrays of slots, and values."""
 
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from numpy.lib.stride_tricks import as_strided
 
 import tapegrad as tg
 import tapegrad.numpy as tnp
+from tapegrad._program.dispatch import variants
+from tapegrad._program.dispatch.signature import Arguments
 from tapegrad._program.ir.link_step import Link
 from tapegrad._program.ir.pack_step import Pack
 from tapegrad._program.ir.slots import pattern, slots_of
@@ -83,7 +86,7 @@ def test_views_of_boxes_show_what_arrays_of_slots_do(seed):
     view = some_view(rng, array)
     shown, offset = element_view(view, array)
     wanted = as_strided(slots.ravel()[offset:], view.shape, [8 * step for step in shown.strides])
-    part = part_of(shape, offset, shown)
+    part = part_of(shape, offset, shown.shape, shown.strides)
     found = seen(boxes, part)
     np.testing.assert_array_equal(as_array(found, view.shape), wanted)
     whole, regular = whole_of(found, view.shape), pattern(wanted.copy())
@@ -102,7 +105,7 @@ def test_views_across_axes_are_no_parts():
     array = np.zeros((4, 6))
     for view in (array.reshape(-1), array.reshape(-1)[::5], as_strided(array, (3,), (56,))):
         shown, offset = element_view(view, array)
-        assert part_of(array.shape, offset, shown) is None
+        assert part_of(array.shape, offset, shown.shape, shown.strides) is None
 
 
 # --- programs -----------------------------------------------------------------------------------
@@ -185,3 +188,38 @@ def test_what_is_rolled_is_linked_and_not_packed(monkeypatch):
     assert not code.of(Pack) and len(code.of(Link)) == 6
     pairs = [len(step.pairs) for step in code.of(Link).values()]
     assert pairs == [2] * 6
+
+
+def drawn(x):
+    """Data at each step, numbers and arrays."""
+    y, total = x, 0.0
+    for k in range(4):
+        noise = np.random.default_rng(k).normal(size=x.shape)
+        y = y * np.exp(0.1 * x[0, 0] * noise) + np.ones(x.shape)
+        total = total + y * (y.mean() > 0.0)
+    return total
+
+
+def calls_of_a_conversion(f, x):
+    """How often anything is called while a recording is made a program."""
+    for _ in range(2):  # in the first round things are remembered
+        counts = [0]
+
+        def count(frame, event, arg, counts=counts):
+            counts[0] += event in ("call", "c_call")
+
+        with variants.traced_call(lambda x: f(x).sum(), Arguments((x,), {}, (0,))) as traced:
+            sys.setprofile(count)
+            try:
+                variant, reason = traced.program()
+            finally:
+                sys.setprofile(None)
+        assert variant is not None and reason is None
+    return counts[0]
+
+
+@pytest.mark.parametrize("f", [rolled, written, drawn])
+def test_nothing_is_called_for_each_element(f):
+    x = np.random.default_rng(2).uniform(0.1, 1.0, (192, 192))
+    found, wanted = (calls_of_a_conversion(f, one) for one in (x, x[:96, :96].copy()))
+    assert found <= 1.02 * wanted

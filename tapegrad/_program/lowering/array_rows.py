@@ -25,7 +25,7 @@ from ..ir.scatter_step import Scatter
 from ..ir.slots import slots_of
 from ..ir.steps import DOUBLE, View
 from . import small_arrays
-from .boxes import Box, all_of, part_of, placed, without
+from .boxes import Box, left_by, part_of, placed
 from .buffers import LARGE, PIECES, is_output
 from .builder import Writer
 from .mask_calls import lowered
@@ -98,23 +98,22 @@ def _joined(writer: Writer, row: Row, sources: list, shown: list[View]) -> list[
     array = row.array
     if array.size < LARGE or not array.flags.c_contiguous:
         return None
-    parts = [part_of(array.shape, view.offset, view) for view in shown]
-    boxes, left = [], [all_of(View(0, array.shape, (0,) * array.ndim))]
-    for source, part in zip(sources, parts, strict=True):
-        if part is None or not part.is_box():
+    parts, boxes = [], []
+    for source, view in zip(sources, shown, strict=True):
+        part = part_of(array.shape, view.offset, view.shape, view.strides)
+        found = writer.boxes_of(source, part.shape) if part is not None and part.is_box() else None
+        if part is None or found is None:
             return None
-        if (found := writer.boxes_of(source, part.shape)) is None:
-            return None
+        parts.append(part)
         boxes += placed(found, part)
-        (whole,) = placed([all_of(View(0, part.shape, (0,) * len(part.shape)))], part)
-        left = without(left, whole.low, whole.high)
+    left = left_by(array.shape, tuple(parts))
     reached = sum([box.source.size for box in (*boxes, *left)])
     if reached > array.size or len(boxes) + len(left) > PIECES:
         return None  # several are added to some element
     return boxes + _constant_boxes(writer, row, left) if left else boxes
 
 
-def _constant_boxes(writer: Writer, row: Row, left: list[Box]) -> list[Box]:
+def _constant_boxes(writer: Writer, row: Row, left: tuple[Box, ...]) -> list[Box]:
     """The boxes of the output of a link that nothing reaches: see `_constants`."""
     out, found = writer.past.at(row.number).value(row.number, row.number, row.array), []
     for low, high, _ in left:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from typing import NamedTuple
 
 from ..ir.steps import View
@@ -53,10 +54,10 @@ class Part(NamedTuple):
 
 
 @functools.lru_cache(4096)
-def part_of(shape: Axes, offset: int, view: View) -> Part | None:
+def part_of(shape: Axes, offset: int, view: Axes, view_strides: Axes) -> Part | None:
     """A view of an array in C order as a part; None for one that goes across its axes.
 
-    `offset` is that of the first element in the array, and the view is told by shape and strides.
+    The view is told by its first element, shape and strides.
     """
     left, strides, start = math.prod(shape), [], []
     for n in shape:
@@ -65,7 +66,7 @@ def part_of(shape: Axes, offset: int, view: View) -> Part | None:
         start.append(offset // left)
         offset %= left
     free, axes, steps = [axis for axis, n in enumerate(shape) if n > 1], [], []
-    for n, stride in zip(view.shape, view.strides, strict=True):
+    for n, stride in zip(view, view_strides, strict=True):
         found, step = -1, 0
         if n > 1 and stride:
             for axis in free:
@@ -78,7 +79,7 @@ def part_of(shape: Axes, offset: int, view: View) -> Part | None:
             free.remove(found)
         axes.append(found)
         steps.append(step)
-    return Part(tuple(start), tuple(axes), tuple(steps), view.shape)
+    return Part(tuple(start), tuple(axes), tuple(steps), view)
 
 
 def _within(start: int, step: int, count: int, low: int, high: int) -> tuple[int, int]:
@@ -138,6 +139,15 @@ def without(boxes: list[Box], low: Axes, high: Axes) -> list[Box]:
 def placed(boxes: list[Box], part: Part) -> list[Box]:
     """Boxes along the axes of a part that is a box, along those of its buffer."""
     found, axes = [], range(len(part.start))
+    if part.axes == tuple(axes):
+        return [
+            Box(
+                tuple(map(operator.add, part.start, low)),
+                tuple(map(operator.add, part.start, high)),
+                source,
+            )
+            for low, high, source in boxes
+        ]
     own = [part.axes.index(axis) if axis in part.axes else -1 for axis in axes]
     for low, high, source in boxes:
         first = tuple([part.start[a] + (low[k] if k >= 0 else 0) for a, k in enumerate(own)])
@@ -146,6 +156,22 @@ def placed(boxes: list[Box], part: Part) -> list[Box]:
         strides = tuple([source.strides[k] if k >= 0 else 0 for k in own])
         found.append(Box(first, last, View(source.offset, shape, strides, source.base)))
     return found
+
+
+@functools.lru_cache(4096)
+def ends_of(part: Part) -> tuple[Axes, Axes]:
+    """The ends of a part that is a box, along the axes of its buffer."""
+    ((low, high, _),) = placed([all_of(View(0, part.shape, (0,) * len(part.shape)))], part)
+    return low, high
+
+
+@functools.lru_cache(4096)
+def left_by(shape: Axes, parts: tuple[Part, ...]) -> tuple[Box, ...]:
+    """What parts that are boxes leave of a buffer; the boxes show nothing."""
+    left = [all_of(View(0, shape, (0,) * len(shape)))]
+    for part in parts:
+        left = without(left, *ends_of(part))
+    return tuple(left)
 
 
 def whole_of(boxes: list[Box], shape: Axes) -> View | None:

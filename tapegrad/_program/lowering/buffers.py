@@ -7,6 +7,7 @@ have no regular pattern is copied when an operation reads it.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
@@ -19,7 +20,7 @@ from ..ir.link_step import Link
 from ..ir.pack_step import Pack
 from ..ir.slots import pattern, slots_of
 from ..ir.steps import View, contiguous
-from .boxes import Box, Part, all_of, part_of, placed, seen, slot_at, whole_of, without
+from .boxes import Box, Part, all_of, ends_of, part_of, placed, seen, slot_at, whole_of, without
 from .numbers_written import Numbers
 from .tape_rows import Rows, Unsupported
 
@@ -60,8 +61,7 @@ class Buffer:
 
     def part(self, view: np.ndarray) -> Part | None:
         """The part of the boxes for a view."""
-        shown = View(0, view.shape, self.strides(view))
-        return part_of(self.array.shape, self.offset(view), shown)
+        return part_of(self.array.shape, self.offset(view), view.shape, self.strides(view))
 
     def mapped(self, view: np.ndarray) -> np.ndarray:
         """The part of the map for a view."""
@@ -136,6 +136,8 @@ class Buffers:
         """What a view of a buffer shows, as boxes; None where it has a map that is no view."""
         buffer = self.found[number]
         if buffer.boxes:
+            if array is buffer.array:
+                return buffer.boxes
             part = buffer.part(array)
             return None if part is None else seen(buffer.boxes, part)
         if buffer.map is None:
@@ -149,8 +151,7 @@ class Buffers:
         part = buffer.part(view) if buffer.boxes else None
         if part is None or not part.is_box():
             return False
-        (whole,) = placed([all_of(View(0, view.shape, (0,) * view.ndim))], part)
-        left = without(buffer.boxes, whole.low, whole.high) + placed(boxes, part)
+        left = without(buffer.boxes, *ends_of(part)) + placed(boxes, part)
         if len(left) <= PIECES:
             buffer.boxes = left
         return len(left) <= PIECES
@@ -175,12 +176,10 @@ class Buffers:
 
     def _view_of_boxes(self, number: int, array: np.ndarray) -> View:
         """A view of a buffer that has boxes."""
-        buffer = self.found[number]
-        part = buffer.part(array)
-        if part is None:
+        buffer, boxes = self.found[number], self.boxes(number, array)
+        if boxes is None:
             self._map(number)
             return self.view(number, array)
-        boxes = seen(buffer.boxes, part)
         found = whole_of(boxes, array.shape)
         if found is not None:
             return found
@@ -193,8 +192,8 @@ class Buffers:
     def linked(self, boxes: list[Box], shape: tuple[int, ...]) -> View:
         """Boxes as a contiguous array."""
         out = self.allocate(shape)
-        pairs = [(all_of(out).inside(low, high).source, source) for low, high, source in boxes]
-        pairs = [as_short(*pair) for pair in sorted(pairs, key=lambda pair: pair[0].offset)]
+        pairs = [as_short(out, low, source) for low, _, source in boxes]
+        pairs.sort(key=lambda pair: pair[0].offset)
         self.steps.append(Link(out, pairs))
         return out
 
@@ -240,12 +239,18 @@ class Buffers:
         return out
 
 
-def as_short(target: View, source: View) -> tuple[View, View]:
-    """Two views of one shape with as few axes as possible."""
-    kept, sizes = joined(target.shape, [target.strides, source.strides])
-    shape = tuple(sizes) or (1,)
-    steps = [tuple([view.strides[axis] for axis in kept]) or (1,) for view in (target, source)]
-    return View(target.offset, shape, steps[0]), View(source.offset, shape, steps[1], source.base)
+def as_short(out: View, low: tuple[int, ...], source: View) -> tuple[View, View]:
+    """The part of a view that begins at `low`, and what is in it, with as few axes as possible."""
+    first = out.offset + sum([n * step for n, step in zip(low, out.strides, strict=True)])
+    shape, *steps = shortest(source.shape, out.strides, source.strides)
+    return View(first, shape, steps[0]), View(source.offset, shape, steps[1], source.base)
+
+
+@functools.lru_cache(4096)
+def shortest(shape: tuple[int, ...], *strides: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """A shape and strides with as few axes as possible, at least one."""
+    kept, sizes = joined(shape, list(strides))
+    return [tuple(sizes) or (1,), *[tuple([s[axis] for axis in kept]) or (1,) for s in strides]]
 
 
 def base_array(rows: Rows, number: int) -> np.ndarray:
