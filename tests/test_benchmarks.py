@@ -1,5 +1,7 @@
 """The benchmarks' workloads give the same values and gradients in every system installed."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,7 @@ from benchmarks import (
     powers,
     programs,
     rows,
+    second_call,
     stand_in,
     workload_definitions,
 )
@@ -230,3 +233,26 @@ def test_early_exercise_in_two_forms():
         workload_definitions.by_tapegrad(form(np, make(True)), arguments(None))() for form in forms
     ]
     assert peers.disagreement(*found) < 1e-8
+
+
+#: The data of few steps, by the function.
+FEW_STEPS = {
+    "shallow water": dict(steps=3),
+    "options": dict(draws=second_call.OPTION_DRAWS[:5, :50]),
+    "leap-frog": dict(steps=6),
+    "heston": dict(draws=second_call.HESTON_DRAWS[:5, :, :50]),
+    "waves": dict(measured=second_call.SEISMOGRAM[:6, :12]),
+    "state space": dict(series=second_call.SERIES[:5], is_seen=second_call.IS_SEEN[:5]),
+}
+
+
+@pytest.mark.parametrize("name", second_call.FUNCTIONS)
+def test_simulations_that_are_made_programs(name):
+    function, x = second_call.FUNCTIONS[name]
+    x, function = x[:12, :12] if x.ndim > 1 else x, partial(function, **FEW_STEPS[name])
+    compiled = tg.compile(function, native=False)
+    compiled.value_and_grad(x)
+    found, (value, gradient) = compiled.value_and_grad(x), tg.value_and_grad(function)(x)
+    assert compiled._reason is None
+    np.testing.assert_allclose(found[0], value, rtol=1e-12)
+    np.testing.assert_allclose(found[1], gradient, rtol=1e-9, atol=1e-12 * np.abs(gradient).max())
