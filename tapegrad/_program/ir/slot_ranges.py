@@ -13,10 +13,9 @@ from ..._core.remembered import remembered
 
 def mostly_zeros(count: int, dtype: type) -> np.ndarray:
     """Zeros by slot, of which few are written or read: the others take neither time nor memory."""
-    found: np.ndarray = np.frombuffer(
-        mmap.mmap(-1, max(count, 1) * np.dtype(dtype).itemsize), dtype
-    )
-    return found[:count]
+    memory = mmap.mmap(-1, max(count, 1) * np.dtype(dtype).itemsize)
+    found: np.ndarray = np.frombuffer(memory, dtype, count)
+    return found
 
 
 class Ranges:
