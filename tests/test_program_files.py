@@ -230,7 +230,8 @@ def test_functions_that_are_not_on_the_list_are_not_called(tmp_path):
         step = next(step for step in steps if step["step"] == "computed")
         step["function"] = {"function": "os.system"}
 
-    made, path = tg.compile(lambda x: np.sum(x[np.argsort(x)] * X), verify="never"), tmp_path / "f"
+    f = lambda x: np.sum(x[np.argpartition(x, 1)] * X)  # noqa: E731
+    made, path = tg.compile(f, verify="never"), tmp_path / "f"
     made(X)
     made.save(path)
     assert tg.load(path)(X) == made(X)
