@@ -305,7 +305,9 @@ def pointwise(
 def meant_by(function) -> Pointwise | None:
     """The element-wise operation that a function of NumPy, SciPy, `math` or `operator` is."""
     name = getattr(function, "__name__", None)
-    for module, op in _MEANT.get(name, ()) if isinstance(name, str) else ():
+    if not isinstance(name, str):
+        return None
+    for module, op in _MEANT.get(name, ()):
         if getattr(sys.modules.get(module), name, None) is function:
             return op
     return None

@@ -147,7 +147,7 @@ def get_item(s, owner: Form, index: Form) -> Form:
     reader, index = s.reader, settled(s.builder, index)
     if isinstance(owner, Maybe):
         raise Refused("an item of a value that may be None")
-    if outside_changes.is_container(owner):
+    if isinstance(owner, Known) and outside_changes.is_container(owner):
         return outside_changes.item(reader, owner, index)
     if isinstance(owner, Unfollowed):
         return dataclasses.replace(owner, plain=False)

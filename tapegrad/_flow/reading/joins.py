@@ -49,12 +49,12 @@ def joined(a: Form, b: Form, unite) -> Form:
             return a
     elif a.head == b.head and not isinstance(a, Number):
         _unite(a, b, unite)
-        parts, others = a.parts, b.parts
-        if not parts:
+        if not (parts := a.parts):
             return a
-        made = tuple([joined(p, q, unite) for p, q in zip(parts, others, strict=True)])
-        same = all(p is q for p, q in zip(parts, made, strict=True))
-        return a if same else a.with_parts(made)
+        both = zip(parts, b.parts, strict=True)
+        united = tuple([joined(p, q, unite) for p, q in both])
+        same = all(p is q for p, q in zip(parts, united, strict=True))
+        return a if same else a.with_parts(united)
     if _is_list(a) and _is_list(b):
         raise Again(*_in_arena((a, b), unite), f"a variable is {_both(a, b)}")
     if isinstance(a, Array) and isinstance(b, Array) and a.head[:4] == b.head[:4]:

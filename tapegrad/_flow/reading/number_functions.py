@@ -8,6 +8,7 @@ import inspect
 import math
 import operator
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from .numbers import (
 )
 
 
-def function_of_numbers(function, target) -> Callable | None:
+def function_of_numbers(function: Any, target) -> Callable | None:
     """The replacement of a declared function, of a library's or a user's, called as `target`."""
     op = declared_by(function)
     if op is None or op.name.startswith("complex_"):
@@ -44,7 +45,8 @@ def function_of_numbers(function, target) -> Callable | None:
     if getattr(operator, function.__name__, None) is function:
         is_binary = len(op.inputs) == 2
         return (lambda s, x, y: s.operator(function, x, y)) if is_binary else None
-    if getattr(math, function.__name__, None) is not function:
+    is_of_math = getattr(math, function.__name__, None) is function
+    if not is_of_math:
         return of_operation(op, function)
     if type(function(*[0.5 * sum(ends) for ends in op.domain])) is int:
         return rounded_to_int(op.name, function)

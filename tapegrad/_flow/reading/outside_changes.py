@@ -405,8 +405,9 @@ def _contains(reader, value, key: Form) -> Form | None:
     if change is not None or found not in value:
         return _value(name, change, True)
     reader.changes.note_read(value, found)
-    part = ([value[found]], [found]) if isinstance(value, dict) else ({found}, None)
-    reader.dependencies.append(Part(value, name, *part, None))
+    is_dict = isinstance(value, dict)
+    items: Any = [value[found]] if is_dict else {found}
+    reader.dependencies.append(Part(value, name, items, [found] if is_dict else None, None))
     return Known(True)
 
 

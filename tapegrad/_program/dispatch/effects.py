@@ -82,7 +82,7 @@ def _is_counted(one: Checked) -> bool:
         return isinstance(one, Contents)
     if isinstance(one.owner, (list, deque)) and len(one.owner) > len(one.value):
         return True
-    if isinstance(one.owner, dict):
+    if one.keys is not None:
         before_and_now = [(v, one.owner.get(k)) for k, v in zip(one.keys, one.value, strict=True)]
     else:
         before_and_now = [*zip(one.value, one.owner, strict=False)]
