@@ -84,6 +84,36 @@ def test_rows_of_all_lengths(width, dtype):
     np.testing.assert_array_equal(at.grad, x[i])
 
 
+@pytest.mark.parametrize("dtype", [*np.typecodes["AllInteger"], ">i4"])
+def test_integers_of_all_dtypes(dtype):
+    x, i = rng.normal(size=(9, 200)), rng.integers(0, 9, 40).astype(dtype)
+    for key in (i, -i) if np.dtype(dtype).kind == "i" else (i,):
+        t = tg.tensor(x, requires_grad=True)
+        made = t[key]
+        np.testing.assert_array_equal(made.detach(), x[key])
+        (made * made).sum().backward()
+        np.testing.assert_allclose(t.grad, spread(x.shape, key, 2.0 * x[key]), 1e-12)
+    for outside in (np.array([0] * 20 + [9]), np.array([-10] * 20)):
+        with pytest.raises(IndexError, match="getitem: index .* is out of bounds for axis 0"):
+            t[outside]
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0), (0, 0), (0, 2, 3)])
+def test_rows_of_nothing(shape):
+    """Also rows without elements, which have positions, and in all ways to evaluate."""
+    x, i = np.zeros(shape), np.array([0, 2, 2][: shape[0]], int)
+
+    def f(x):
+        y = x * 1.0
+        np.add.at(y, i, x[i])
+        y[i] = np.take(x, i, axis=0) * 2.0
+        return np.sum(y * y)
+
+    compiled = tg.compile(f)
+    for found in (tg.grad(f)(x), tg.hvp(f)(x, x), *[compiled.grad(x) for _ in range(3)]):
+        assert found.shape == shape
+
+
 @every_key
 def test_written(key):
     x, v = rng.normal(size=(7, 3, 5)), rng.normal(size=(7, 3, 5))[key]
