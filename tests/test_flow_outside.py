@@ -454,7 +454,7 @@ class Asking:
 @pytest.mark.parametrize(
     ("data", "expression", "why"),
     [
-        (np.array([1, 2], np.int32), "data[0]", "an array of int32 from outside; make it one of"),
+        (np.ones(2, np.float32), "data[0]", "an array of float32 from outside; make it one of"),
         (np.array([2**60, 1]), "data[0]", "integers beyond 2"),
         (np.array(2), "data", "an array of int64 without dimensions"),
         (Odd([1.0]), "data[0]", "it reads a Odd from outside"),
@@ -705,3 +705,47 @@ def test_parts_of_partials_and_methods():
     assert reason_of(c) is None
     bound = functools.partial(Settings(2.0).scaled)
     compiled(lambda x: bound(signed(x[0])) + tnp.sum(x))
+
+
+# --- integers of fewer than 64 bits ---------------------------------------------------------------
+
+NARROW = {name: np.array([0, 2, 1], name) for name in ("int8", "uint8", "int16", "uint16", "int32")}
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_narrow_integers(name):
+    labels, image = NARROW[name], (50 * np.arange(6).reshape(2, 3)).astype(name)[:, ::-1]
+
+    def f(x):
+        total = 0.0
+        for k in range(len(labels)):
+            j = labels[k]
+            if j == 1 or x[j] > 0:
+                total = total + x[j] ** 2 * image[1, k] + image[0, k] / 255 * x[k]
+            else:
+                total = total + float(image[0, j]) * 0.5 - x[2 - int(j)] * (int(image[1, 2]) - 300)
+            for _ in range(j):
+                total = total + 0.25 * image[0, j] * x[0]
+        return total + np.sum(x[labels]) + np.sum(x[labels > 1] * 2.0) + np.sum(image @ x)
+
+    c = compiled(f)
+    labels[0], image[1, 1] = 1, 3
+    try:
+        check(c, f)
+    finally:
+        labels[0] = 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["L[1] + L[2]", "L[1] - 1", "-L[1]", "abs(L[1])", "L[1] ** 2", "np.sqrt(L[1])", "np.max(L)"]
+    + ["L * 2", "np.sum(L)", "(L @ L)", "L[:] * L", "np.maximum(L[0], 1)", "np.sum(L.copy())"]
+    + ["[L[0], L[1]][int(x[0].item())] * 2", "L[::-1] + 1", "np.where(x > 0, L, 0) + 1"],
+)
+def test_arithmetic_of_narrow_integers_has_no_graph(text):
+    scope = {"L": np.array([100, 120, 3], np.int8), "np": np}
+    exec(f"def f(x):\n    return np.sum(({text}) * x) if x[0] > 0 else x[1]", scope)
+    c, points = tg.compile(scope["f"]), [[0.5, 2.0, 1.0], [-1.0, 2.0, 3.0]]
+    with np.errstate(all="ignore"):
+        check(c, scope["f"], points, rounds=3)
+    assert reason_of(c) is not None

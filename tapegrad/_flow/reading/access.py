@@ -158,14 +158,7 @@ def get_item(s, owner: Form, index: Form) -> Form:
     if isinstance(owner, Array):
         return gathers.indexed(reader, owner, index)
     if isinstance(owner, Row):
-        if is_slice(index):
-            parts = sliced(reader, index, arena_lists.length(reader, owner))
-            return arena_lists.copied(reader, s.site, (owner, *parts))
-        if kind_of(index) != INT:
-            raise Refused(f"a list indexed by {described(index)}")
-        return arena_lists.item(
-            reader, owner, position(reader, index, arena_lists.length(reader, owner))
-        )
+        return _item_of_row(s, owner, index)
     if (contents := dicts.contents_of(reader, owner)) is not None:
         if kind_of(index) == INT and not isinstance(index, Known):
             return chosen(reader, [*contents.items], dicts.place_of(reader, contents, index))
@@ -187,6 +180,15 @@ def get_item(s, owner: Form, index: Form) -> Form:
     if isinstance(owner, Ref) and given_as(owner.site) != "from outside":
         raise Again({owner.site}, None)
     return chosen(reader, items, position(reader, index, Known(len(items))))
+
+
+def _item_of_row(s, owner: Row, index: Form) -> Form:
+    reader, length = s.reader, arena_lists.length(s.reader, owner)
+    if is_slice(index):
+        return arena_lists.copied(reader, s.site, (owner, *sliced(reader, index, length)))
+    if kind_of(index) != INT:
+        raise Refused(f"a list indexed by {described(index)}")
+    return arena_lists.item(reader, owner, position(reader, index, length))
 
 
 def folded_item(items: list, index):

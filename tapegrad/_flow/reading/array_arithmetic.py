@@ -12,6 +12,7 @@ from . import loops
 from .errors import Raises, Refused
 from .forms import (
     FLOATS,
+    NARROW,
     SINGLE,
     Array,
     Form,
@@ -70,12 +71,7 @@ def _result_kind(reader, function: Callable[..., Form], operands: list) -> str:
 
     block, reader.builder.block = reader.builder.block, Block(-1)
     try:
-        samples = [
-            of_numpy(reader.builder, x.element, reader.graph.value(value_kind(x.element)))
-            if isinstance(x, Array)
-            else x
-            for x in operands
-        ]
+        samples = [_sample(reader, x) if isinstance(x, Array) else x for x in operands]
         result = function(*samples)
     finally:
         reader.builder.block = block
@@ -83,6 +79,14 @@ def _result_kind(reader, function: Callable[..., Form], operands: list) -> str:
     if kind is None:
         raise Refused(f"an array of {described(result)}")
     return kind
+
+
+def _sample(reader, array: Array) -> Number:
+    """A number like the elements of an array."""
+    kind = value_kind(array.element)
+    of = INT if array.element == NARROW else array.element
+    made = of_numpy(reader.builder, of, reader.graph.value(kind))
+    return dataclasses.replace(made, strong=made.strong or array.element == NARROW)
 
 
 def operator_of(reader, op, a: Form, b: Form) -> Form:

@@ -11,7 +11,7 @@ from ..kinds.step_kinds import BOOL, FLOAT, INT
 from . import loops
 from .array_arithmetic import in_doubles, quiet
 from .errors import Raises, Refused
-from .forms import FLOATS, NONE, SINGLE, Array, Form, Known, Number, Tuple, described
+from .forms import FLOATS, NARROW, NONE, SINGLE, Array, Form, Known, Number, Tuple, described
 from .numbers import (
     arithmetic,
     compared,
@@ -263,7 +263,8 @@ def _handler(name: str, reduction: Callable):
         is_whole = axis.head == NONE.head or (name != "mean" and _is_first(axis))
         if of_number and is_float(form) and is_whole:
             return quiet(form)
-        if not isinstance(form, Array) or not isinstance(keepdims, Known):
+        is_known = isinstance(form, Array) and form.element != NARROW
+        if not is_known or not isinstance(keepdims, Known):
             raise Refused(f"the reduction {name} of {described(form)}")
         axes = _axes_of(axis, len(form.lengths))
         if of_one_axis and axis.head != NONE.head and type(getattr(axis, "value", None)) is not int:

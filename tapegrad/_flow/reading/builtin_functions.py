@@ -34,6 +34,7 @@ from .numbers import (
     is_tensor,
     kind_of,
     number,
+    refuse_narrow,
     settled,
     truth,
 )
@@ -69,7 +70,8 @@ def _range(s, first, second=None, step=None):
         raise Refused("a range whose step is computed")
     if step.value == 0:
         raise Raises("ValueError: range() arg 3 must not be zero")
-    return Range(start, stop, step.value)
+    ends = [dataclasses.replace(x, strong=False) if is_strong(x) else x for x in (start, stop)]
+    return Range(*ends, step.value)
 
 
 def _enumerate(s, form, start=None):
@@ -142,6 +144,7 @@ def absolute(s, form):
         return applied(s.builder, "absolute", form)
     if kind_of(form) != INT:
         raise Refused(f"abs of {described(form)}")
+    refuse_narrow(s.builder, form)
     made = s.builder.step("int_absolute", converted(s.builder, form, INT))
     return Number(INT, made, strong=is_strong(form))
 

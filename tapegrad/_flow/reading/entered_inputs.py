@@ -44,7 +44,7 @@ def entered(reader: Reader, given: Given, writable: bool = True) -> Form:
     )
     with reader.at_start():
         strides = strides_of(reader, lengths)
-    element = {FLOAT: FLOAT, SINGLE: SINGLE, "i": INT, "u": INT, "b": "b"}[given.kind]
+    element = INT if given.kind in ("i", "u") else given.kind
     return Array(
         number(values[0]),
         lengths,

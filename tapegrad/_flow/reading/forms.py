@@ -16,15 +16,15 @@ from ..ir.flow_graph import Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT
 
 _KIND = {bool: BOOL, int: INT, float: FLOAT}
-#: The kind of numbers of float32: in the graph they are floats that are rounded.
-SINGLE = "s"
-#: Kinds of numbers that have derivatives.
-FLOATS = (FLOAT, SINGLE)
+#: The kind of numbers of float32: in the graph they are floats that are rounded. That of elements
+#: that are integers of fewer than 64 bits: as numbers they are `strong`.
+SINGLE, NARROW = "s", "n"
+FLOATS = (FLOAT, SINGLE)  # kinds of numbers that have derivatives
 
 
 def value_kind(kind: str) -> str:
     """The kind that a number of the user's function has in the graph."""
-    return FLOAT if kind == SINGLE else kind
+    return {SINGLE: FLOAT, NARROW: INT}.get(kind, kind)
 
 
 def given_as(site) -> str | None:
@@ -76,7 +76,8 @@ class Number(Form):
     `tensor` says of a float that it is a tensor or a NumPy number when the function runs eagerly:
     then dividing it by 0 raises no error. `natural` says of an int that it is not negative. `mixed`
     says that Python's number has a smaller kind after some branch. `strong` says of an int or a
-    truth, where arrays are of float32, that it may be one of NumPy's, which make float64 of floats.
+    truth, where arrays are of float32, that it may be one of NumPy's, which make float64 of floats;
+    elsewhere that it may be an int of fewer than 64 bits, whose sums and products NumPy cuts off.
     """
 
     kind: str
@@ -339,15 +340,12 @@ class Contents(Form):
         return Contents(self.what, self.keys, parts)
 
 
-NONE = Known(None)
-
-
 class _Nothing:
     """Represents a missing value."""
 
 
 #: The form of the items of a list that is always empty, and of what is missing after a branch.
-NOTHING, ABSENT = Known(_Nothing()), Known(_Nothing())
+NOTHING, ABSENT, NONE = Known(_Nothing()), Known(_Nothing()), Known(None)
 
 
 def shape_of(form: Form) -> tuple:

@@ -10,7 +10,7 @@ from ..ir.flow_graph import Value
 from ..kinds.step_kinds import BOOL, INT
 from . import loops, views
 from .errors import Refused
-from .forms import Array, Form, Known, Number, Ref, Tuple, described
+from .forms import NARROW, Array, Form, Known, Number, Ref, Tuple, described
 from .numbers import converted, number
 from .positions import is_slice, natural, position
 
@@ -28,7 +28,7 @@ def indexed(reader, array: Array, index: Form) -> Form:
     array = views.view(reader, array, whole)
     if chosen.element == BOOL and len(chosen.lengths) == 1:
         chosen = _places(reader, array.lengths[at], chosen)
-    if chosen.element != INT:
+    if chosen.element not in (INT, NARROW):
         raise Refused(f"an array indexed by {described(chosen)} that are no integers")
     return _gathered(reader, array, at, chosen)
 

@@ -105,6 +105,12 @@ def refuse_float64(kind: str, forms: Sequence[Form]) -> None:
             raise Refused("a float and an integer or truth of NumPy's make float64 of float32")
 
 
+def refuse_narrow(builder: Builder, *forms: Form) -> None:
+    """Refuse integers of fewer than 64 bits, where NumPy's result is as narrow."""
+    if not builder.single and any(map(is_strong, forms)):
+        raise Refused("arithmetic of integers of fewer than 64 bits from outside; make them int64")
+
+
 def converted(builder: Builder, form: Form, kind: str) -> Value:
     """The value of a number, converted to a kind that holds it."""
     if isinstance(form, Unfollowed):
@@ -168,7 +174,10 @@ def folded(function: Callable, *operands) -> Form:
 def applied(builder: Builder, op: str, *forms: Form) -> Number:
     """An element-wise operation of numbers, of float32 if one of them is."""
     kind = SINGLE if any([kind_of(form) == SINGLE for form in forms]) else FLOAT
-    refuse_float64(kind, forms)
+    if builder.single:
+        refuse_float64(kind, forms)
+    elif op != "divide" and not any([kind_of(form) == FLOAT for form in forms]):
+        refuse_narrow(builder, *forms)  # NumPy gives float16 or float32
     if op == "power" and isinstance(forms[1], Known) and forms[1].value in OF_NUMBERS:
         op, forms = OF_NUMBERS[forms[1].value].name, forms[:1]
     made = builder.step(op, *[converted(builder, form, kind) for form in forms])
@@ -210,6 +219,7 @@ def arithmetic(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
     is_zero = any(isinstance(one, Known) and one.value == 0 for one in (a, b))
     if op is operator.mul and is_zero and not _is_numpys(a, b):
         return Known(0)
+    refuse_narrow(builder, a, b)
     values = [converted(builder, one, INT) for one in (a, b)]
     return Number(INT, builder.step(_INTS[op], *values), strong=_is_numpys(a, b))
 
@@ -273,7 +283,8 @@ def compared(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
     prefix = "float_" if kind in FLOATS else "int_"
     made = builder.step(prefix + step, x, y)
     made = builder.step("bool_not", made) if turned else made
-    return Number(BOOL, made, strong=kind == SINGLE or _is_numpys(a, b))
+    strong = builder.single and (kind == SINGLE or _is_numpys(a, b))
+    return Number(BOOL, made, strong=strong)
 
 
 def _kind_compared(a: Form, b: Form) -> str:
@@ -307,5 +318,6 @@ def negative(builder: Builder, form: Form) -> Form:
         return applied(builder, "negative", form)
     if kind_of(form) == BOOL:
         raise Refused("the negative of a truth")
+    refuse_narrow(builder, form)
     made = builder.step("int_negative", converted(builder, form, INT))
     return Number(INT, made, strong=is_strong(form))

@@ -41,6 +41,7 @@ from .numbers import (
     is_tensor,
     kind_of,
     of_numpy,
+    refuse_narrow,
     rounded,
     stopped,
     truth,
@@ -63,6 +64,7 @@ def _select(s, condition: Form, x: Form, y: Form) -> Form:
     for one in (condition, x, y):
         if not is_number(one):
             raise Refused(f"np.where of {described(one)}")
+    refuse_narrow(s.builder, x, y)
     test = truth(s.builder, condition)
     kind = widest((x, y))
     if kind == FLOAT:

@@ -19,7 +19,20 @@ from ..kinds.step_kinds import FLOAT
 from . import arena_lists, outside_changes
 from .entered_inputs import Given, entered
 from .errors import Raises, Refused
-from .forms import SINGLE, Array, Contents, Form, Known, Number, Ref, Row, Tuple, shape_of, unbound
+from .forms import (
+    NARROW,
+    SINGLE,
+    Array,
+    Contents,
+    Form,
+    Known,
+    Number,
+    Ref,
+    Row,
+    Tuple,
+    shape_of,
+    unbound,
+)
 from .laid_lists import words_of
 from .numbers import number
 from .reader import Reader
@@ -98,7 +111,9 @@ class Opened(Reader):
         if type(value) not in (np.ndarray, np.memmap):
             raise Refused(f"it reads a {type(value).__name__} from outside")
         floats = np.dtype(np.float32 if self.builder.single else np.float64)
-        if value.dtype not in (floats, np.dtype(np.int64), np.dtype(np.bool_)):
+        is_narrow = value.dtype.kind in "iu" and value.dtype.itemsize < 8
+        is_narrow = is_narrow and not self.builder.single
+        if value.dtype not in (floats, np.dtype(np.int64), np.dtype(np.bool_)) and not is_narrow:
             raise Refused(
                 f"it reads an array of {value.dtype} from outside; make it one of {floats}, int64 "
                 "or bool"
@@ -106,6 +121,7 @@ class Opened(Reader):
         if value.dtype.kind == "i" and value.size and np.abs(value).max() > _EXACT:
             raise Refused("it reads an array of integers beyond 2**53 from outside")
         kind = self._float if value.dtype == floats else value.dtype.kind
+        kind = NARROW if is_narrow else kind
         if not value.shape and kind != self._float:
             raise Refused(f"it reads an array of {value.dtype} without dimensions from outside")
         return self._input(value, Given(kind, value.shape, False))

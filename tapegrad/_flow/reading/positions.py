@@ -33,6 +33,8 @@ def natural(form: Form) -> Form:
 def position(reader, index: Form, count: Form) -> Form:
     """An index as a position from the start, checked to be one."""
     build = reader.builder
+    if isinstance(index, Number):
+        index = dataclasses.replace(index, strong=False)
     if kind_of(index) != INT:
         raise Refused(f"an item by {described(index)}")
     if isinstance(index, Known) and isinstance(count, Known):

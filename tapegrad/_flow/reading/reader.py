@@ -13,8 +13,6 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from ..._core.tensor.dependencies import Checked
 from ..ir.activity import varying
 from ..ir.block_builder import Builder
@@ -45,16 +43,15 @@ from .forms import (
 )
 from .joins import element_joined, lifted
 from .matching import matched
-from .numbers import float_value, settled
+from .numbers import float_value, refuse_narrow, settled
 from .outside_changes import unfollowed
 from .points import Point
 from .state import RESULT, Frame, Stack, State
 from .unfollowed import dependence
 
-#: How often points are followed in all, which takes seconds, and each; how deeply calls nest.
-FOLLOWED, TIMES, DEPTH = 6000, 40, 40
-#: The number of kinds of values for each of which the code is followed.
-MOST_WAYS = 6
+#: How often points are followed in all, which takes seconds, and each; how deeply calls nest; for
+#: how many kinds of values of a variable the code is followed.
+FOLLOWED, TIMES, DEPTH, MOST_WAYS = 6000, 40, 40, 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +94,7 @@ class Reader:
         self._lines: dict[Line, int] = {}
         self.dependencies: list[Checked] = []
         #: Arrays from outside, which are inputs, and what containers from outside hold.
-        self.hidden: list[np.ndarray] = []
+        self.hidden: list[Any] = []
         self.hidden_regions: dict[int, np.ndarray] = {}
         self.given: dict[Any, Contents] = {}
         self._plain: list[Value] = []
@@ -174,6 +171,7 @@ class Reader:
     def give(self, form: Form) -> Edge:
         """The edge to the end, with the result."""
         form = settled(self.builder, form)
+        refuse_narrow(self.builder, *numbers(form))
         kept = self.state.kept([], self.cells)
         kept.variables[RESULT] = self.copied(form)
         return self._way(("end", self._kinds(kept)), kept, lambda: self._ending(kept))

@@ -13,6 +13,7 @@ from . import loops
 from .errors import Raises, Refused
 from .forms import (
     FLOATS,
+    NARROW,
     SINGLE,
     Array,
     Form,
@@ -30,6 +31,7 @@ from .numbers import (
     is_tensor,
     number,
     of_numpy,
+    refuse_narrow,
 )
 from .positions import is_slice, natural, position, sliced
 
@@ -87,6 +89,8 @@ def loaded(reader, array: Array) -> Form:
     value = build.load(array.region, converted(build, array.address, INT))
     if array.element in FLOATS:
         return Number(array.element, value, not array.plain)
+    if array.element == NARROW:
+        return Number(INT, build.step("float_to_int", value), strong=True)
     if array.element == INT:
         value = build.step("float_to_int", value) if array.as_doubles else value
     else:
@@ -101,6 +105,7 @@ def stored(reader, array: Array, form: Form) -> None:
     if array.plain and is_tensor(form):
         raise Raises("TypeError: a tensor is written to a NumPy array")
     build = reader.builder
+    refuse_narrow(build, form)
     value = converted(build, form, array.element)
     if value.kind == BOOL:
         value = build.step("bool_to_int", value)
