@@ -14,15 +14,14 @@ import numpy as np
 
 from .._core.operations.creation import converted
 from .._core.tensor import runtime as rt
+from .._core.tensor.registry import declared_by
 from .._core.tensor.trace import OF_EACH, Call, named, steered
 from .._core.tensor.values import is_tensor, value_of
 
+#: Functions that work element by element, beside ufuncs and those that are declared.
 _ELEMENTWISE = {
-    *(np.where, np.clip, np.isclose, np.asarray, np.array, converted),
-    *(operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne),
-    *(operator.and_, operator.or_, operator.xor, operator.invert, operator.neg, operator.pos),
-    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv),
-    *(operator.mod, operator.pow, operator.abs, operator.lshift, operator.rshift),
+    *(np.isclose, np.asarray, np.array, converted, operator.pos, operator.invert),
+    *(operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift),
 }
 #: Functions of one array along axes, the second argument, and which axis it is by default.
 _ALONG: dict[Callable, int | None] = {
@@ -64,7 +63,7 @@ def call_of_each(call: Call, t: list, alone: list, ndim: int):
 def _is_elementwise(function) -> bool:
     if isinstance(function, np.ufunc):
         return function.signature is None and function.nout == 1
-    return function in _ELEMENTWISE
+    return declared_by(function) is not None or function in _ELEMENTWISE
 
 
 def spread(value, ndim: int):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._core.operations.creation import converted
 from ..._core.ops.ordering import STEERING
-from ..._core.ops.table import TABLE, Pointwise
+from ..._core.ops.table import TABLE, meant_by
 from ..ir.kernel_step import Kernel
 from ..ir.steps import View
 from ..replay.opaque_calls import LARGEST, holds
@@ -20,14 +20,6 @@ from .builder import Writer
 from .intervals import Interval
 
 _BOOL = np.dtype(bool)
-_NAMED = {
-    operator.lt: "less",
-    operator.le: "less_equal",
-    operator.gt: "greater",
-    operator.ge: "greater_equal",
-    operator.eq: "equal",
-    operator.ne: "not_equal",
-}
 _LOGICAL = {
     operator.and_: "logical_and",
     operator.or_: "logical_or",
@@ -133,17 +125,18 @@ def _name_of(writer: Writer, function, operands: list[Given], dtype: np.dtype) -
     are_masks = all(x.dtype == _BOOL for x in operands)
     if function in _LOGICAL:
         return _LOGICAL[function] if are_masks else None
-    name = str(_NAMED.get(function) or getattr(function, "__name__", ""))
-    if isinstance(STEERING.get(name), Pointwise):
-        return name
+    op = meant_by(function)
+    if op is not None and op.name in STEERING:
+        return op.name
     if not isinstance(function, np.ufunc):
         return None
+    name = function.__name__
     if dtype == _BOOL:
         return _OF_MASKS.get(name) if are_masks else None
     if dtype.kind in "iu":
         return name
     computes_alike = dtype == writer.dtype and all(_is_exact(writer, x.dtype) for x in operands)
-    return name if computes_alike and isinstance(TABLE.get(name), Pointwise) else None
+    return op.name if computes_alike and op is not None else None
 
 
 def _is_exact(writer: Writer, dtype: np.dtype) -> bool:
