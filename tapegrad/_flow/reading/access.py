@@ -147,10 +147,8 @@ def get_item(s, owner: Form, index: Form) -> Form:
     reader, index = s.reader, settled(s.builder, index)
     if isinstance(owner, Maybe):
         raise Refused("an item of a value that may be None")
-    if isinstance(owner, Known) and outside_changes.is_container(owner):
-        return outside_changes.item(reader, owner, index)
-    if isinstance(owner, Unfollowed):
-        return dataclasses.replace(owner, plain=False)
+    if (outside := outside_changes.item_of(reader, owner, index)) is not None:
+        return outside
     if isinstance(owner, Known) and isinstance(index, Known):
         if is_fixed(owner.value) and is_fixed(index.value):
             return folded(operator.getitem, owner.value, index.value)

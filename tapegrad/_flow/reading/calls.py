@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._core.tensor.container_contents import Contents
 from ..._core.tensor.dependencies import Checked, method_dependencies, partial_dependencies
-from . import outside_changes, prelude
+from . import outside_calls, outside_changes, prelude
 from .builtin_functions import BUILTINS
 from .errors import Raises, Refused
 from .forms import (
@@ -44,7 +44,7 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
     if not isinstance(function, Known):
         raise Refused(f"it calls {described(function)}")
     target = function.value
-    if (made := outside_changes.of_call(s.reader, target, args, kwargs)) is not None:
+    if (made := outside_calls.of_call(s.reader, target, args, kwargs)) is not None:
         return made
     if isinstance(target, types.MethodType):
         owner = s.reader.outside(target.__self__)

@@ -33,9 +33,7 @@ def given_as(site) -> str | None:
 
 
 class Form:
-    """The knowledge of a value; `words` describe it where its kind does not."""
-
-    words: str = ""
+    """The knowledge of a value."""
 
     @property
     def head(self) -> tuple:
@@ -455,4 +453,4 @@ def described(form: Form) -> str:
         return "an object made there"
     if isinstance(form, Choice):
         return " or ".join(map(described, form.options))
-    return form.words or f"a {type(form).__name__.lower()}"
+    return getattr(form, "words", f"a {type(form).__name__.lower()}")

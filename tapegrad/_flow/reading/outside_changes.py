@@ -13,7 +13,6 @@ import io
 import logging
 import operator
 import os
-import time
 import types
 from typing import Any
 
@@ -22,11 +21,11 @@ import numpy as np
 from ..._core.tensor.container_contents import Part
 from ..._core.tensor.dependencies import Dependency
 from ..._core.tensor.values import is_tensor
+from ..ir.flow_graph import Line
 from ..kinds.step_kinds import INT
 from .change_record import BUILT_IN, CONTAINERS, ORDER, WHOLE, Change
 from .errors import Refused
 from .forms import NONE, Array, Form, Known, Method, Number, Ref, Row, Tuple, described
-from .numbers import folded
 from .unfollowed import Unfollowed, is_plain
 
 #: Methods that change containers, and those of them that give something.
@@ -73,6 +72,11 @@ def is_changed(reader, value, name: str) -> bool:
         reader.changes.note_read(value)
         return False
     return True
+
+
+def line_of(reader) -> Line | None:
+    """The user's line that is being followed."""
+    return reader.graph.lines[reader.builder.line] or None
 
 
 def unfollowed(reader, form: Form) -> Unfollowed | None:
@@ -140,7 +144,7 @@ def name_changed(reader, owner, name: str, form: Form) -> None:
     if now is not None and Dependency(owner, name, None).now() is now:
         return  # as after `history += [x]`
     key = WHOLE if isinstance(owner, types.CellType) else name
-    change = Change(name, reader.current_line, is_plain(form))
+    change = Change(name, line_of(reader), is_plain(form))
     reader.changes.note(namespace(owner), key, change)
 
 
@@ -164,6 +168,13 @@ def attribute_changed(reader, owner, name: str, form: Form) -> None:
 
 
 # --- items ------------------------------------------------------------------------------------
+
+
+def item_of(reader, owner: Form, index: Form) -> Form | None:
+    """`owner[index]` of what is not followed; None for others."""
+    if isinstance(owner, Known) and is_container(owner):
+        return item(reader, owner, index)
+    return dataclasses.replace(owner, plain=False) if isinstance(owner, Unfollowed) else None
 
 
 def item(reader, owner: Known, index: Form) -> Form:
@@ -238,7 +249,7 @@ def item_changed(reader, owner: Form, index: Form, form: Form) -> None:
 def note_change(reader, owner: Form, key=WHOLE, plain: bool = False) -> None:
     """Note a change of a container or an array."""
     value = outside_object(reader, owner)
-    change = Change(reader.changes.name_of(value), reader.current_line, plain)
+    change = Change(reader.changes.name_of(value), line_of(reader), plain)
     reader.changes.note(value, key, change)
 
 
@@ -345,45 +356,7 @@ def _check_stored(reader, name: str, form: Form) -> None:
         raise Refused(f"the method {name} of a list or dict from outside, with {described(form)}")
 
 
-#: Functions of values that are not followed: they change nothing.
-_OF_NUMBERS = (abs, bool, divmod, float, int, isinstance, len, max, min, round, sum)
-_OF_ARRAYS = (np.mean, np.sum, np.max, np.min, np.std, np.var, np.median)
-_COPIES = (list, tuple, dict, set, frozenset, sorted)
-_CLOCKS = (time.time, time.perf_counter, time.monotonic, time.process_time)
-_TEXTS = (str, repr, format)
-_OURS = ("numpy", "scipy", "tapegrad", "numba", "builtins", "math")
-
-
-def of_call(reader, target, args: list[Form], kwargs: dict[str, Form]) -> Form | None:
-    """The result of a call that writes a text, reads a clock, or takes what is not followed."""
-    owner = getattr(target, "__self__", None)
-    if target is print or isinstance(owner, WRITERS) or _is_of_logging(target):
-        return written(reader, f"calls {target.__name__}")
-    if target is logging.getLogger and all(isinstance(form, Known) for form in args):
-        return Known(target(*[form.value for form in args]))  # type: ignore[attr-defined]
-    if _is_one(target, _CLOCKS):
-        return Unfollowed("the time", True)
-    if _is_one(target, _TEXTS) or isinstance(owner, str):
-        is_fixed = all(isinstance(form, Known) and is_plain(form) for form in args) and not kwargs
-        return folded(target, *[form.value for form in args]) if is_fixed else TEXT  # type: ignore[attr-defined]
-    if target is isinstance and isinstance(args[0], Known):
-        return None
-    if _is_one(target, (len, bool)) and len(args) == 1 and is_container(args[0]):
-        return _counted(reader, args[0].value, target)  # type: ignore[attr-defined]
-    found = combined(reader, *args, *kwargs.values())
-    if found is None:
-        return None
-    if _is_one(target, _OF_NUMBERS) or getattr(target, "__module__", "") == "math":
-        return dataclasses.replace(found, plain=True)
-    is_ufunc = isinstance(target, np.ufunc) and "out" not in kwargs
-    if is_ufunc or _is_one(target, _OF_ARRAYS + _COPIES):
-        return dataclasses.replace(found, plain=False)
-    if (getattr(target, "__module__", "") or "").split(".")[0] in _OURS:
-        raise Refused(f"it calls {getattr(target, '__name__', target)} with {found.words}")
-    return None
-
-
-def _counted(reader, value, target) -> Form:
+def counted(reader, value, target) -> Form:
     """The length of a container from outside, or its truth."""
     name, change = reader.changes.name_of(value), reader.changes.of(value, ORDER)
     if change is not None or not isinstance(value, (list, dict)):
@@ -409,22 +382,6 @@ def _contains(reader, value, key: Form) -> Form | None:
     items: Any = [value[found]] if is_dict else {found}
     reader.dependencies.append(Part(value, name, items, [found] if is_dict else None, None))
     return Known(True)
-
-
-def _is_one(target, among: tuple) -> bool:
-    return any(target is one for one in among)
-
-
-def _is_of_logging(target) -> bool:
-    """Whether a function of the module logs a message."""
-    is_function = isinstance(target, types.FunctionType) and target.__module__ == "logging"
-    return is_function and hasattr(logging.Logger, target.__name__)
-
-
-def written(reader, what: str) -> Form:
-    """A text that is written somewhere."""
-    reader.changes.texts.setdefault(reader.current_line, what)
-    return NONE
 
 
 #: A text that is made of values of a call.

@@ -354,11 +354,6 @@ class Reader:
         finally:
             self.builder.block = block
 
-    @property
-    def current_line(self) -> Line | None:
-        """The user's line that is being followed."""
-        return self.graph.lines[self.builder.line] or None
-
     def line(self, line: Line) -> None:
         """The user's line that steps come from."""
         if line not in self._lines:
