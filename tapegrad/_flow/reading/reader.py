@@ -13,6 +13,8 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from ..._core.tensor.dependencies import Checked
 from ..ir.activity import varying
 from ..ir.block_builder import Builder
