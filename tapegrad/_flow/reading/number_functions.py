@@ -31,6 +31,7 @@ from .numbers import (
     is_tensor,
     kind_of,
     of_numpy,
+    refuse_narrow,
     settled,
 )
 
@@ -111,6 +112,7 @@ def _of_integers(s, op: Pointwise, kinds: tuple[str, ...], forms) -> Number:
     of_ints = kind_of_steps(op.name).of_ints
     if not of_ints or INT not in kinds:
         raise Refused(f"{op.name} of integers")
+    refuse_narrow(s.builder, *forms)
     values = [converted(s.builder, x, INT) for x in forms]
     count = len(kind_of_steps(of_ints).operands) // len(values)  # a square is a product
     return of_numpy(s.builder, INT, s.builder.step(of_ints, *values * count))

@@ -97,7 +97,7 @@ class Reader:
         self.dependencies: list[Checked] = []
         #: Arrays from outside, which are inputs, and what containers from outside hold.
         self.hidden: list[Any] = []
-        self.hidden_regions: dict[int, np.ndarray] = {}
+        self.hidden_regions: dict[int, Any] = {}
         self.given: dict[Any, Contents] = {}
         self._plain: list[Value] = []
         self._ways: dict[Any, set] = {}
