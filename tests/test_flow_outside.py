@@ -497,6 +497,38 @@ def test_arrays_that_are_the_same_in_each_call():
     compiled(f)
 
 
+@pytest.mark.parametrize("text", ["array([0.0] * 9)", "arange(9.0)", "eye(9)[4]", "ones(9)"])
+def test_arrays_of_known_numbers_that_are_written(text):
+    scope = {"np": tnp}
+    exec(f"def made():\n    return np.{text}", scope)  # noqa: S102
+    made = scope["made"]
+
+    def loss(x):
+        total = 0.0
+        for k in range(3):
+            a, other = made(), made()
+            part = a[k:]
+            if x[k] > 0:
+                part[1] = x[k] ** 2
+                part *= 2.0
+            total = total + tnp.sum(a * a) * x[k] + other[k + 1]
+        return total
+
+    compiled(loss)
+
+
+def test_integers_of_known_numbers_that_are_written():
+    def loss(x):
+        places = tnp.array([0, 1, 2, 0, 1, 2, 0, 1, 2])
+        places[0] = 2
+        total = 0.0
+        for k in places:
+            total = total + (x[k] if x[k] > 0 else x[k] ** 2)
+        return total
+
+    compiled(loss)
+
+
 def test_ellipsis_and_new_axes():
     table = np.arange(12.0).reshape(2, 3, 2)
 

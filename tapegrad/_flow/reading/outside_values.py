@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import enum
 import inspect
 import types
@@ -17,6 +18,7 @@ from ..._core.tensor.values import is_tensor
 from ..ir.flow_graph import Graph
 from ..kinds.step_kinds import FLOAT
 from . import arena_lists, outside_changes
+from .array_arithmetic import mapped
 from .entered_inputs import Given, entered
 from .errors import Raises, Refused
 from .forms import (
@@ -127,12 +129,21 @@ class Opened(Reader):
         return self._input(value, Given(kind, value.shape, False))
 
     def constant(self, key: tuple, made) -> Form:
-        """An array that is the same in each call, and is given by its key."""
+        """An array that is the same in each call, and is given by its key.
+
+        If the graph writes to one, it makes a copy where the function makes the array.
+        """
         if key not in self._constants:
             if not isinstance(made, np.ndarray):
                 raise Refused(f"{key[0]} gives no array")
-            self._constants[key] = self._array(made)
-        return self._constants[key]
+            form = self._array(made)
+            if isinstance(form, Array) and (site := ("constant", *key)) not in self.choices:
+                self.constant_sites[form.region] = site
+            self._constants[key] = form
+        form = self._constants[key]
+        if isinstance(form, Array) and form.region not in self.constant_sites:
+            return dataclasses.replace(mapped(self, lambda x: x, form), plain=form.plain)
+        return form
 
     def _input(self, value: np.ndarray, given: Given) -> Form:
         """An array as a further input, which the graph does not change."""

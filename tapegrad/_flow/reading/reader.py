@@ -13,8 +13,6 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from ..._core.tensor.dependencies import Checked
 from ..ir.activity import varying
 from ..ir.block_builder import Builder
@@ -98,6 +96,7 @@ class Reader:
         #: Arrays from outside, which are inputs, and what containers from outside hold.
         self.hidden: list[Any] = []
         self.hidden_regions: dict[int, Any] = {}
+        self.constant_sites: dict[int, tuple] = {}  # by region, of arrays made of known numbers
         self.given: dict[Any, Contents] = {}
         self._plain: list[Value] = []
         self._ways: dict[Any, set] = {}

@@ -10,7 +10,7 @@ import numpy as np
 from ..ir.flow_graph import Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT
 from . import loops
-from .errors import Raises, Refused
+from .errors import Again, Raises, Refused
 from .forms import (
     FLOATS,
     NARROW,
@@ -100,6 +100,8 @@ def loaded(reader, array: Array) -> Form:
 
 
 def stored(reader, array: Array, form: Form) -> None:
+    if (site := reader.constant_sites.get(array.region)) is not None:
+        raise Again({site}, None)
     if not array.writable or array.as_doubles:
         raise Refused("it writes to an array that it is given as data of another type")
     if array.plain and is_tensor(form):
