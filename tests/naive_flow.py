@@ -8,8 +8,7 @@ import functools
 import numpy as np
 from rows import NUMPY
 
-from tapegrad._core.ops.comparisons import STEERING
-from tapegrad._core.ops.table import TABLE
+from tapegrad._core.ops.table import find
 from tapegrad._flow.ir.flow_graph import Branch, Jump, Return
 from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT, TOO_MANY_JUMPS
 
@@ -190,7 +189,7 @@ class Run:
         numbers = [one.value if isinstance(one, Node) else one for one in operands]
         if op in PLAIN:
             return PLAIN[op](*numbers)
-        declared = TABLE.get(op) or STEERING[op]
+        declared = find(op)
         (out,) = expressions(declared, [declared.value], numbers)
         slopes = expressions(declared, declared.partials, numbers, out)
         pairs = zip(operands, slopes, declared.partials, strict=True)

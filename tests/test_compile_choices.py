@@ -35,7 +35,8 @@ def element_wise(op):
 
     Each operand has four elements of x.
     """
-    call, count = getattr(tg, op.name), len(op.inputs)
+    call = getattr(tg, op.name, None) or getattr(tg.scipy.special, op.name)
+    count = len(op.inputs)
     constants = [np.round(np.mean(low_high), 2) for low_high in op.domain]
 
     def function(x):
