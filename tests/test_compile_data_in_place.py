@@ -492,8 +492,8 @@ class Counting(Model):
     def value(self, w):
         self.calls += 1
         self.seen.append(len(w))
-        self.rest = len(self.seen)
-        del self.rest
+        if self.calls == 1:
+            del self.rest
         return super().value(w)
 
 
