@@ -186,14 +186,6 @@ def test_two_arrays_and_what_is_computed_of_them():
 
 # --- what is computed in advance ------------------------------------------------------------------
 
-
-def first_of_buffer(x):
-    try:
-        return 2.0 + memoryview(x)[0, 0]
-    except TypeError:
-        return 1.0
-
-
 READ = {
     "logarithm": lambda x, w: np.sum(np.log(np.abs(x)) @ w),
     "matrix": lambda x, w: w @ (x.T @ x) @ w,
@@ -209,9 +201,6 @@ READ = {
     "items": lambda x, w: sum(float(row[0]) for row in x[:4]) * np.sum(w * w),
     "list": lambda x, w: np.sum(w * np.array(x[0].tolist())),
     "type": lambda x, w: np.sum(x @ w) if isinstance(x, np.ndarray) else 0.0 * np.sum(w),
-    "exact type": lambda x, w: np.sum(x @ w) * (2.0 if type(x) is np.ndarray else 1.0),
-    "attribute": lambda x, w: np.sum(x @ w) * (2.0 if hasattr(x, "ctypes") else 1.0),
-    "error": lambda x, w: np.sum(x @ w) * first_of_buffer(x),
     "buffer": lambda x, w: len(bytes(memoryview(x)[:1])) * np.sum(x @ w),
     "solution": lambda x, w: np.sum(np.linalg.solve(x[:20], w)),
 }

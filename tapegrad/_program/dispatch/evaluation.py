@@ -276,8 +276,8 @@ class Replayed(Verified):
                 family.pending = traced
             waits = self._native or traced.asks_for_types  # the first result, for the program
             later = traced.is_long and not waits
-            if not later and (reason := self._reason_against(family, is_first=True)) is not None:
-                if traced.trace.refusal is None or traced.outside.arrays:
+            if not later and (reason := self._reason_against(family)) is not None:
+                if traced.trace.refusal is None:
                     raise NotRecorded(reason)
                 self._give_up(reason)
             if not gradient:
@@ -292,12 +292,12 @@ class Replayed(Verified):
         if reason is not None:
             self._give_up(reason)
 
-    def _reason_against(self, family: Variants, is_first: bool = False) -> str | None:
-        """The same; returns the reason for having none. In a first call its result is not known."""
+    def _reason_against(self, family: Variants) -> str | None:
+        """The same; returns the reason for having none."""
         traced, family.pending = family.pending, None
         if traced is None:
             return None
-        variant, reason = self._converted(traced, is_first)
+        variant, reason = self._converted(traced)
         if variant is None:
             return reason
         recent = self._fast or self._fast_value
@@ -320,17 +320,17 @@ class Replayed(Verified):
             # else it may be of either value
             yield traced, names.unchanged() and not draws.is_unsure
 
-    def _converted(self, traced: Traced, is_first: bool) -> tuple[Variant | None, str | None]:
+    def _converted(self, traced: Traced) -> tuple[Variant | None, str | None]:
         """A program, or why there is none; of a second recording if data are to be compared."""
         try:
             variant, reason = traced.program()
-            if variant is not None or is_first or not self._families.compare_all():
+            if variant is not None or not self._families.compare_all():
                 return variant, reason
         except Compared as error:
             self._families.compare(error.arrays)
         try:
             with self._traced(traced.arguments) as (again, is_settled):
-                return self._converted(again, is_first) if is_settled else (None, None)
+                return self._converted(again) if is_settled else (None, None)
         except NotRecorded as error:
             return None, str(error)
 

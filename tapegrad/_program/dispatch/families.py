@@ -41,9 +41,9 @@ class Families:
         new = {id(one): one for one in (f, *given) if id(one) not in self._read}
         if new:
             self._read |= new
-            read = joined([*map(names_read, new.values())])
-            read = read if given else in_place(f, read, self.compared)
-            self.names = joined([self.names or NOTHING, read])
+            found = joined([self.names or NOTHING, *map(names_read, new.values())])
+            is_first = self.names is None and not given
+            self.names = in_place(f, found, self.compared) if is_first else found
         if self.names is None:
             return NOTHING
         others = [array for array in self.names.in_place() if array.dtype != arguments.dtype]

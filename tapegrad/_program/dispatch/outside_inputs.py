@@ -55,7 +55,8 @@ def in_place(f: Callable, names: Dependencies, compared: Collection[str]) -> Dep
 
     These are the large arrays that a copy of the function does not reach; those `compared` stay.
     """
-    every = Replaced(f, {}).objects if names.large_arrays() else []
+    is_any = any(isinstance(one, Contents) and _place(one.owner) for one in names)
+    every = Replaced(f, {}).objects if is_any else []
     arrays = [x for x in every if isinstance(x, np.ndarray) and root_of(x) is not None][:_MOST]
     if not arrays:
         return names

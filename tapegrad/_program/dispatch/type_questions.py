@@ -29,11 +29,12 @@ _CATCHING = ("PUSH_EXC_INFO", "POP_TOP")
 _STEPS = (1e-4, -1e-4, 1e-7, -1e-7)
 
 
-def asks_for_types(f: Callable, has_data: bool) -> str | None:
+def asks_for_types(f: Callable, arguments: Arguments) -> str | None:
     """Where a function, or one that it calls, asks objects for types or attributes.
 
     Where there are data, also where it catches errors.
     """
+    has_data = not all([differentiated for *_, differentiated in arguments.kinds])
     codes = [one.__code__ for one in Reach(f).functions()]
     found = [_asks(code, has_data) for code in codes if code.co_filename != "<string>"]
     return next(filter(None, found), None)  # without that of named tuples and dataclasses

@@ -267,7 +267,7 @@ class Traced:
     @remembered
     def asks_for_types(self) -> str | None:
         """Where its code asks for types, so that the program is compared with the function."""
-        return asks_for_types(self._call[0], bool(self.trace.data))
+        return asks_for_types(*self._call)
 
     def program(self) -> tuple[Variant | None, str | None]:
         """The program, or why there is none; the rows must not have been used up."""
