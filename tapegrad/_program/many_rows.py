@@ -168,7 +168,7 @@ class OverRows(Composed):
                 "it has other arguments or results than arrays in C order and one number"
             )
             raise ValueError(f"tapegrad.compile: {self._name} cannot be called from Numba: {why}")
-        return variant.jitted()
+        return variant.program.jitted()
 
     def _rows(self, args, in_axes, gradient: bool, threads, summed: bool) -> Batch | RecordedRows:
         """All rows of the arguments evaluated: by the program, or one by one."""
@@ -193,7 +193,7 @@ class OverRows(Composed):
             variant = self._variant(first, gradient)  # as in every call: sums are in its order
         if variant is None:
             return False
-        left = batch.run(variant.program, variant.outside, threads)
+        left = batch.run(variant.program, threads)
         self._count(variant, batch.count, list(batch.arguments(0)))
         for row in left:
             value, gradients = self._flat(gradient, batch.arguments(row))

@@ -47,22 +47,6 @@ class Contents(NamedTuple):
         return Part(self.owner, self.name, self.value, places, whole).left()
 
 
-class Layout(NamedTuple):
-    """An array whose elements are read in each call, and how it lay: no elements are compared."""
-
-    owner: np.ndarray
-    name: str
-    value: tuple  # shape, strides, dtype
-
-    @classmethod
-    def of(cls, owner: np.ndarray, name: str) -> Layout:
-        """How it lies now."""
-        return cls(owner, name, (owner.shape, owner.strides, owner.dtype))
-
-    def left(self) -> None:
-        """Nothing of it, where a call has changed it."""
-
-
 class Part(NamedTuple):
     """Those items of a container, or elements of memory, that a call has left as they were."""
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .array_contents import SMALL
-from .container_contents import FUNCTIONS, PLAIN, Contents, Layout, Part, contains, is_equal
+from .container_contents import FUNCTIONS, PLAIN, Contents, Part, contains, is_equal
 
 #: What names of the cells of a check begin with.
 _OURS = "tapegrad_"
@@ -48,21 +48,12 @@ class Dependency(NamedTuple):
             return self.owner.get(self.name)
         return getattr(self.owner, self.name, None)
 
-    def set(self, value: Any) -> None:
-        """Let the name have another value, where it is not one of a class."""
-        if isinstance(self.owner, types.CellType):
-            self.owner.cell_contents = value
-        elif isinstance(self.owner, dict):
-            self.owner[self.name] = value
-        elif not isinstance(self.owner, Mapping):
-            setattr(self.owner, self.name, value)
-
 
 _OF_PARTIAL = ("func", "args", "keywords")
 #: Containers in those that a call has changed, which are looked at, too.
 _MOST_INSIDE = 100
 #: What is compared in each call.
-Checked = Dependency | Contents | Part | Layout
+Checked = Dependency | Contents | Part
 
 
 class Dependencies:
@@ -80,9 +71,8 @@ class Dependencies:
         """A name that has another value now."""
         for one in self._found:
             if not check([one])():
-                owner: Any = one.owner
-                is_own = isinstance(owner, types.FunctionType)
-                return f"{owner.__name__}.{one.name}" if is_own else one.name
+                is_own = isinstance(one.owner, types.FunctionType)
+                return f"{one.owner.__name__}.{one.name}" if is_own else one.name
         return "a name"
 
     def large_arrays(self) -> dict[str, int]:
@@ -90,22 +80,6 @@ class Dependencies:
         found = [one for one in self._found if isinstance(one, Contents)]
         arrays = [one for one in found if isinstance(one.owner, np.ndarray)]
         return {one.name: one.owner.nbytes for one in arrays if one.owner.nbytes > SMALL}
-
-    def in_place(self) -> list[np.ndarray]:
-        """The arrays whose elements are read where they lie, in each call."""
-        return [one.owner for one in self._found if isinstance(one, Layout)]
-
-    def names_in_place(self) -> list[str]:
-        """Their names."""
-        return [one.name for one in self._found if isinstance(one, Layout)]
-
-    def compared(self, arrays: Sequence[np.ndarray]) -> Dependencies:
-        """The same with a comparison of the elements of some of them, which are those of now."""
-        chosen, found = {id(array) for array in arrays}, []
-        for one in self._found:
-            is_chosen = isinstance(one, Layout) and id(one.owner) in chosen
-            found.append(Contents.of(one.owner, one.name) if is_chosen else one)
-        return Dependencies(found, self.effects)
 
     def is_data(self) -> bool:
         """Whether nothing has changed but elements of arrays."""
@@ -228,9 +202,6 @@ def _term(one: Checked, k: int, cells: dict[str, Any]) -> str:
         return f"{value}()"
     if isinstance(one, Contents):
         return _term_of_contents(one, value, f"{_OURS}owner_{k}", cells)
-    if isinstance(one, Layout):
-        cells[owner := f"{_OURS}owner_{k}"] = types.CellType(one.owner)
-        return f"({owner}.shape, {owner}.strides, {owner}.dtype) == {value}"
     now = _expression(one, f"{_OURS}owner_{k}", cells)
     if type(one.value) not in PLAIN:
         return f"{now} is {value}"

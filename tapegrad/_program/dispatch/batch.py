@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -69,16 +69,9 @@ class Batch:
         found = [array if shared else array[row] for array, shared in pairs]
         return [array if array.ndim else float(array) for array in found]
 
-    def run(
-        self, program: Program, outside: Sequence[np.ndarray], threads: int | None
-    ) -> list[int]:
-        """Evaluate all rows but those at which a guard of the program fails; returns these.
-
-        Arrays from `outside` are inputs after the arguments.
-        """
-        shared = np.zeros((len(outside), 6), np.int64)  # words of inputs that stay as they are
-        shared[:, 0] = [array.ctypes.data for array in outside]
-        left = self._on_threads(lambda start: self._piece(program, shared, start), threads)
+    def run(self, program: Program, threads: int | None) -> list[int]:
+        """Evaluate all rows but those at which a guard of the program fails; returns these."""
+        left = self._on_threads(lambda start: self._piece(program, start), threads)
         return [row for rows in left for row in rows]
 
     def run_graph(self, graph: TieredGraph, hidden: list, threads: int | None) -> list[list]:
@@ -115,13 +108,13 @@ class Batch:
             else:
                 self.gradients[k][row] = gradient
 
-    def _piece(self, program: Program, shared: np.ndarray, start: int) -> list[int]:
+    def _piece(self, program: Program, start: int) -> list[int]:
         """Evaluate rows from `start` on; returns those at which a guard failed."""
         left, piece, stop = [], start // self.rows, min(start + self.rows, self.count)
         memory = program.begin()
         given = self._sums()
         while start < stop:
-            words = np.append(self._words(start, piece, given), shared.ravel())
+            words = self._words(start, piece, given)
             start += program.compiled["rows"](
                 memory.address, program.address, words.ctypes.data, stop - start
             )

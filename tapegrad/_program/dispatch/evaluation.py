@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 
 import numpy as np
@@ -20,21 +19,19 @@ from ..ir.json_values import printable
 from ..replay import rule_parts
 from .background import compile_later, failed, patience
 from .effects import Effects
-from .families import Families
 from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
 from .names_read import Renewals
-from .outside_inputs import KEPT, Compared
 from .random_draws import Draws
 from .recorded_call import recorded_call, short_recorded_call
 from .rule_programs import rule_program
 from .signature import Arguments, own_copy
 from .takeover import Trial
 from .variants import (
+    Families,
     NotRecorded,
     RaisedError,
-    Traced,
     Variant,
     Variants,
     traced_call,
@@ -129,21 +126,21 @@ class Replayed(Verified):
                     return self._eagerly(args, kwargs, gradient)
         return self._record(family, arguments, args, kwargs, gradient)
 
-    def _program_for(self, arguments: Arguments) -> tuple[Program, list]:
-        """The program of a call with such arguments, recorded if need be, and its inputs."""
+    def _program_for(self, arguments: Arguments) -> Program:
+        """The program by which a call with such arguments is evaluated, recorded if need be."""
         with self._flows.aside():
             for _ in range(2):  # recorded, and compared
                 call = lambda *a, **k: self._evaluate(a, k, gradient=False)  # noqa: E731
                 arguments.call(call, arguments.values)
         family = self._families.found.get(arguments.key) if self._reason is None else None
-        variant = run = None
+        run = None
         if family is not None:
             self._convert(family)
-            variant, run, _ = family.run(arguments.values, False)
-        if variant is None or run is None:
+            _, run, _ = family.run(arguments.values, False)
+        if run is None:
             raise ValueError(f"tapegrad.compile: {self._name} has no program: {self._reason}")
         run.program.end(run)
-        return run.program, variant.objects(arguments.values)
+        return run.program
 
     def _count_hit(self, family: Variants, variant: Variant, values: list) -> None:
         family.hits += 1
@@ -219,7 +216,7 @@ class Replayed(Verified):
             self._give_up(arguments.reason)
             return None
         names = self._families.names
-        if names is not None and not names.unchanged() and not self._families.rebind(self._f):
+        if names is not None and not names.unchanged():
             self._renew(names, arguments)
         family = self._families.of(arguments.key)
         if self._families.unused >= SIGNATURES:
@@ -237,7 +234,7 @@ class Replayed(Verified):
         If data changes at nearly every call, a graph may serve: it reads arrays in each call.
         """
         reason = self._renewals.reason(names, self._families.evaluations)
-        self._families = Families(SIGNATURES, VARIANTS, self._families.compared)
+        self._families = Families(SIGNATURES, VARIANTS)
         self._flows.renew()
         self._fast = self._fast_value = None
         if reason is not None:
@@ -257,22 +254,24 @@ class Replayed(Verified):
         try:
             with family.budget.recording():
                 return self._recorded(family, arguments, gradient)
-        except NotRecorded as error:
-            if self._families.compare_all():  # it may be recorded with them
-                return self._record(family, arguments, args, kwargs, gradient)
+        except RaisedError as error:
             reason = str(error)
-            if not isinstance(error, RaisedError):
-                self._give_up(reason)
-                return self._eagerly(args, kwargs, gradient)
+        except NotRecorded as error:
+            self._give_up(str(error))
+            return self._eagerly(args, kwargs, gradient)
         found = self._eagerly(args, kwargs, gradient)
         self._give_up(reason)
         return found
 
     def _recorded(self, family: Variants, arguments: Arguments, gradient: bool):
-        with self._traced(arguments) as (traced, is_settled):
+        names = self._families.names_for(self._f, arguments)
+        draws = Draws(self._f, self._watched)
+        with traced_call(self._f, arguments, draws=draws) as traced:
+            traced.names = names = self._families.after_call(names)
             if self._verify == "never":
-                self._report(self._effects.of_recording(traced.names), arguments)
-            if is_settled:
+                self._report(self._effects.of_recording(names), arguments)
+            self._watched = draws.is_unsure  # once more
+            if names.unchanged() and not draws.is_unsure:  # else it may be of either value
                 family.pending = traced
             waits = self._native or traced.asks_for_types  # the first result, for the program
             later = traced.is_long and not waits
@@ -297,42 +296,14 @@ class Replayed(Verified):
         traced, family.pending = family.pending, None
         if traced is None:
             return None
-        variant, reason = self._converted(traced)
+        variant, reason = traced.program()
         if variant is None:
             return reason
         recent = self._fast or self._fast_value
         family.add(variant, None if recent is None else recent.variant)
         if self._native:
-            self._make_native(variant, traced.arguments.values)
+            self._make_native(variant, traced.values)
         return None
-
-    @contextlib.contextmanager
-    def _traced(self, arguments: Arguments) -> Iterator[tuple[Traced, bool]]:
-        """A recording, and whether what the function reads has not changed meanwhile."""
-        names = self._families.names_for(self._f, arguments)
-        draws = Draws(self._f, self._watched)
-        arrays = names.in_place()
-        with traced_call(self._f, arguments, draws=draws, arrays=arrays) as traced:
-            traced.names = names = self._families.after_call(names)
-            if traced.outside.are_kept(names, traced.trace):
-                traced.trace.refuse(KEPT, faithful=True)
-            self._watched = draws.is_unsure  # once more
-            # else it may be of either value
-            yield traced, names.unchanged() and not draws.is_unsure
-
-    def _converted(self, traced: Traced) -> tuple[Variant | None, str | None]:
-        """A program, or why there is none; of a second recording if data are to be compared."""
-        try:
-            variant, reason = traced.program()
-            if variant is not None or not self._families.compare_all():
-                return variant, reason
-        except Compared as error:
-            self._families.compare(error.arrays)
-        try:
-            with self._traced(traced.arguments) as (again, is_settled):
-                return self._converted(again) if is_settled else (None, None)
-        except NotRecorded as error:
-            return None, str(error)
 
     def _eagerly(self, args, kwargs, gradient: bool):
         """Call the function eagerly; as in a program, its writes to arguments are local."""
@@ -372,8 +343,7 @@ class Replayed(Verified):
         if self._native is False or variant.asked or variant.program.native:
             return
         variant.asked = True
-        objects = None if values is None else variant.objects(values)
-        trial = Trial(variant.program, objects) if self._compares else None
+        trial = Trial(variant.program, values) if self._compares else None
         cut = self._memory == "sqrt"
         self._compiling.append(compile_later(variant, cut, self._name, trial))
 
@@ -383,7 +353,7 @@ class Replayed(Verified):
             trial = variant.trial
             if trial is not None and (trial.left > 0 or variant is family.found[0]):
                 try:
-                    over = trial.is_over(variant.program, variant.objects(values))
+                    over = trial.is_over(variant.program, values)
                 except RuntimeError as error:
                     over = True
                     variant.use(trial.plain)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -26,11 +25,9 @@ class _Memory:
 
     __slots__ = ("at", "results", "run", "table", "value")
 
-    def __init__(self, run: Run, firsts: list[int], outside: Sequence[np.ndarray]):
+    def __init__(self, run: Run, firsts: list[int]):
         self.run, count = run, len(firsts)
         self.table = (_word * (2 + 3 * count))(run.address, run.program.address)
-        first = 2 + count - len(outside)
-        self.table[first : 2 + count] = [*map(id, outside)]
         self.table[2 + 2 * count :] = firsts  # type: ignore[assignment]
         self.at = ctypes.addressof(self.table)
         self.results = run.program.results(run)
@@ -51,21 +48,16 @@ class FastCall:
     bare = True  # no argument is in a structure
 
     def __init__(self, variant: Variant, firsts: list[int]):
-        self.variant, self.program, self._outside = variant, variant.program, variant.outside
-        self._firsts = [*firsts, *[-1] * len(variant.outside)]
+        self.variant, self.program, self._firsts = variant, variant.program, firsts
         self.unchanged = variant.names.unchanged
         self.order: list[int] = []
         self.calls = 0
         code = self.program.code
-        self.count = len(firsts)
+        self.count = len(code.inputs)
         #: For each differentiated input its place in the table, the function that makes its
         #: gradient, its shape.
         self.gradients = [
-            (
-                2 + len(code.inputs) + k,
-                buffer_pool.maker(one.view.shape, code.dtype),
-                one.view.shape,
-            )
+            (2 + self.count + k, buffer_pool.maker(one.view.shape, code.dtype), one.view.shape)
             for k, one in enumerate(code.inputs)
             if one.differentiated
         ]
@@ -84,10 +76,6 @@ class FastCall:
         self.compiled_value = self.program.compiled["fast_value"]
         self.free: list[_Memory] = []
 
-    def shares(self, arrays: Iterable[np.ndarray]) -> bool:
-        """Whether some arrays may share memory with those that are read from outside."""
-        return any(np.may_share_memory(a, b) for a in arrays for b in self._outside)
-
     def end(self) -> None:
         """Serve no further call: the variant has another program."""
         self.unchanged = bool  # which is False
@@ -100,7 +88,7 @@ class FastCall:
         try:
             held = self.free.pop()
         except IndexError:
-            held = _Memory(self.program.begin(), self._firsts, self._outside)
+            held = _Memory(self.program.begin(), self._firsts)
         table, k = held.table, 2
         for arg in args:
             table[k] = id(arg)
@@ -169,7 +157,7 @@ class StructuredCall(FastCall):
     bare = False
 
     def __init__(self, variant: Variant, arguments: Arguments):
-        super().__init__(variant, [-1] * len(arguments.values))
+        super().__init__(variant, [-1] * len(variant.program.code.inputs))
         self.structures = [structure(tree) for tree in arguments.trees]
         self._same, self._apart = arguments.same, arguments.apart
 

@@ -105,7 +105,7 @@ class Flows:
             flow = self.found.get(key)
             if flow is None:
                 continue
-            if not flow.is_like and not flow.rebind(owner._f):
+            if not flow.is_like:
                 return self._read_again(owner, key, flow, arguments)
             if reason := flow.primal.uselessness:
                 self._give_up(key, reason)

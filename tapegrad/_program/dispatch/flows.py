@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core.tensor.container_contents import Layout
 from ..._core.tensor.dependencies import Checked, Dependencies
 from ..._core.tensor.pytree import repeats
 from ..._derivatives.inputs import plain
@@ -26,7 +25,6 @@ from ..ir.steps import DOUBLE
 from ..replay import njit_calls
 from .flow_results import has_array, of_call, of_numbers, with_tangents_of
 from .flow_tiers import TieredGraph
-from .outside_inputs import rebound
 from .signature import Arguments
 
 _FLOAT32 = np.dtype(np.float32)
@@ -168,9 +166,8 @@ class Flow:
         self.primal = TieredGraph(reading.graph, read, self.limits, self.dtype)
         self._tangents: TieredGraph | None = None
         self.hidden = reading.hidden
-        names = {id(one.value): one.name for one in reading.dependencies}
-        lie = [Layout.of(array, names.get(id(array), "an array")) for array in reading.hidden]
-        self.names = Dependencies([*reading.dependencies, *lie])
+        self.names = Dependencies(reading.dependencies)
+        self._hidden_kinds = [(array.shape, array.dtype) for array in reading.hidden]
         self.shapes = _shapes(key, self.dtype)
         self._arrays = sum([ndim > 0 for ndim, _ in self.shapes or ()])
         self.is_number = isinstance(form, Number) and form.kind in FLOATS
@@ -196,16 +193,10 @@ class Flow:
     @property
     def is_like(self) -> bool:
         """Whether values read outside of the arguments are unchanged."""
-        return self.names.unchanged()
-
-    def rebind(self, f: Callable) -> bool:
-        """Read the arrays that names hold now, in the same layout; False if more has changed."""
-        found = rebound(f, self.names)
-        if found is None:
+        if not self.names.unchanged():
             return False
-        self.names, others = found
-        self.hidden = [others.get(id(array), array) for array in self.hidden]
-        return True
+        pairs = zip(self.hidden, self._hidden_kinds, strict=True)
+        return all((array.shape, array.dtype) == kind for array, kind in pairs)
 
     def _is_plain(self, array: np.ndarray) -> bool:
         """Whether an array is one that graphs read."""

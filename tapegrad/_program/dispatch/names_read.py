@@ -44,7 +44,7 @@ def names_read(f: Callable) -> Dependencies:
     reach = Reach(f)
     every = reach.objects(lambda one: False)
     functions = reach.functions(every)
-    uses = [uses_of(one.__code__) for one in functions]
+    uses = [_uses(one.__code__) for one in functions]
     attributes = frozenset().union(*[one.attributes for one in uses])
     assigned = [one for function in functions for one in _assigned(function)]
     search = _Search(reach, attributes, {(id(one.owner), one.name) for one in assigned})
@@ -79,7 +79,7 @@ class Renewals:
 # --- in the code ----------------------------------------------------------------------------------
 
 
-class Uses(NamedTuple):
+class _Uses(NamedTuple):
     """The names that code reads, and those that it assigns."""
 
     names: frozenset[str]  # of globals
@@ -91,8 +91,8 @@ class Uses(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def uses_of(code: types.CodeType) -> Uses:
-    found: list[set[str]] = [set() for _ in Uses._fields]
+def _uses(code: types.CodeType) -> _Uses:
+    found: list[set[str]] = [set() for _ in _Uses._fields]
     names, variables, attributes, modules, *assigned = found
     for one in dis.get_instructions(code):
         kind, _, what = one.opname.partition("_")
@@ -109,14 +109,14 @@ def uses_of(code: types.CodeType) -> Uses:
             (assigned[0] if is_assigned else names).add(one.argval)
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
-            for own, others in zip(found, uses_of(inner), strict=True):
+            for own, others in zip(found, _uses(inner), strict=True):
                 own |= others
-    return Uses(*map(frozenset, found))
+    return _Uses(*map(frozenset, found))
 
 
 def _names(f: types.FunctionType) -> Iterator[Dependency]:
     """The globals and variables that a function reads, with their values."""
-    uses = uses_of(f.__code__)
+    uses = _uses(f.__code__)
     for name in sorted(uses.names):
         value = f.__globals__.get(name, vars(builtins).get(name, _MISSING))
         if value is not _MISSING:
@@ -136,7 +136,7 @@ def _cells(f: types.FunctionType, names: Iterable[str]) -> list[tuple[str, types
 
 def _assigned(f: types.FunctionType) -> Iterator[Dependency]:
     """The names that a function assigns, with their values."""
-    uses = uses_of(f.__code__)
+    uses = _uses(f.__code__)
     owners: list[tuple[str, Any]] = [(name, f.__globals__) for name in uses.assigned_names]
     for name, owner in [*owners, *_cells(f, uses.assigned_variables)]:
         one = Dependency(owner, name, None)
@@ -146,7 +146,7 @@ def _assigned(f: types.FunctionType) -> Iterator[Dependency]:
 def _imported(f: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """The modules that a function imports in its body, if they have been imported."""
     package = f.__globals__.get("__package__") or ""
-    for name in sorted(uses_of(f.__code__).modules):
+    for name in sorted(_uses(f.__code__).modules):
         for full in (name, f"{package}.{name}"):
             if full in sys.modules:
                 yield full, sys.modules[full]

@@ -6,7 +6,6 @@ carried forwards, the function is called eagerly: so they are right to any order
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -167,7 +166,6 @@ def _by_run(call: RecordedCall, family: Variants, operands: list) -> tuple | Non
     if variant is None or run is None:
         return None
     call.run, call.program = run, run.program
-    call.outside = [array.copy() for array in variant.outside]
     outputs, found = run.program.code.outputs, run.program.results(run)
     call.results = [
         (leaf, k, outputs[k].view.shape)
@@ -179,9 +177,6 @@ def _by_run(call: RecordedCall, family: Variants, operands: list) -> tuple | Non
     if not in_order or not sum([array.size for array in arrays]):
         return None
     leaves = [value for _, value in tree_leaves(variant.result(found))]
-    if call.outside:  # the caller's may change before the reverse, which computes values again
-        call.run = None
-        call._give_back(run)
     return (call.record(arrays, variant.tree, leaves, operands),)
 
 
@@ -215,7 +210,6 @@ class RecordedCall:
 
     run: Run | None = None  # until its reverse has used it
     program: Program | None = None
-    outside: Sequence[np.ndarray] = ()  # its inputs after those of the arguments
     leaves = 0  # of the result, if a graph computes it
     gradients: list | None = None  # of the operands, if the result is one number
     #: For each recorded result its place among the leaves, its output, its shape.
@@ -326,7 +320,7 @@ class RecordedCall:
         run, self.run = self.run, None
         if run is None:
             run = self.program.begin()
-            self.program.forward(run, [*self.arguments.values, *self.outside], True)
+            self.program.forward(run, self.arguments.values, True)
         given = {k: seed for seed, (_, k, _) in zip(seeds, self.results, strict=True)}
         outputs = enumerate(self.program.code.outputs)
         every = [given.get(k, np.zeros(one.view.shape)) for k, one in outputs]

@@ -49,11 +49,10 @@ class Trial:
         if self.values is not None and _same(self.values, values):
             self.left -= 1
             return self.left <= 0
-        values = _copied(values)  # data from outside may change
         if not compared(self.plain, native, values):
             self.left -= 1
             return False
-        is_first, self.values = self.values is None, values
+        is_first, self.values = self.values is None, _copied(values)
         return not is_first
 
 

@@ -83,7 +83,7 @@ def _is_taken(variant, values: list) -> bool:
     """Whether a program gives a result for these values."""
     memory = variant.program.begin()
     try:
-        return variant.program.forward(memory, variant.objects(values)) == FINISHED
+        return variant.program.forward(memory, values) == FINISHED
     finally:
         variant.program.end(memory)
 

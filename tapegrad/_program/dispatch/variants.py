@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..._core.tape import store
 from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tape.reverse_sweep import Sweep
 from ..._core.tensor import runtime as rt
-from ..._core.tensor.dependencies import NOTHING, Dependencies
+from ..._core.tensor.dependencies import NOTHING, Dependencies, joined
 from ..._core.tensor.plain_data import answering, clear_caches
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import places
@@ -25,16 +25,14 @@ from ..._derivatives.inputs import InputTensors, plain, scalar_output
 from ..._derivatives.recorded_reverse import depends_on_others
 from ..._derivatives.reverse_mode import plant, run
 from ..build.executable import Program, interpreted
-from ..ir.steps import Code
 from ..lowering.lower import Converter
 from ..lowering.tape_rows import READS_OTHERS, WRITES_DATA, Unsupported, is_long
-from ..passes.input_planning import hold
 from ..passes.pipeline import Account, optimised
 from ..replay.opaque_calls import LARGEST, error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, GUARD_FAILED
 from .flows import Flow
-from .outside_inputs import OutsideInputs
+from .names_read import names_read
 from .python_floats import refused_by_python
 from .random_draws import Draws
 from .recording_budget import Budget
@@ -66,22 +64,6 @@ class Variant:
     is_exact: bool = False  # data without axes must have the types that they had
     #: The names that the function reads, with the values that it was recorded with.
     names: Dependencies = NOTHING
-    outside: Sequence[np.ndarray] = ()  # arrays that are inputs after those of the arguments
-
-    def objects(self, values: list) -> list:
-        """The inputs of its program for those of a call."""
-        return [*values, *self.outside]
-
-    def held(self) -> Code:
-        """Its program with the values that arrays from outside have now."""
-        return hold(self.program.source, self.outside)
-
-    def jitted(self):
-        """(value, value_and_grad) for Numba code."""
-        program = self.program
-        if self.outside:
-            program = Program(self.held(), native=program.native)
-        return program.jitted()
 
     def use(self, program: Program) -> None:
         """Evaluate by another program from now on, also in calls by the fast path of this one."""
@@ -97,14 +79,14 @@ class Variant:
         outputs = [(one.view.shape, one.dtype) for one in self.program.code.outputs]
         return type(self.tree) is float and outputs == [((), np.float64)]
 
-    def differs(self, values: list, out, again: Callable) -> str | None:
+    def differs(self, objects: list, out, again: Callable) -> str | None:
         """The difference from the recorded results; None if there is none.
 
         `again` calls the function as it is with other values of the inputs.
         """
         memory = self.program.begin()
         try:
-            status = self.program.forward(memory, self.objects(values))
+            status = self.program.forward(memory, objects)
             if (error := error_of(memory.address, status)) is not None:
                 return f"replayed at once it raises {error!r}"
             if status == GUARD_FAILED:
@@ -118,7 +100,7 @@ class Variant:
             found = self.result(self.program.results(memory))
         finally:
             self.program.end(memory)
-        noises, dtype = self.noises(values, again), self.program.code.dtype
+        noises, dtype = self.noises(objects, again), self.program.code.dtype
         if first_difference(found, out, *noises, dtype=dtype) is None:
             return None
         return (
@@ -127,7 +109,7 @@ class Variant:
         )
 
     def noises(
-        self, values: list, again: Callable, adjoints: Callable | None = None
+        self, objects: list, again: Callable, adjoints: Callable | None = None
     ) -> tuple[Callable[[], list[float]], ...]:
         """The effect of rounding on each leaf of the result, and on the gradient after it.
 
@@ -135,17 +117,14 @@ class Variant:
         the inputs. `adjoints` puts numbers for the inputs in the order of the gradient's leaves;
         without it there is no gradient.
         """
-        rounding, count = (
-            Rounding(self.program, self.objects(values), adjoints is not None),
-            len(values),
-        )
+        rounding = Rounding(self.program, objects, adjoints is not None)
 
         def of_program():
             results, pulled = rounding.of_program()
             made = [results[k] if k >= 0 else 0.0 for k, _ in self.leaves]
-            return made + adjoints(pulled[:count]) if adjoints is not None else made
+            return made + adjoints(pulled) if adjoints is not None else made
 
-        return of_program, lambda: rounding.of(lambda given: again(given[:count]))
+        return of_program, lambda: rounding.of(again)
 
     def result(self, results: list[np.ndarray]):
         """The result of the function from those of its program, which are copied."""
@@ -199,16 +178,10 @@ class Traced:
     """
 
     def __init__(
-        self,
-        f: Callable,
-        arguments: Arguments,
-        without: tuple[str, ...],
-        draws: Draws | None,
-        arrays: Sequence[np.ndarray],
+        self, f: Callable, arguments: Arguments, without: tuple[str, ...], draws: Draws | None
     ):
         self.trace = Trace(lambda: places(1))
         self._call, self._without, self.draws = (f, arguments), without, draws
-        self.outside = OutsideInputs(arrays)
         self.names = NOTHING  # see `Variant`
 
     def run(self) -> None:
@@ -219,18 +192,15 @@ class Traced:
             self._first = self.trace.now()
             self.inputs = arguments.record(self.trace)
             args, kwargs = arguments.build([tensor for tensor, _ in self.inputs])
-            call = self.outside.recorded(f, self.trace)
-            self.inputs += [(tensor, False) for tensor in self.outside.tensors]
             watched = contextlib.nullcontext() if self.draws is None else self.draws.watching()
             try:
                 with watched, answering(self.trace):
-                    self.out = call(*args, **kwargs)
+                    self.out = f(*args, **kwargs)
             except NotRecorded:
                 raise
             except Exception as error:
                 raise RaisedError(_unrecorded(rt.take_refusal() or error)) from error
             finally:
-                self.outside.write_back()
                 if self.trace.has_keys:
                     clear_caches(f)
             if (refusal := rt.take_refusal()) is not None:  # the function has caught it
@@ -260,9 +230,9 @@ class Traced:
                 raise NotRecorded(f"the result{place} is of type {type(one).__name__}")
 
     @property
-    def arguments(self) -> Arguments:
-        """Those of the call."""
-        return self._call[1]
+    def values(self) -> list:
+        """The effects on the inputs."""
+        return self._call[1].values
 
     @remembered
     def asks_for_types(self) -> str | None:
@@ -281,7 +251,6 @@ class Traced:
         f, arguments = self._call
         again = lambda values: arguments.call(f, values)  # noqa: E731
         reason = variant.differs(arguments.values, self.out, again)
-        variant.outside = self.outside.roots
         asks = self.asks_for_types if reason is None else None
         if asks is not None and not agrees(variant, f, arguments):
             reason = (
@@ -316,13 +285,11 @@ class Traced:
         converter = Converter(self.inputs, self._end, outputs, self.trace, dtype)
         made = converter.convert(outputs)
         code, account = optimised(made, *converter.counts(), self._without)
-        self.outside.check_reads(made, code)
         tree = tree_build(self.out, iter([0.0] * len(leaves)))
         guards = [dataclasses.replace(guard, tensor=None) for guard in self.trace.guards]
         program = interpreted(code)  # neither it nor the guards keep rows alive
-        variant = Variant(program, guards, tree, leaves, account, names=self.names)
-        variant.outside, variant.is_exact = self.outside.values, self.trace.is_exact
-        return variant
+        is_exact = self.trace.is_exact
+        return Variant(program, guards, tree, leaves, account, names=self.names, is_exact=is_exact)
 
     def value(self):
         """The result with plain values."""
@@ -333,19 +300,12 @@ class Traced:
 
 @contextlib.contextmanager
 def traced_call(
-    f: Callable,
-    arguments: Arguments,
-    without: tuple[str, ...] = (),
-    draws: Draws | None = None,
-    arrays: Sequence[np.ndarray] = (),
+    f: Callable, arguments: Arguments, without: tuple[str, ...] = (), draws: Draws | None = None
 ) -> Iterator[Traced]:
-    """Call a function, and go on where its recording can be differentiated; see `Traced`.
-
-    Some `arrays` from outside are inputs, too.
-    """
+    """Call a function, and go on where its recording can be differentiated; see `Traced`."""
     rt.start()
     with rt.recording():
-        traced = Traced(f, arguments, without, draws, arrays)
+        traced = Traced(f, arguments, without, draws)
         traced.run()
         yield traced
 
@@ -384,7 +344,7 @@ class Variants:
         self.found = [*first, *rest][: self.most]
 
     def run(
-        self, values: list, ahead: bool
+        self, objects: list, ahead: bool
     ) -> tuple[Variant | None, Run | None, str | Exception | None]:
         """Run the program whose guards hold.
 
@@ -399,7 +359,7 @@ class Variants:
             variant = candidates[0]
             program = variant.program  # another thread may put another in its place
             memory = program.begin()
-            status = program.forward(memory, variant.objects(values), ahead)
+            status = program.forward(memory, objects, ahead)
             if status == FINISHED:
                 if variant is not self.found[0]:
                     self.found = [variant, *[v for v in self.found if v is not variant]]
@@ -423,6 +383,55 @@ def _goes_on(variant: Variant, other: Variant, k: int, seen: float) -> bool:
     if len(variant.guards) <= k or not same(variant.outcome(k), seen):
         return False
     return all(same(variant.outcome(j), other.outcome(j)) for j in range(k))
+
+
+class Families:
+    """The variants of each signature, the one used last at the end; at most `most` of them.
+
+    They were recorded with the same values of the names that the function reads.
+    """
+
+    def __init__(self, most: int, variants: int):
+        self.most, self.variants = most, variants
+        self.names: Dependencies | None = None  # if anything has been recorded
+        self._read: dict[int, Callable] = {}  # functions whose names are among them, by id
+        self.found: dict[Any, Variants] = {}
+        self.unused = 0  # signatures given up that have been called once only
+
+    @property
+    def evaluations(self) -> int:
+        """The number so far without a new recording."""
+        return sum([family.evaluations for family in list(self.found.values())])
+
+    def names_for(self, f: Callable, arguments: Arguments) -> Dependencies:
+        """The names that a function reads, and functions among its arguments."""
+        if self.names is None:
+            self._read = {}
+        given = [value for is_fixed, value in arguments.static if is_fixed and callable(value)]
+        new = {id(one): one for one in (f, *given) if id(one) not in self._read}
+        if new:
+            self._read |= new
+            self.names = joined([self.names or NOTHING, *map(names_read, new.values())])
+        return self.names or NOTHING
+
+    def after_call(self, names: Dependencies) -> Dependencies:
+        """The names, without what the call of the function has changed itself."""
+        left = names.after_call()
+        if left is not names:
+            self.names = left
+            for variant in [one for family in list(self.found.values()) for one in family.found]:
+                variant.names = left
+                variant.use(variant.program)  # with another fast path
+        return left
+
+    def of(self, key) -> Variants:
+        """The variants of a signature."""
+        family = self.found.pop(key, None) or Variants(self.variants)
+        self.found[key] = family
+        while len(self.found) > self.most:
+            oldest = self.found.pop(next(iter(self.found)), None)
+            self.unused += oldest is not None and not oldest.evaluations
+        return family
 
 
 @dataclasses.dataclass

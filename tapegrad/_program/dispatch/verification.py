@@ -6,21 +6,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..._core.tensor.array_contents import contents
 from ..._core.tensor.dependencies import Checked
 from ..._core.tensor.pytree import tree_leaves
 from ..._core.tensor.values import wrap
 from ..ir.custom_step import Custom
 from ..lowering.tape_rows import READS_OTHERS
-from ..replay.run_layout import FINISHED
 from .effects import Effects
 from .flow_choice import Flows
 from .rounding import first_difference
 from .signature import Arguments
 from .variants import Variant, reads_others
-
-#: The number of times that a program is compared while data from outside change.
-_TRIES = 4
 
 
 class Verified:
@@ -35,7 +30,6 @@ class Verified:
     _flows: Flows
     _reason: str | None
     _eagerly: Callable
-    _differentiated: Callable
     _give_up: Callable
 
     def _verified(self, found, variant: Variant, arguments: Arguments, args, kwargs):
@@ -45,11 +39,6 @@ class Verified:
         if self._is_of_another(variant, expected):
             return expected
         pair = self._difference(found, expected, variant, arguments)
-        if pair is not None and variant.outside:  # another thread may have changed data
-            again = self._compared_again(variant, arguments, args, kwargs, gradient)
-            if again is None:
-                return expected
-            pair = self._difference(again[0], again[1], variant, arguments)
         if pair is not None:
             raise RuntimeError(
                 f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}: "
@@ -88,29 +77,6 @@ class Verified:
             self._give_up(READS_OTHERS)
             return True
         return not variant.names.unchanged()  # another thread has changed one during the call
-
-    def _compared_again(self, variant: Variant, arguments: Arguments, args, kwargs, gradient):
-        """What the program and the function give while data from outside stay as they are.
-
-        None where another thread changes them all the time.
-        """
-        for _ in range(_TRIES):
-            before = [contents(array) for array in variant.outside]
-            memory = variant.program.begin()
-            try:
-                status = variant.program.forward(
-                    memory, variant.objects(arguments.values), gradient
-                )
-                if status != FINISHED:
-                    return None
-                value = variant.result(variant.program.results(memory))
-                made = self._differentiated(variant, memory, arguments, value) if gradient else None
-            finally:
-                variant.program.end(memory)
-            expected = self._compared(variant, arguments, args, kwargs, gradient)
-            if [contents(array) for array in variant.outside] == before:
-                return made or (value, None), expected
-        return None
 
     def _difference(self, found, expected, variant: Variant, arguments: Arguments):
         """Two leaves that differ from those of an eager call of the function; None without."""

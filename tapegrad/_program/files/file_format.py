@@ -114,7 +114,7 @@ def _family(reader: Reader, item, most_bytes: int) -> tuple[tuple, Variants]:
 
 
 def _variant(writer: Writer, variant: Variant) -> dict:
-    code = variant.held()
+    code = variant.program.source
     return {
         "slots": code.slots,
         "constants": [[slot, writer.array(values)] for slot, values in code.constants],

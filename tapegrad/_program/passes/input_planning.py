@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Sequence
 
 import numpy as np
 
-from ..ir.steps import ARENA, Code, Step, View, contiguous
+from ..ir.steps import Code, Step, View
 from ..ir.uses import inside
 
 #: Inputs of this number of elements are read in place.
@@ -33,29 +31,6 @@ def leave_inputs(code: Code) -> Code:
                 one, view=dataclasses.replace(view, offset=0, base=base)
             )
     return dataclasses.replace(code, inputs=inputs, steps=steps)
-
-
-def hold(code: Code, arrays: Sequence[np.ndarray]) -> Code:
-    """The program with constants in place of its last inputs."""
-    count, slots = len(code.inputs) - len(arrays), code.slots
-    constants, steps = list(code.constants), list(code.steps)
-    for one, array in zip(code.inputs[count:], arrays, strict=True):
-        view = one.view
-        if view.base != ARENA:
-            view, slots = contiguous(slots, view.shape), slots + view.size
-            move = functools.partial(_held, base=one.view.base, first=view.offset)
-            reads = [any(x.base == one.view.base for x in step.views_read) for step in steps]
-            steps = [s.mapped(move) if r else s for s, r in zip(steps, reads, strict=True)]
-        constants.append((view.offset, np.array(array, code.dtype).ravel()))
-    inputs = code.inputs[:count]
-    return dataclasses.replace(code, slots=slots, constants=constants, inputs=inputs, steps=steps)
-
-
-def _held(view: View, base: int, first: int) -> View:
-    """What a view of an input is in the arena, where that begins at a slot."""
-    if view.base != base:
-        return view
-    return View(view.offset + first, view.shape, view.strides)
 
 
 def _is_result(view: View, code: Code) -> bool:

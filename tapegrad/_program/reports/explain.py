@@ -71,10 +71,6 @@ def _key(key: tuple) -> str:
 
 def _data(variant: Variant) -> Iterator[str]:
     """The arrays from outside that each call reads to see whether they have changed."""
-    if variant.outside:
-        names = ", ".join(variant.names.names_in_place())
-        size = sum(array.nbytes for array in variant.outside) / 1e6
-        yield f"data from outside, read where they lie: {names}, {size:.3g} MB"
     if arrays := variant.names.large_arrays():
         size = sum(arrays.values()) / 1e6
         yield f"data from outside, compared in each call: {', '.join(arrays)}, {size:.3g} MB"

@@ -104,19 +104,17 @@ class ProgramProfile:
         return "\n".join(_text(self))
 
 
-def profile(
-    called: tuple[Program, list], name: str, f, arguments: Arguments, repeats: int
-) -> ProgramProfile:
+def profile(program: Program, name: str, f, arguments: Arguments, repeats: int) -> ProgramProfile:
     """Time each step of a program, the best of some evaluations, and find the lines of its steps.
 
-    It is called with its inputs. `f` is called once, with its rows listened to.
+    `f` is called once, with its rows listened to.
     """
-    program, objects = called
+    values = arguments.values
     recorded = _recorded(f, arguments)
-    times, run = [], entered(program, objects)
+    times, run = [], entered(program, values)
     try:
         for _ in range(repeats):
-            run = entered(program, objects, run)
+            run = entered(program, values, run)
             times.append(_times(program, run))
         best = np.maximum(np.min(times, 0) - _overhead(program), 0.0)
         steps = []
