@@ -12,6 +12,7 @@ from tapegrad._core.codegen import compat
 ROOT = Path(compat.__file__).parents[3]
 #: Derivatives of the recorder and the sweep, with values known otherwise.
 RECORDED = """
+import warnings
 import numpy as np, scipy.special as special
 import tapegrad as tg
 
@@ -38,6 +39,8 @@ else:
 """
 #: Programs at inputs other than those recorded, and graphs with branches.
 COMPILED = """
+warnings.filterwarnings("ignore", ".* is slow", RuntimeWarning)  # without numba-reader
+
 def solved(x):
     a = np.diag(x + 1.0) + np.ones((3, 3))
     return np.sum(np.linalg.solve(a, x) @ a) + np.sum(np.linalg.inv(a @ a.T))

@@ -47,7 +47,7 @@ def test_programs_serve_all_values_of_one_text(f, tmp_path):
         wanted, slopes = tg.value_and_grad(f)(x)
         np.testing.assert_allclose(value, wanted, rtol=1e-12)
         np.testing.assert_allclose(gradient, slopes, rtol=1e-12)
-        assert len(calls) == recordings
+        assert len(calls) <= recordings  # a graph serves other texts, too
     c.save(tmp_path / "program")
     loaded = tg.load(tmp_path / "program")
     for x in (FAR, START, CLOSE):

@@ -220,6 +220,7 @@ def test_value_and_gradient(name):
         close(flat(gradient), differences(judge, flat(point), 3e-4), 1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:tapegrad.compile. control_cost calls debug:RuntimeWarning")
 @each(PROGRAMS)
 def test_compiled(name):
     f = program(name)

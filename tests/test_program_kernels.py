@@ -225,26 +225,29 @@ def test_scatter_adds(rng):
     wanted = np.zeros(6)
     np.add.at(wanted, place, arena.value(step.operands[0]))
     np.testing.assert_array_equal(arena.value(step.out), wanted)
-    added = before + arena.adjoint(step.out)[place]
+    added = before + np.append(arena.adjoint(step.out)[place], 0.0)
     np.testing.assert_array_equal(arena.adjoint(step.operands[0]), added)
 
 
 @pytest.mark.parametrize("stride", [1, 2, -1])
 def test_scatter_adds_at_computed_positions(stride, rng):
-    """What is no position of the output is left out."""
+    """The position −1 is left out; the program stops at others that are none of the output."""
     first = 20 if stride > 0 else 24
     source, at = View(0, (5,), (2,)), View(first, (5,), (stride,))
     step = Kernel(TABLE["scatter_add"].code, [source, at], contiguous(OUT, (6,)))
     arena = Arena(SLOTS, rng)
-    arena.value(at)[...] = [3.0, 1.0, 3.0, 6.0, -1.0]
-    before = arena.adjoint(source).copy()
+    place, before = np.array([3, 1, 3, 5]), arena.adjoint(source).copy()
+    arena.value(at)[...] = [*place, -1.0]
     part = part_of_kernel(step, always)
     assert arena.forward(part) == 0 and arena.reverse(part) == 0
-    wanted, place = np.zeros(6), np.array([3, 1, 3])
-    np.add.at(wanted, place, arena.value(source)[:3])
+    wanted = np.zeros(6)
+    np.add.at(wanted, place, arena.value(source)[:4])
     np.testing.assert_array_equal(arena.value(step.out), wanted)
-    added = before + [*arena.adjoint(step.out)[place], 0.0, 0.0]
+    added = before + arena.adjoint(step.out)[place]
     np.testing.assert_array_equal(arena.adjoint(source), added)
+    for outside in (6.0, 1e300, -1e300, np.nan, np.inf):
+        arena.value(at)[3] = outside
+        assert arena.forward(part) != 0, outside
 
 
 def test_every_operation_that_programs_leave_to_kernels_has_a_value():

@@ -92,9 +92,10 @@ def test_constants_of_calls_are_compared_to_the_bit(other, calls):
 
 def test_calls_with_other_keywords_are_not_equal():
     def f(x):
-        return np.sum(x[np.argsort(x, kind="heapsort")[:3]] * x[np.argsort(x)[:3]])
+        return np.sum(x[np.argsort(x, kind="stable")[:3]] * x[np.argsort(x)[:3]])
 
-    assert steps_of(f, X).count("argsort") == 2
+    steps = steps_of(f, X)
+    assert steps.count("argsort") == steps.count("stable_argsort") == 1
 
 
 def test_what_loops_do_not_change_is_computed_before_them():

@@ -14,7 +14,7 @@ from . import runtime as rt
 from .buffer_pool import empty
 from .copies import unlisted
 from .trace import named, of_each, steered
-from .values import array_of, dtype_of, is_recorded, is_tensor, shape_of
+from .values import array_of, dtype_of, is_recorded, is_tensor, plain_array, shape_of
 
 #: Elements of rows from which on they are taken as such.
 MANY = 1 << 10
@@ -63,6 +63,7 @@ def steered_positions(shape, key):
     """
     axes, parts = axes_and_parts(shape, key)
     parts = tuple([unlisted(p) if isinstance(p, list) and p else p for p in parts])
+    parts = tuple([plain_array(p) if isinstance(p, np.ndarray) else p for p in parts])
     for part in parts:
         if rt.trace() is not None and is_recorded(part) and dtype_of(part).kind == "b":
             rt.trace().learn(steered(np.count_nonzero, part), "how many a mask picks")
