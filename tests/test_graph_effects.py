@@ -739,3 +739,40 @@ def test_what_a_result_reads_is_refused_by_name(what):
     for (value, gradient), (value_, gradient_) in zip(found, wanted, strict=True):
         assert value == pytest.approx(value_)
         np.testing.assert_allclose(gradient, gradient_)
+
+
+# --- several reads of a container that the function changes ---------------------------------------
+
+
+def _changed_dict(read, change):
+    held = {"n": 0, "a": 1.0, "b": 2.0}
+
+    def f(x):
+        held["n"] += 1
+        return x[0] * held["a"] if x[0] > 0 else x[1] * read(held)
+
+    return f, lambda: change(held)
+
+
+READS = {
+    "an item": (lambda d: d["b"], lambda d: d.update(b=5.0)),
+    "get, of a key that comes": (lambda d: d.get("z", 3.0), lambda d: d.update(z=5.0)),
+    "in, of a key that goes": (lambda d: 2.0 if "b" in d else 4.0, lambda d: d.pop("b")),
+    "the length": (lambda d: 1.0 * len(d), lambda d: d.update(z=5.0)),
+}
+
+
+@pytest.mark.parametrize("verify", ["once", "never"])
+@pytest.mark.parametrize("what", READS)
+@pytest.mark.filterwarnings("ignore:tapegrad.compile:RuntimeWarning")
+def test_each_part_of_a_container_that_is_read_is_compared(what, verify):
+    f, change = _changed_dict(*READS[what])
+    c = tg.compile(f, verify=verify)
+    points = [np.array(x) for x in ([0.5, -0.3], [-1.5, 0.3], [2.5, -3.0])]
+    for x in points * 3:
+        c.value_and_grad(x)
+    change()
+    for x in points:
+        (value, slopes), (wanted, derivative) = c.value_and_grad(x), tg.value_and_grad(f)(x)
+        np.testing.assert_allclose(value, wanted, rtol=1e-14)
+        np.testing.assert_allclose(slopes, derivative, rtol=1e-14)

@@ -243,8 +243,8 @@ def test_scatter_adds_at_computed_positions(stride, rng):
     wanted = np.zeros(6)
     np.add.at(wanted, place, arena.value(source)[:4])
     np.testing.assert_array_equal(arena.value(step.out), wanted)
-    added = before + arena.adjoint(step.out)[place]
-    np.testing.assert_array_equal(arena.adjoint(source), added)
+    before[:4] += arena.adjoint(step.out)[place]
+    np.testing.assert_array_equal(arena.adjoint(source), before)
     for outside in (6.0, 1e300, -1e300, np.nan, np.inf):
         arena.value(at)[3] = outside
         assert arena.forward(part) != 0, outside

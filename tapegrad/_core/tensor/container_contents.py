@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +56,15 @@ class Part(NamedTuple):
     value: Any  # items, or the bytes of elements
     places: Any  # indices or keys of items; which elements; None for a set
     whole: Any  # keys in order, or the length, if the call has left them; None else
+
+    @property
+    def of_which(self) -> Hashable:
+        """What tells it from other parts of the same container."""
+        if isinstance(self.places, np.ndarray):
+            return self.places.tobytes()
+        places = frozenset(self.value) if self.places is None else tuple(self.places)
+        whole = tuple(self.whole) if isinstance(self.whole, list) else self.whole
+        return places, whole
 
     def left(self) -> Part | None:
         """The same after another call."""

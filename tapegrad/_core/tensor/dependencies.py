@@ -112,8 +112,17 @@ class Dependencies:
 
 def joined(every: Sequence[Dependencies]) -> Dependencies:
     """Those of several functions, each once."""
-    found = {(id(one.owner), one.name, type(one)): one for names in every for one in names}
-    return Dependencies([*found.values()], [one for names in every for one in names.effects])
+    found = once([one for names in every for one in names])
+    return Dependencies(found, [one for names in every for one in names.effects])
+
+
+def once(every: Sequence[Checked]) -> list[Checked]:
+    """The same, each once; of a container several parts may have been read."""
+    found: dict[tuple, Checked] = {}
+    for one in every:
+        parts = (one.of_which,) if isinstance(one, Part) else ()
+        found[(id(one.owner), one.name, type(one), *parts)] = one
+    return [*found.values()]
 
 
 def own_dependencies(f: types.FunctionType) -> list[Dependency]:

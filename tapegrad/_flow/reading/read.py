@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.tensor.dependencies import Checked, own_dependencies
+from ..._core.tensor.dependencies import Checked, once, own_dependencies
 from ..._core.tensor.pytree import fields_of, is_fixed
 from ..ir.flow_graph import Graph
 from ..ir.validation import validate
@@ -119,10 +119,7 @@ def _same(a: int, b: int) -> None:
 def _read(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Given]) -> Reading:
     reader.run(lambda: _start(reader, f, trees, names, inputs))
     validate(reader.graph)
-    found: dict[tuple, Checked] = {}
-    for one in reader.dependencies:
-        found.setdefault((id(one.owner), one.name, type(one)), one)
-    dependencies = [*found.values()]
+    dependencies = once(reader.dependencies)
     return Reading(reader.graph, reader.result, dependencies, reader.hidden, reader.changes)
 
 
