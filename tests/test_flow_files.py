@@ -495,3 +495,19 @@ def test_float32_and_integers_are_other_arguments(n, tmp_path):
     for other in (x.astype(np.float32), x.astype(np.int64)):
         with pytest.raises(RuntimeError, match="tapegrad.load: robust"):
             loaded(p, other, y)
+
+
+def test_a_function_that_runs_eagerly_is_not_saved_whatever_programs_it_has(tmp_path):
+    count = [0]
+
+    def f(x):
+        count[0] += 1
+        w = 1.0 if count[0] < 5 else 2.0
+        return x[0] * w if x[0] > 0 else x[1] * w
+
+    c = tg.compile(f)
+    with pytest.warns(RuntimeWarning, match="runs eagerly.*count"):
+        for x in [np.array([0.5, -0.3]), np.array([-1.5, 0.3])] * 3:
+            c.value_and_grad(x)
+    with pytest.raises(ValueError, match="cannot be saved.*count"):
+        c.save(tmp_path / "f.npz")

@@ -41,11 +41,13 @@ _KINDS = ("value", "value_and_grad", "grad")
 
 
 def save(path, found: Compilation) -> None:
-    """Write a file; raises ValueError for objects that a file cannot hold."""
+    """Write a file; raises ValueError for objects that it cannot hold, or if calls are eager."""
+    if found.reason is not None:  # whatever programs it has from before
+        raise ValueError(found.reason)
     writer = Writer()
     function = _function(writer, found)
     if not any(function[one] for one in ("signatures", "graphs", "derived")):
-        raise ValueError(found.reason or _NOTHING)
+        raise ValueError(_NOTHING)
     operations = list(writer.names.values())
     header = {"format": FORMAT, "version": VERSION, "operations": operations, "function": function}
     write(path, header, writer.pools.joined())
@@ -77,7 +79,11 @@ def _function(writer: Writer, found: Compilation) -> dict:
         "single": found.single,
         "signatures": signatures,
         "graphs": [encode_graph(writer, flow) for flow in found.graphs if flow.is_like],
-        "derived": {name: _function(writer, one) for name, one in found.derived.items()},
+        "derived": {
+            name: _function(writer, one)
+            for name, one in found.derived.items()
+            if one.reason is None
+        },
     }
 
 
