@@ -189,6 +189,7 @@ MEMORY = {
 
 
 @counts
+@pytest.mark.filterwarnings("ignore:.*runs eagerly, without a program. it changes held")  # arrays
 @pytest.mark.parametrize("use", ["value", "grad"])
 @pytest.mark.parametrize("what", HOLDING)
 def test_what_a_call_leaves_of_a_container_is_checked(what, use):
@@ -210,6 +211,26 @@ def test_what_a_call_leaves_of_a_container_is_checked(what, use):
             else:
                 np.testing.assert_array_equal(c.grad(X), 2.0 * X * expected)
     assert expected != read(make())  # it has become something else
+
+
+@pytest.mark.parametrize("what", ["an array", "an array of integers", "a tensor", "an array.array"])
+def test_what_the_first_call_leaves_of_memory_is_checked(what):
+    make, change_inside, read, change_outside = HOLDING[what]
+    held = make()
+    start = float(held[0])
+
+    def f(x):
+        if float(held[0]) == start:
+            change_inside(held)
+        return x * read(held)
+
+    c = tg.compile(f)
+    for _ in range(3):
+        assert c(3.0) == 6.0
+    assert c._reason is None
+    change_outside(held)
+    for _ in range(3):
+        assert c(3.0) == 15.0
 
 
 @counts

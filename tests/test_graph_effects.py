@@ -1,7 +1,9 @@
 """Counters, histories and prints in functions with branches: in no graph, and read by no result."""
 
 import collections
+import heapq
 import logging
+import operator
 import time
 import types
 import warnings
@@ -776,3 +778,162 @@ def test_each_part_of_a_container_that_is_read_is_compared(what, verify):
         (value, slopes), (wanted, derivative) = c.value_and_grad(x), tg.value_and_grad(f)(x)
         np.testing.assert_allclose(value, wanted, rtol=1e-14)
         np.testing.assert_allclose(slopes, derivative, rtol=1e-14)
+
+
+# --- changes by ways that are not followed: whether a result reads them is not known --------------
+
+
+class Holder:
+    """Counts what is asked of it."""
+
+    def __init__(self):
+        self.n = 0
+
+    def __bool__(self):
+        self.n += 1
+        return True
+
+    def __eq__(self, other):
+        self.n += 1
+        return False
+
+    __hash__ = None
+
+
+def _by_setattr(held, items):
+    setattr(held, "n", held.n + 1)  # noqa: B010
+
+
+def _by_vars(held, items):
+    vars(held)["n"] += 1
+
+
+def _by_type(held, items):
+    type(held).n = held.n + 1
+    held.__dict__["n"] = type(held).n
+
+
+def _by_class(held, items):
+    held.__class__.n = held.n + 1
+    held.__dict__["n"] = held.__class__.n
+
+
+def _by_truth(held, items):
+    if held:
+        pass
+
+
+def _by_equality(held, items):
+    _ = held == 3
+
+
+def _by_search(held, items):
+    _ = held in [3]
+
+
+def _by_a_bound_method(held, items):
+    getattr(items, "append")(1.0)  # noqa: B009
+
+
+def _by_operator(held, items):
+    operator.setitem(items, slice(len(items), None), [1.0])
+
+
+def _by_a_heap(held, items):
+    heapq.heappush(items, 1.0)
+
+
+def _by_a_generator(held, items):
+    items.extend(1.0 for _ in range(1))
+
+
+def _by_a_variable(held, items):
+    one = items if held.scale > 0 else [4.0]
+    one += [1.0]
+
+
+WAYS = [made for name, made in list(globals().items()) if name.startswith("_by_")]
+
+
+@pytest.mark.parametrize("verify", ["once", "never"])
+@pytest.mark.parametrize("change", WAYS, ids=lambda f: f.__name__[4:])
+def test_changes_that_are_not_followed_leave_no_program(change, verify):
+    def made():
+        held, items = Holder(), []
+        held.scale = 1.0
+
+        def f(x):
+            change(held, items)
+            w = 1.0 if held.n + len(items) < 20 else 2.0
+            return x[0] * w if x[0] > 0 else x[1] * w
+
+        return f, held, items
+
+    f, held, items = made()
+    c = tg.compile(f, verify=verify)
+    texts = [str(one.message) for one in warned(lambda: [*map(c.value_and_grad, CALLS)])]
+    assert "runs eagerly" in texts[0]
+    held.n += 100
+    items.extend([1.0] * 100)
+    x = np.array([0.5, -0.3, 2.0])
+    value, gradient = c.value_and_grad(x)
+    assert value == 1.0
+    np.testing.assert_array_equal(gradient, [2.0, 0.0, 0.0])
+
+
+def _joined_lists():
+    held = [1.0, 2.0]
+
+    def f(x):
+        one = held if x[0] > 0 else [4.0]
+        one.append(1.0)
+        return x[0] * len(one) if x[1] > 0 else x[1] * len(held)
+
+    return f
+
+
+def _joined_arrays():
+    held = np.array([1.0, 2.0])
+
+    def f(x):
+        own = np.zeros(2)
+        one = own if x[0] > 1 else held
+        one[0] += 1
+        return x[0] * held[0] if x[1] > 0 else x[1] * held[0]
+
+    return f
+
+
+def _viewed():
+    held = np.array([1.0, 2.0, 3.0])
+
+    def f(x):
+        one = np.asarray(held[:2])
+        one[1] = one[1] + 1
+        return x[0] * held[1] if x[1] > 0 else x[1] * held[1]
+
+    return f
+
+
+def _extended_by_a_generator():
+    held = [1.0]
+
+    def f(x):
+        held.extend(v for v in [1.0, 2.0])
+        return x[0] * len(held) if x[1] > 0 else x[1] * len(held)
+
+    return f
+
+
+SHARED = [
+    *(_joined_lists, _joined_arrays, _viewed, _extended_by_a_generator),
+]
+
+
+@pytest.mark.parametrize("verify", ["once", "never"])
+@pytest.mark.parametrize("make", SHARED, ids=lambda f: f.__name__[1:])
+def test_changes_of_what_a_variable_may_be_run_eagerly(make, verify):
+    c = tg.compile(make(), verify=verify)
+    texts = [str(one.message) for one in warned(lambda: [*map(c.value_and_grad, CALLS)])]
+    assert "runs eagerly" in texts[0]
+    assert repr(c).startswith("<compiled function f: runs eagerly: ")

@@ -114,16 +114,19 @@ class Flows:
             return flow
         return None
 
-    def dependence(self, owner, arguments: Arguments) -> str | None:
-        """Why no program is right, where a result reads what the function itself changes."""
+    def dependence(self, owner, arguments: Arguments, name: str) -> str | None:
+        """Why no program is right, where a result may read what the function itself changes."""
         if not is_readable(owner._f) or arguments.reason is not None:
             return None
         try:
             flow_for(owner._f, arguments, True, {})
         except ReadsChanges as error:
             return advised(str(error))
-        except Exception:  # which says nothing of this
-            return None
+        except Exception as error:  # so that what it changes is not followed
+            return (
+                f"it changes {name}, and whether its result depends on that is not known: {error}; "
+                "do that in the code that calls it"
+            )
         return None
 
     def _read_again(self, owner, key, flow: Flow, arguments: Arguments) -> Flow | None:
