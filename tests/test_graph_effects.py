@@ -925,8 +925,31 @@ def _extended_by_a_generator():
     return f
 
 
+def _bytes_of_an_array():
+    held = bytearray(np.array([1.0]).tobytes())
+    numbers = np.frombuffer(held)
+
+    def f(x):
+        held[6] = (held[6] + 1) % 255
+        return x[0] * numbers[0] if x[0] > 0 else x[1] * numbers[0]
+
+    return f
+
+
+def _array_of_bytes():
+    held = bytearray(np.array([1.0]).tobytes())
+    numbers = np.frombuffer(held)
+
+    def f(x):
+        numbers[0] += 1.0
+        return x[0] * held[6] if x[0] > 0 else x[1] * held[6]
+
+    return f
+
+
 SHARED = [
     *(_joined_lists, _joined_arrays, _viewed, _extended_by_a_generator),
+    *(_bytes_of_an_array, _array_of_bytes),
 ]
 
 

@@ -75,9 +75,13 @@ class Changes:
     def _places(self, owner, key, among) -> list[tuple[int, Any]]:
         """Places among some that overlap with one."""
         shared: set[int] = set()
-        if isinstance(owner, np.ndarray):
-            others = [one for one in self._owners.values() if isinstance(one, np.ndarray)]
-            shared = {id(one) for one in others if np.may_share_memory(one, owner)} - {id(owner)}
+        if (memory := _memory(owner)) is not None:
+            others = [(one, _memory(one)) for one in self._owners.values() if one is not owner]
+            shared = {
+                id(one)
+                for one, other in others
+                if other is not None and np.may_share_memory(other, memory)
+            }
         return [
             (number, other)
             for number, other in among
@@ -86,7 +90,7 @@ class Changes:
 
     def of(self, owner, key=WHOLE) -> Change | None:
         """A change of something, None if there is none."""
-        if isinstance(owner, np.ndarray):
+        if isinstance(owner, (np.ndarray, bytearray)):
             self._owners.setdefault(id(owner), owner)
         places = self._places(owner, key, self._found)
         return self._found[places[0]] if places else None
@@ -95,6 +99,13 @@ class Changes:
     def found(self) -> list[tuple[str, Line | None]]:
         """All that the function changes: names and lines."""
         return list(dict.fromkeys((one.name, one.line) for one in self._found.values()))
+
+
+def _memory(owner) -> np.ndarray | None:
+    """The memory of an array or a bytearray, which others may lie in; None for others."""
+    if isinstance(owner, bytearray):
+        return np.frombuffer(owner, np.uint8) if owner else None
+    return owner if isinstance(owner, np.ndarray) else None
 
 
 def _overlap(a, b) -> bool:
