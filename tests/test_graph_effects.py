@@ -756,7 +756,7 @@ def _changed_dict(read, change):
     return f, lambda: change(held)
 
 
-READS = {
+PARTS = {
     "an item": (lambda d: d["b"], lambda d: d.update(b=5.0)),
     "get, of a key that comes": (lambda d: d.get("z", 3.0), lambda d: d.update(z=5.0)),
     "in, of a key that goes": (lambda d: 2.0 if "b" in d else 4.0, lambda d: d.pop("b")),
@@ -765,10 +765,10 @@ READS = {
 
 
 @pytest.mark.parametrize("verify", ["once", "never"])
-@pytest.mark.parametrize("what", READS)
+@pytest.mark.parametrize("what", PARTS)
 @pytest.mark.filterwarnings("ignore:tapegrad.compile:RuntimeWarning")
 def test_each_part_of_a_container_that_is_read_is_compared(what, verify):
-    f, change = _changed_dict(*READS[what])
+    f, change = _changed_dict(*PARTS[what])
     c = tg.compile(f, verify=verify)
     points = [np.array(x) for x in ([0.5, -0.3], [-1.5, 0.3], [2.5, -3.0])]
     for x in points * 3:
