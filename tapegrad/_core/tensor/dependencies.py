@@ -50,6 +50,8 @@ class Dependency(NamedTuple):
 
 
 _OF_PARTIAL = ("func", "args", "keywords")
+#: The flags of classes that are no static data of C, and of those that do not change.
+_HEAP, _IMMUTABLE = 1 << 9, 1 << 8
 #: Containers in those that a call has changed, which are looked at, too.
 _MOST_INSIDE = 100
 #: What is compared in each call.
@@ -139,9 +141,26 @@ def partial_dependencies(partial: functools.partial) -> list[Dependency]:
     return [Dependency(partial, name, getattr(partial, name)) for name in _OF_PARTIAL]
 
 
+def class_dependencies(one) -> list[Dependency]:
+    """The class of an object and its bases, which can be replaced where classes are Python's."""
+    kind = type(one)
+    if isinstance(one, type):
+        return _bases(one)
+    return [Dependency(one, "__class__", kind), *_bases(kind)] if _is_open(kind) else []
+
+
+def _bases(kind: type) -> list[Dependency]:
+    return [Dependency(kind, "__mro__", kind.__mro__)] if _is_open(kind) else []
+
+
+def _is_open(kind: type) -> bool:
+    """Whether a class is one of Python's, not of C: its bases, and it, can be replaced."""
+    return bool(kind.__flags__ & _HEAP) and not kind.__flags__ & _IMMUTABLE
+
+
 def method_dependencies(kind: type, name: str) -> list[Dependency]:
     """Where a class finds a method: in itself or in a base, up to that which has it."""
-    found: list[Dependency] = []
+    found = _bases(kind)
     for base in kind.__mro__:
         found.append(Dependency(vars(base), name, vars(base).get(name)))
         if name in vars(base):
@@ -254,6 +273,9 @@ def _expression(one: Dependency, owner: str, cells: dict[str, Any]) -> str:
     if _is_namespace(one) and _can_be_written(one.name):
         return one.name
     cells[owner] = types.CellType(one.owner)
+    if one.name == "__class__":  # a proxy may give another
+        cells[f"{_OURS}type"] = types.CellType(type)
+        return f"{_OURS}type({owner})"
     if isinstance(one.owner, Mapping):
         return f"{owner}.get({one.name!r})"
     return f"{owner}.{one.name}"

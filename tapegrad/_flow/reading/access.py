@@ -337,6 +337,8 @@ def _present(reader, form: Form, name: str) -> Form:
 def set_attribute(reader, owner: Form, name: str, value: Form) -> None:
     """`owner.name = value`."""
     if isinstance(owner, Known):
+        if name == "__class__":
+            raise Refused("it gives an object another class")
         outside_changes.attribute_changed(reader, owner.value, name, value)
         return
     if not (isinstance(owner, Ref) and reader.contents(owner).what == "instance"):

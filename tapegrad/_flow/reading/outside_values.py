@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor.container_contents import Contents as Held
-from ..._core.tensor.dependencies import Dependency, method_dependencies
+from ..._core.tensor.dependencies import Dependency, class_dependencies, method_dependencies
 from ..._core.tensor.values import is_tensor
 from ..ir.flow_graph import Graph
 from ..kinds.step_kinds import FLOAT
@@ -79,6 +79,7 @@ class Opened(Reader):
         found = self._forms.get(id(value))
         if found is not None:
             return found
+        self.dependencies += class_dependencies(value)
         if outside_changes.is_changed(self, value, name):
             return Known(value)
         if isinstance(value, np.ndarray):

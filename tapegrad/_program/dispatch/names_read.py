@@ -25,6 +25,7 @@ from ..._core.tensor.container_contents import Contents, held_memory
 from ..._core.tensor.dependencies import (
     Dependencies,
     Dependency,
+    class_dependencies,
     method_dependencies,
     own_dependencies,
     partial_dependencies,
@@ -213,12 +214,15 @@ class _Search:
             self.follow([(name, one.__self__)])
         elif isinstance(one, type):
             if not self._reach.is_library(one):
+                self.add(class_dependencies(one))
                 self.add(self._of_class(one))
                 self.follow([(base.__name__, base) for base in one.__bases__])
         elif not isinstance(one, (bytes, type)) and held_memory(one) is not None:
             if self._takes(1):
                 self.found[id(one), ""] = Contents.of(one, name)
         elif not is_numerical(one):
+            if not self._reach.is_library(one):
+                self.add(class_dependencies(one))
             self.add(self._of_instance(one))
             self.follow([(type(one).__name__, type(one))])
         else:  # a sparse matrix, an interpolator: their methods are not searched

@@ -1,0 +1,109 @@
+"""Classes, attributes and methods from outside that change between calls of a compiled function."""
+
+import numpy as np
+import pytest
+from assumed import needs
+
+import tapegrad as tg
+
+X = [np.array([0.5, -0.3, 2.0]), np.array([-1.5, 0.3, 0.2]), np.array([2.5, -3.0, -0.1])]
+#: A sum along one path, and a choice between two.
+ONE_PATH, PATHS = "np.sum(x) * ({})", "x[0] * ({}) if x[0] > 0 else x[1]"
+
+
+def made(expression, **outside):
+    """The function of `x`, compiled, and called along each of its paths."""
+    names = {"np": np, **outside}
+    exec(f"def f(x):\n    return {expression}", names)
+    f = names["f"]
+    c = tg.compile(f)
+    for x in X * 3:
+        c.value_and_grad(x)
+    return f, c
+
+
+def agree(f, c):
+    for x in X:
+        value, gradient = c.value_and_grad(x)
+        expected = tg.value_and_grad(f)(x)
+        assert value == pytest.approx(expected[0], rel=1e-12)
+        np.testing.assert_allclose(gradient, expected[1], rtol=1e-12)
+        assert c(x) == pytest.approx(f(x), rel=1e-12)
+
+
+def scaled(by):
+    class Scale:
+        factor = by
+
+        def times(self, v):
+            return v * by
+
+        @property
+        def twice(self):
+            return 2.0 * by
+
+        def __call__(self, v):
+            return v * by
+
+        def __getitem__(self, k):
+            return by + k
+
+    return Scale
+
+
+@pytest.mark.parametrize("paths", [ONE_PATH, PATHS])
+@pytest.mark.parametrize(
+    "of",
+    [
+        "o.times(1.0)",
+        "o.twice",
+        "o(1.0)",
+        "o[1]",
+        "o.factor",
+        "2.0 if isinstance(o, A) else 3.0",
+        "2.0 if type(o) is A else 3.0",
+    ],
+)
+@needs("numba-reader")
+def test_the_class_of_an_object_is_another(paths, of):
+    A = scaled(2.0)
+    o = A()
+    f, c = made(paths.format(of), o=o, A=A)
+    before = f(X[0])
+    o.__class__ = scaled(3.0)
+    assert f(X[0]) != before
+    agree(f, c)
+
+
+@pytest.mark.parametrize("paths", [ONE_PATH, PATHS])
+@pytest.mark.parametrize(
+    "of",
+    ["o.times(1.0)", "o.twice", "o(1.0)", "P().times(1.0)", "2.0 if isinstance(o, A) else 3.0"],
+)
+@needs("numba-reader")
+def test_the_bases_of_a_class_are_others(paths, of):
+    A, B = scaled(2.0), scaled(3.0)
+
+    class P(A):
+        pass
+
+    f, c = made(paths.format(of), o=P(), P=P, A=A)
+    before = f(X[0])
+    P.__bases__ = (B,)
+    assert f(X[0]) != before
+    agree(f, c)
+
+
+@needs("numba-reader")
+def test_a_proxy_that_gives_another_class_has_a_program(recwarn):
+    class Proxy:
+        __class__ = property(lambda self: float)
+
+        def times(self, v):
+            return v * 2.0
+
+    for paths in (ONE_PATH, PATHS):
+        f, c = made(paths.format("o.times(1.0)"), o=Proxy())
+        agree(f, c)
+        assert "eagerly" not in repr(c)
+    assert not recwarn
