@@ -107,3 +107,25 @@ def test_a_proxy_that_gives_another_class_has_a_program(recwarn):
         agree(f, c)
         assert "eagerly" not in repr(c)
     assert not recwarn
+
+
+@pytest.mark.parametrize("leaves_before", [False, True])
+@pytest.mark.filterwarnings("ignore:int.. of a recorded tensor")
+@needs("numba-reader")
+def test_a_call_that_leaves_the_graph_sees_a_long_list_as_it_is(leaves_before):
+    items = [3.0] * 150  # longer than programs of one path compare
+
+    def f(x):
+        k = int(abs(x[0]) * 8)
+        whole = (k * 10**9 + 1) * (10**9 + k) * 25 if k == 4 else 1  # beyond 63 bits
+        return x[0] * items[0] * (whole / whole) if x[0] > 0 else x[1] * items[k]
+
+    c = tg.compile(f)
+    for x in X * 3:
+        c.value_and_grad(x)
+    for _ in range(3 * leaves_before):
+        c.value_and_grad(X[0])
+        c(X[0])
+    for items[0] in (7.0, 5.0):
+        agree(f, c)
+    assert "1 program, 1 graph" in repr(c)

@@ -109,7 +109,7 @@ class Replayed(Verified):
             expected = self._verified(found, variant, arguments, args, kwargs)
             if expected is not None:
                 return expected
-        if self._verify != "always":
+        if self._verify != "always" and not self._flows.serves(arguments):
             self._shorten(variant, arguments, gradient)
         return found
 
@@ -234,12 +234,16 @@ class Replayed(Verified):
         If data changes at nearly every call, a graph may serve: it reads arrays in each call.
         """
         reason = self._renewals.reason(names, self._families.evaluations)
-        self._families = Families(SIGNATURES, VARIANTS)
+        self._forget()
         self._flows.renew()
-        self._fast = self._fast_value = None
         if reason is not None:
             if not names.is_data() or self._flows.graph(self, arguments) is None:
                 self._give_up(reason)
+
+    def _forget(self) -> None:
+        """Forget all programs."""
+        self._families = Families(SIGNATURES, VARIANTS)
+        self._fast = self._fast_value = None
 
     def _differentiated(self, variant: Variant, memory, arguments: Arguments, value):
         outputs = variant.program.code.outputs

@@ -90,6 +90,10 @@ class Flows:
         self.branches = True
         return self._read(owner, arguments) is not None
 
+    def serves(self, arguments: Arguments) -> bool:
+        """Whether such calls ask a graph first, which sees changes that programs do not."""
+        return any([key_of(arguments, exact) in self.found for exact in (False, True)])
+
     def graph(self, owner, arguments: Arguments) -> Flow | None:
         """The graph for a call whose derivatives are asked for, read if there is none yet."""
         if self._set_aside or arguments.nested or arguments.reason is not None:
@@ -133,6 +137,7 @@ class Flows:
         """The graph in place of one that read what has changed since."""
         self.found.pop(key, None)
         self.choices.clear()  # lists may hold other kinds now
+        owner._forget()  # programs that do not compare long lists
         self._last = None
         if (reason := self._renewals.reason(flow.names, flow.primal.calls)) is not None:
             self._give_up(key, reason)
