@@ -129,3 +129,69 @@ def test_a_call_that_leaves_the_graph_sees_a_long_list_as_it_is(leaves_before):
     for items[0] in (7.0, 5.0):
         agree(f, c)
     assert "1 program, 1 graph" in repr(c)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("paths", [ONE_PATH, PATHS])
+@pytest.mark.parametrize(
+    "of", ["o(1.0)", "2.0 if 3 in o else 5.0", "sum([v for v in o])", "len(o)"]
+)
+@needs("numba-reader")
+def test_special_methods_are_those_of_the_class(of, paths, is_first):
+    class Own:
+        def __call__(self, v):
+            return 2.0 * v
+
+        def __contains__(self, v):
+            return True
+
+        def __iter__(self):
+            return iter([1.0, 2.0])
+
+        def __len__(self):
+            return 2
+
+    o, ignored = Own(), {"__call__": abs, "__contains__": abs, "__iter__": abs, "__len__": abs}
+    vars(o).update(ignored if is_first else {})
+    f, c = made(paths.format(of), o=o)
+    agree(f, c)
+    vars(o).update(ignored)
+    agree(f, c)
+
+
+@pytest.mark.parametrize("paths", [ONE_PATH, PATHS])
+def test_a_default_of_a_keyword_is_another(paths):
+    def g(v, *, by=1.0):
+        return v * by
+
+    f, c = made(paths.format("g(2.0)"), g=g)
+    g.__kwdefaults__.update(by=5.0)
+    assert f(X[0]) == pytest.approx(10.0 * X[0][0] if paths == PATHS else 10.0 * np.sum(X[0]))
+    agree(f, c)
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "method"),
+    [
+        ("1.0 if o == p else 2.0", "__eq__", lambda self, other: True),
+        ("1.0 if o != p else 2.0", "__ne__", lambda self, other: False),
+        ("1.0 if o != p else 2.0", "__eq__", lambda self, other: True),
+        ("1.0 if o in (p, 3) else 2.0", "__eq__", lambda self, other: True),
+        ("1.0 if o else 2.0", "__bool__", lambda self: False),
+        ("1.0 if not o else 2.0", "__len__", lambda self: 0),
+    ],
+)
+@pytest.mark.parametrize("paths", [PATHS])
+@needs("numba-reader")
+def test_a_class_defines_an_operator_later(of, name, method, paths):
+    class A:
+        pass
+
+    class B(A):
+        pass
+
+    f, c = made(paths.format(of), o=B(), p=B())
+    before = f(X[0])
+    setattr(A, name, method)
+    assert f(X[0]) != before
+    agree(f, c)

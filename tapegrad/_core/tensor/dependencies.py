@@ -146,14 +146,14 @@ def class_dependencies(one) -> list[Dependency]:
     kind = type(one)
     if isinstance(one, type):
         return _bases(one)
-    return [Dependency(one, "__class__", kind), *_bases(kind)] if _is_open(kind) else []
+    return [Dependency(one, "__class__", kind), *_bases(kind)] if is_open(kind) else []
 
 
 def _bases(kind: type) -> list[Dependency]:
-    return [Dependency(kind, "__mro__", kind.__mro__)] if _is_open(kind) else []
+    return [Dependency(kind, "__mro__", kind.__mro__)] if is_open(kind) else []
 
 
-def _is_open(kind: type) -> bool:
+def is_open(kind: type) -> bool:
     """Whether a class is one of Python's, not of C: its bases, and it, can be replaced."""
     return bool(kind.__flags__ & _HEAP) and not kind.__flags__ & _IMMUTABLE
 

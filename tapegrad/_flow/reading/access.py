@@ -7,6 +7,7 @@ import inspect
 import operator
 import types
 
+from ..._core.tensor.dependencies import is_open, method_dependencies
 from ..ir.flow_graph import Value
 from ..kinds.choice_kinds import SELECT_OF
 from ..kinds.step_kinds import BOOL, INT
@@ -310,11 +311,19 @@ def getter(reader, owner: Form, name: str) -> Form | None:
 
 
 def special_method(reader, owner: Form, name: str) -> Form | None:
-    """A method of a user's class that Python calls for operators; None for other objects."""
+    """A method of a user's class that Python calls for operators; None for other objects.
+
+    Python does not look for it in the instance. That there is none can change, too.
+    """
     kind = _class_of(reader, owner)
-    if not isinstance(inspect.getattr_static(kind, name, None), types.FunctionType):
+    if is_open(kind):
+        reader.dependencies += method_dependencies(kind, name)
+    found = inspect.getattr_static(kind, name, None)
+    if not isinstance(found, types.FunctionType):
         return None
-    return Method(owner, name) if isinstance(owner, Ref) else attribute(reader, owner, name)
+    if isinstance(owner, Known):
+        return Known(types.MethodType(found, owner.value))
+    return Method(owner, name)
 
 
 def _class_of(reader, owner: Form) -> type:

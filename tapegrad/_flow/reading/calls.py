@@ -12,6 +12,7 @@ from typing import Any
 from ..._core.tensor.container_contents import Contents
 from ..._core.tensor.dependencies import Checked, method_dependencies, partial_dependencies
 from . import outside_calls, outside_changes, prelude
+from .access import special_method
 from .builtin_functions import BUILTINS
 from .errors import Raises, Refused
 from .forms import (
@@ -71,8 +72,8 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
             return made
         call = s.inline(Known(_init_of(target)), [made, *args], kwargs)
         return dataclasses.replace(call, result=made)
-    if isinstance(inspect.getattr_static(type(target), "__call__", None), types.FunctionType):
-        return called(s, s.reader.outside_attribute(target, "__call__"), args, kwargs)
+    if (method := special_method(s.reader, function, "__call__")) is not None:
+        return called(s, method, args, kwargs)
     raise Refused(f"it calls {getattr(target, '__qualname__', target)!s}, which is not known here")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 
+from ..._core.tensor.dependencies import is_open, method_dependencies
 from ..kinds.step_kinds import BOOL, INT
 from . import arena_lists, array_arithmetic, dicts, outside_changes
 from .access import folded_item, is_fixed, items_of, length, new_list
@@ -46,7 +47,7 @@ def truth_of(reader, form: Form) -> Form:
     if is_number(form):
         return form
     if isinstance(form, Known):
-        if is_fixed(form.value) or _has_no_truth(form.value):
+        if is_fixed(form.value) or _has_no(reader, form.value, "__bool__", "__len__"):
             return Known(bool(form.value))
         raise Refused(f"the truth of {described(form)}")
     if isinstance(form, Array):
@@ -66,7 +67,7 @@ def operator_of(s, op, a: Form, b: Form):
     if is_asked and NONE.head in (a.head, b.head):
         return _is_none(reader, b if a.head == NONE.head else a, op)
     if isinstance(a, Known) and isinstance(b, Known):
-        return _of_known(op, a.value, b.value)
+        return _of_known(reader, op, a.value, b.value)
     if op in (operator.is_, operator.is_not) and (same := _are_one(a, b)) is not None:
         return Known(same == (op is operator.is_))
     if op in (operator.eq, operator.ne) and (isinstance(a, Choice) or isinstance(b, Choice)):
@@ -110,27 +111,30 @@ def _is_chosen(reader, op, choice, other: Form) -> Form:
     return compared(reader.builder, op, choice.index, Known(strings.index(other.value)))
 
 
-def _of_known(op, a, b) -> Form:
+def _of_known(reader, op, a, b) -> Form:
     """An operator of known objects, if its result cannot change."""
     if op in (operator.is_, operator.is_not) or (is_fixed(a) and is_fixed(b)):
         return folded(op, a, b)
     if op in (operator.eq, operator.ne) and all(
-        type(one).__eq__ is object.__eq__ for one in (a, b) if not is_fixed(one)
+        _has_no(reader, one, "__eq__", "__ne__") for one in (a, b) if not is_fixed(one)
     ):
         return folded(op, a, b)
     raise Refused(f"{op.__name__} of {a!r} and {b!r}")
 
 
-def _has_no_truth(value) -> bool:
-    """Whether an object is true since its class defines no truth."""
-    return not hasattr(type(value), "__bool__") and not hasattr(type(value), "__len__")
+def _has_no(reader, value, *names: str) -> bool:
+    """Whether a class defines none of some methods, which is noted where that can change."""
+    kind = type(value)
+    if is_open(kind):
+        reader.dependencies += [one for name in names for one in method_dependencies(kind, name)]
+    return all(getattr(kind, name, None) is getattr(object, name, None) for name in names)
 
 
 def operator_of_equal(reader, a: Form, b: Form) -> Form:
     if is_number(a) and is_number(b):
         return compared(reader.builder, operator.eq, a, b)
     if isinstance(a, Known) and isinstance(b, Known):
-        return _of_known(operator.eq, a.value, b.value)
+        return _of_known(reader, operator.eq, a.value, b.value)
     raise Refused("a comparison of other things than numbers")
 
 

@@ -7,6 +7,7 @@ import inspect
 import types
 from typing import Any
 
+from ..._core.tensor.container_contents import Contents
 from ..._core.tensor.dependencies import Dependency, own_dependencies
 from . import prelude
 from .code import code_of
@@ -62,6 +63,15 @@ def outside(reader, frame: Frame, name: str) -> Form:
     return reader.outside(value, name)
 
 
+def defaults_of(reader, f: types.FunctionType) -> tuple[list[Form], dict[str, Form]]:
+    """The defaults of a function, of positional arguments and of others."""
+    reader.dependencies += own_dependencies(f)
+    if f.__kwdefaults__:  # which can be changed in place
+        reader.dependencies.append(Contents.of(f.__kwdefaults__, f"{f.__name__}.__kwdefaults__"))
+    keywords = {name: reader.outside(one) for name, one in (f.__kwdefaults__ or {}).items()}
+    return [reader.outside(one) for one in f.__defaults__ or ()], keywords
+
+
 def framed(reader, function: Form, args: list, kwargs: dict, name) -> tuple[Frame, dict]:
     """The frame of a call, and its arguments by name."""
     if isinstance(function, Function):
@@ -71,9 +81,7 @@ def framed(reader, function: Form, args: list, kwargs: dict, name) -> tuple[Fram
     else:
         found: Any = function.value  # type: ignore[attr-defined]
         code = found.__code__
-        reader.dependencies += own_dependencies(found)
-        defaults = [reader.outside(one) for one in found.__defaults__ or ()]
-        keywords = {k: reader.outside(v) for k, v in (found.__kwdefaults__ or {}).items()}
+        defaults, keywords = defaults_of(reader, found)
         cells = dict(zip(code.co_freevars, found.__closure__ or (), strict=True))
         frame = Frame((name, id(code)), code_of(code), found.__globals__, cells)
     return frame, bound_arguments(reader, frame, args, kwargs, defaults, keywords)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.tensor.dependencies import Checked, once, own_dependencies
+from ..._core.tensor.dependencies import Checked, once
 from ..._core.tensor.pytree import fields_of, is_fixed
 from ..ir.flow_graph import Graph
 from ..ir.validation import validate
@@ -20,7 +20,7 @@ from .entered_inputs import Given, entered
 from .errors import Again, Leaves, Refused
 from .forms import SINGLE, Form, Known, Tuple, shape_of
 from .joins import element_joined
-from .names_outside import bound_arguments
+from .names_outside import bound_arguments, defaults_of
 from .outside_values import Opened
 from .state import Frame, Stack
 from .statements import follow
@@ -129,9 +129,7 @@ def _start(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Gi
     forms = [_form(reader, tree, ("argument", k), given) for k, tree in enumerate(trees)]
 
     code = f.__code__
-    reader.dependencies += own_dependencies(f)
-    defaults = [reader.outside(one) for one in f.__defaults__ or ()]
-    keywords = {k: reader.outside(v) for k, v in (f.__kwdefaults__ or {}).items()}
+    defaults, keywords = defaults_of(reader, f)
     count = len(forms) - len(names)
     named = dict(zip(names, forms[count:], strict=True))
     cells = dict(zip(code.co_freevars, f.__closure__ or (), strict=True))
