@@ -13,11 +13,13 @@ _CONSTANT_OF = {TYPE_OF[kind]: name for kind, name in CONSTANT_OF.items()}
 class Builder:
     """Puts steps at the end of a block of a graph; `block` and `line` may be set.
 
-    `single` says that the floats of arrays are of float32.
+    `single` says that the floats of arrays are of float32; `has_own_kinds` that ints and floats go
+    ways of their own, as far as that can be.
     """
 
     def __init__(self, graph: Graph, block: Block, line: int = 0, single: bool = False):
         self.graph, self.block, self.line, self.single = graph, block, line, single
+        self.has_own_kinds = False
 
     def step(self, op: str, *operands: Value, payload=None) -> Value:
         """A step of the kind `op`; returns its result."""

@@ -38,9 +38,11 @@ from .numbers import (
     compared,
     converted,
     folded,
+    is_mixed,
     is_number,
     is_strong,
     is_tensor,
+    joined_value,
     kind_of,
     settled,
     widest,
@@ -211,14 +213,19 @@ def chosen(reader, items: list[Form], place: Form) -> Form:
 
 def _chosen_number(reader, items: list[Form], place: Form) -> Form:
     build, kind = reader.builder, widest(items)
+    kinds = set(map(kind_of, items))
+    if BOOL in kinds and len(kinds) > 1:
+        raise Refused("a tuple of truths and other numbers, by a computed index")
     if kind == SINGLE and not all(kind_of(one) == SINGLE for one in items):
         raise Refused("a tuple of numbers of float32 and others, by a computed index")
     name = SELECT_OF[value_kind(kind)]
-    made = converted(build, items[-1], kind)
+    made = joined_value(build, items[-1], kind)
     for k in range(len(items) - 2, -1, -1):
         here = _is_at(reader, place, k)
-        made = build.step(name, here, converted(build, items[k], kind), made)
-    return Number(kind, made, all(map(is_tensor, items)), strong=any(map(is_strong, items)))
+        made = build.step(name, here, joined_value(build, items[k], kind), made)
+    mixed = len(kinds) > 1 or any(map(is_mixed, items))
+    flags = all(map(is_tensor, items)), False, mixed, any(map(is_strong, items))
+    return Number(kind, made, *flags)
 
 
 def _is_at(reader, place: Form, k: int) -> Value:

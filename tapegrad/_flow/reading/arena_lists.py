@@ -59,7 +59,9 @@ def _lifted(reader, form: Form) -> Form:
 
 
 def _plain(form: Form) -> Form:
-    return Number(form.kind, None, strong=form.strong) if isinstance(form, Number) else form
+    if isinstance(form, Number):
+        return Number(form.kind, None, mixed=form.mixed, strong=form.strong)
+    return form
 
 
 def new(reader, site, items: tuple[Form, ...]) -> Row:

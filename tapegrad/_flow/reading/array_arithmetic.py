@@ -26,6 +26,7 @@ from .numbers import (
     arithmetic,
     compared,
     converted,
+    is_mixed,
     is_number,
     is_tensor,
     negated,
@@ -76,7 +77,7 @@ def _result_kind(reader, function: Callable[..., Form], operands: list) -> str:
     finally:
         reader.builder.block = block
     kind = getattr(result, "kind", None)
-    if kind is None:
+    if kind is None or is_mixed(result):
         raise Refused(f"an array of {described(result)}")
     return kind
 

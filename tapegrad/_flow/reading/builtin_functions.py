@@ -34,6 +34,7 @@ from .numbers import (
     is_tensor,
     kind_of,
     number,
+    refuse_mixed,
     refuse_narrow,
     settled,
     truth,
@@ -166,6 +167,7 @@ def _round(s, form, digits=NONE):
         return folded(round, form.value, digits.value)
     if kind_of(form) != FLOAT or not isinstance(digits, Known) or digits.value not in range(12):
         raise Refused(f"round of {described(form)} to {described(digits)} digits")
+    refuse_mixed(form)
     return _rounded(s.builder, form, 10.0**digits.value)
 
 

@@ -73,9 +73,10 @@ class Number(Form):
 
     `tensor` says of a float that it is a tensor or a NumPy number when the function runs eagerly:
     then dividing it by 0 raises no error. `natural` says of an int that it is not negative. `mixed`
-    says that Python's number has a smaller kind after some branch. `strong` says of an int or a
-    truth, where arrays are of float32, that it may be one of NumPy's, which make float64 of floats;
-    elsewhere that it may be an int of fewer than 64 bits, whose sums and products NumPy cuts off.
+    says of a float that Python's number is an int, of at most 53 bits, after some branch. `strong`
+    says of an int or a truth, where arrays are of float32, that it may be one of NumPy's, which
+    make float64 of floats; elsewhere that it may be an int of fewer than 64 bits, whose sums and
+    products NumPy cuts off.
     """
 
     kind: str
@@ -349,7 +350,7 @@ NOTHING, ABSENT, NONE = Known(_Nothing()), Known(_Nothing()), Known(None)
 def shape_of(form: Form) -> tuple:
     """Head and those of the parts, with kinds of numbers."""
     if isinstance(form, Number):
-        return Number, form.kind, form.strong
+        return Number, form.kind, form.strong, form.mixed
     if isinstance(form, Known):
         return form.head
     found = form.__dict__.get("shape")

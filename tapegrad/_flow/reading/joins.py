@@ -69,15 +69,22 @@ def joined(a: Form, b: Form, unite) -> Form:
         return Choice(Number(INT, None), tuple(found.values()))
     one, other = _kind(a), _kind(b)
     if one is not None and other is not None:
-        kind = max(one, other, key=_ORDER.__getitem__)
-        if kind == SINGLE and one != other:
-            raise Refused("a number is float32 on one branch and one of Python's on another")
-        natural = is_natural(a) and is_natural(b)
-        mixed = one != other or _mixed(a) or _mixed(b)
-        tensor = _tensor(a) and _tensor(b)
-        strong = _strong(a) or _strong(b)
-        return Number(kind, None, tensor, natural and kind == INT, mixed, strong)
+        return _of_numbers(a, b, one, other)
     return _with_none(a, b, unite)
+
+
+def _of_numbers(a: Form, b: Form, one: str, other: str) -> Number:
+    """The join of numbers of two kinds: an int is a `mixed` float where the other is a float."""
+    kind = max(one, other, key=_ORDER.__getitem__)
+    if kind == SINGLE and one != other:
+        raise Refused("a number is float32 on one branch and one of Python's on another")
+    if BOOL in (one, other) and one != other:  # x[True] is not x[1]
+        raise Refused("a number is a truth on one branch and none on another")
+    natural = is_natural(a) and is_natural(b)
+    mixed = one != other or _mixed(a) or _mixed(b)
+    tensor = _tensor(a) and _tensor(b)
+    strong = _strong(a) or _strong(b)
+    return Number(kind, None, tensor, natural and kind == INT, mixed, strong)
 
 
 def is_unchanged(a: Form, b: Form) -> bool:

@@ -8,6 +8,7 @@ from ..kinds.step_kinds import FLOAT
 from .errors import Refused
 from .forms import Form, Known, Number, Tuple, kinds_of, shape_of
 from .joins import element_joined
+from .numbers import EXACT
 
 #: Integers of the kind that graphs compute with.
 _LARGEST = 2**62
@@ -31,6 +32,8 @@ def words_of(items: tuple[Form, ...], wanted: Form | None) -> tuple[Form, np.nda
     columns = zip(*map(_values, items), strict=True)
     for k, (kind, column) in enumerate(zip(kinds, columns, strict=True)):
         if kind == FLOAT:
+            if any([type(x) is int and abs(x) > EXACT for x in column]):
+                return None
             words[:, k] = list(map(float, column))
         elif max(map(abs, column)) >= _LARGEST:
             return None

@@ -16,7 +16,7 @@ from .forms import (
     shape_of,
 )
 from .joins import aligned
-from .numbers import converted
+from .numbers import converted, joined_value
 from .unfollowed import Unfollowed
 
 _ZERO = {FLOAT: 0.0, INT: 0, BOOL: False}
@@ -29,7 +29,7 @@ def matched(builder, wanted: Form, given: Form) -> list[Value]:
     if isinstance(wanted, Unfollowed):
         return []
     if isinstance(wanted, Number):
-        return [converted(builder, given, wanted.kind)]
+        return [joined_value(builder, given, wanted.kind)]
     if isinstance(wanted, Choice):
         return [_place(builder, wanted, given)]
     if isinstance(wanted, (Maybe, Possible)) and type(given) is not type(wanted):

@@ -9,7 +9,7 @@ from ..._core.ops.powers import OF_NUMBERS
 from ..ir.block_builder import Builder
 from ..ir.flow_graph import Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT, rounded_to_single
-from .errors import Raises, Refused
+from .errors import Again, Raises, Refused
 from .forms import FLOATS, SINGLE, Form, Known, Maybe, Number, described
 from .unfollowed import Unfollowed, dependence
 
@@ -36,9 +36,19 @@ _INTS = {
 }
 _TRUTHS = {operator.and_: "bool_and", operator.or_: "bool_or", operator.xor: "bool_xor"}
 #: Operations whose result is a number of float32 where their operands are.
-_EXACT = frozenset(
+_UNROUNDED = frozenset(
     "negative absolute maximum minimum fmax fmin floor ceil rint trunc copysign detached".split()
 )
+#: Operations whose result is an int where their operands are.
+_OF_INTS = _UNROUNDED | frozenset(
+    "add subtract multiply floor_divide remainder power square reciprocal sign fmod".split()
+)
+#: Those that are checked where numbers of both kinds have no ways of their own, as in lists.
+_CHECKED = frozenset(["add", "subtract", "multiply", "negative", "absolute"])
+#: Integers that floats hold exactly.
+EXACT = 2**53
+#: What marks that ints and floats go ways of their own.
+OWN_KINDS = ("own kinds",)
 #: Operations that change nothing.
 _NEUTRAL = {operator.add: 0, operator.sub: 0, operator.mul: 1}
 #: Comparisons: a step, whether the operands are exchanged, whether the result is turned.
@@ -88,6 +98,49 @@ def is_float(form: Form) -> bool:
 
 def is_strong(form: Form) -> bool:
     return isinstance(form, Number) and form.strong
+
+
+def refuse_mixed(*forms: Form) -> None:
+    """Read again, each kind on its own way, where Python's result may be an int or a float.
+
+    An int is never -0.0, is exact beyond 2**53, and makes arrays of integers.
+    """
+    if _may_be_int(forms):
+        raise Again({OWN_KINDS}, None, "a number that may be an int or a float is computed with")
+
+
+def _may_be_int(forms: Sequence[Form]) -> bool:
+    """Whether Python's result for numbers may be an int or a float."""
+    found = [kind_of(form) in (INT, BOOL) or is_mixed(form) for form in forms]
+    return all(found) and any(map(is_mixed, forms))
+
+
+def _check_as_int(builder: Builder, op: str, value: Value) -> None:
+    """Leave where an int is another number than this float, such as a large one or -0.0."""
+    size = builder.step("absolute", value)
+    why = "a number that may be an int or a float"
+    builder.check(builder.step("float_less", size, builder.constant(float(EXACT))), why)
+    if op in ("multiply", "negative"):
+        builder.check(builder.step("float_less", builder.constant(0.0), size), why)
+
+
+def is_mixed(form: Form) -> bool:
+    return isinstance(form, Number) and form.mixed
+
+
+def joined_value(builder: Builder, form: Form, kind: str) -> Value:
+    """The value of a number where it may be one of another kind: an int is one that floats hold."""
+    if kind not in FLOATS or kind_of(form) != INT:
+        return converted(builder, form, kind)
+    if isinstance(form, Known):
+        if abs(form.value) > EXACT:
+            raise Refused(f"the integer {form.value} is too large where others are floats")
+        return converted(builder, form, kind)
+    value = converted(builder, form, INT)
+    for low, high in ((builder.constant(-EXACT), value), (value, builder.constant(EXACT))):
+        holds = builder.step("int_less_equal", low, high)
+        builder.check(holds, "an integer beyond 2**53 where others are floats")
+    return converted(builder, form, kind)
 
 
 def widest(forms: Sequence[Form]) -> str:
@@ -174,6 +227,9 @@ def folded(function: Callable, *operands) -> Form:
 def applied(builder: Builder, op: str, *forms: Form) -> Number:
     """An element-wise operation of numbers, of float32 if one of them is."""
     kind = SINGLE if any([kind_of(form) == SINGLE for form in forms]) else FLOAT
+    mixed = op in _OF_INTS and _may_be_int(forms)
+    if mixed and not (builder.has_own_kinds and op in _CHECKED):
+        refuse_mixed(*forms)
     if builder.single:
         refuse_float64(kind, forms)
     elif op != "divide" and not any([kind_of(form) == FLOAT for form in forms]):
@@ -181,9 +237,11 @@ def applied(builder: Builder, op: str, *forms: Form) -> Number:
     if op == "power" and isinstance(forms[1], Known) and forms[1].value in OF_NUMBERS:
         op, forms = OF_NUMBERS[forms[1].value].name, forms[:1]
     made = builder.step(op, *[converted(builder, form, kind) for form in forms])
-    if kind == SINGLE and op not in _EXACT:
+    if kind == SINGLE and op not in _UNROUNDED:
         made = builder.step("to_single", made)
-    return Number(kind, made, any(map(is_tensor, forms)))
+    if mixed:
+        _check_as_int(builder, op, made)
+    return Number(kind, made, any(map(is_tensor, forms)), mixed=mixed)
 
 
 def stopped(s, form: Form) -> Form:
@@ -248,6 +306,7 @@ def _of_floats(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
 
 def _power(builder: Builder, a: Form, b: Form, tensor: bool) -> Form:
     """x ** y. For Python floats, which may raise or be complex, the result must be finite."""
+    refuse_mixed(a, b)
     if isinstance(b, Known) and b.value == 1:
         return applied(builder, "add", a, Known(0.0)) if kind_of(a) != FLOAT else a
     made = applied(builder, "power", a, b)

@@ -41,6 +41,7 @@ from .numbers import (
     is_tensor,
     kind_of,
     of_numpy,
+    refuse_mixed,
     refuse_narrow,
     rounded,
     stopped,
@@ -66,6 +67,7 @@ def _select(s, condition: Form, x: Form, y: Form) -> Form:
             raise Refused(f"np.where of {described(one)}")
     refuse_narrow(s.builder, x, y)
     test = truth(s.builder, condition)
+    refuse_mixed(x, y)
     kind = widest((x, y))
     if kind == FLOAT:
         refuse_strong(s, "np.where of Python's floats")
@@ -100,6 +102,8 @@ def _full(s, shape, value, dtype=None):
         raise Refused(f"np.full of {described(value)}")
     if dtype is None and kind_of(value) == FLOAT:
         refuse_strong(s, "an array of float64")
+    if dtype is None:
+        refuse_mixed(value)
     element = kind_of(value) if dtype is None else _element_of(s, dtype)
     return _filled(s, shape, value, element)
 
@@ -160,6 +164,8 @@ def _array(s, form, dtype=None):
         named = {} if dtype is None else {"dtype": dtype}
         return constant_arrays.made(s, "array", form, **named)
     kinds = {kind_of(one) for one in items}
+    if dtype is None:
+        refuse_mixed(*items)
     element = widest(items) if dtype is None else _element_of(s, dtype)
     if dtype is None and element in FLOATS and kinds != {SINGLE}:
         refuse_strong(s, "an array of float64")

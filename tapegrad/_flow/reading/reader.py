@@ -43,7 +43,7 @@ from .forms import (
 )
 from .joins import element_joined, lifted
 from .matching import matched
-from .numbers import float_value, refuse_narrow, settled
+from .numbers import OWN_KINDS, float_value, refuse_narrow, settled
 from .outside_changes import unfollowed
 from .points import Point
 from .state import RESULT, Frame, Stack, State
@@ -84,6 +84,7 @@ class Reader:
         self._waiting: list[tuple[tuple, int, Point]] = []  # a heap
         self._count, self.followed = 0, followed
         self.builder = Builder(graph, Block(-1), single=single)
+        self.builder.has_own_kinds = OWN_KINDS in choices
         self.point: Point | None = None
         self.state = State()
         self._ends: list[Point] = []
@@ -187,7 +188,7 @@ class Reader:
         These are places of Python's numbers where others are of float32, and variables that are a
         number here and an array there. A sum that begins with 0.0 is a number of Python's before
         the first round of its loop, and of float32 or an array after it. The first round has blocks
-        of its own.
+        of its own. So have ints that are floats on another way, where that makes a difference.
         """
         ways = kept.ways(self.choices)
         for key, way in ways.items():
@@ -196,7 +197,8 @@ class Reader:
             if len(found) > MOST_WAYS:
                 raise Refused(f"a variable has values of more than {MOST_WAYS} kinds")
         weak = kept.weak() if self.builder.single else frozenset()
-        return weak, frozenset(ways.items())
+        seen = kept.kinds_seen() if OWN_KINDS in self.choices else weak
+        return seen, frozenset(ways.items())
 
     def _way(self, key, kept: State, make: Callable[[], Point]) -> Edge:
         point = self.points.get(key)
@@ -290,17 +292,18 @@ class Reader:
             raise Lost("float() of a number that has a derivative")
 
     def _choose_end(self) -> None:
-        """The end with most numbers of float32 gives the result; calls leave at the others."""
+        """The end with most numbers of float32, else floats, gives the result; others leave."""
 
-        def singles(end: Point) -> int:
-            form = end.state.variables[RESULT]
-            return sum([one.kind == SINGLE for one in numbers(form)])
+        def floats(end: Point) -> tuple[int, int]:
+            kinds = [one.kind for one in numbers(lifted(end.state.variables[RESULT]))]
+            return kinds.count(SINGLE), kinds.count(FLOAT)
 
-        self.end = max(self._ends, key=singles)
+        self.end = max(self._ends, key=floats)
         self.result = unbound(self.end.state.variables[RESULT])
         for end in self._ends:
             if end is not self.end:
                 why = "a result is float32 on one branch and a number of Python's on this one"
+                why = why if self.builder.single else "a result may be an int or a float"
                 end.block.end = Leave(self.graph.reason(why))
 
     def _endless(self) -> Refused:

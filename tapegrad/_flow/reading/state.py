@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..ir.flow_graph import Value
+from ..kinds.step_kinds import BOOL
 from .code import Code
 from .errors import Again, Refused
 from .forms import (
@@ -138,6 +139,11 @@ class State:
         forms = (*self.variables.items(), *self.heap.items())
         return frozenset([(key, weak) for key, form in forms if (weak := _weak_numbers(form))])
 
+    def kinds_seen(self) -> frozenset:
+        """The places of numbers, with the kinds that Python's numbers have there."""
+        forms = (*self.variables.items(), *self.heap.items())
+        return frozenset([(key, _number_kinds(form)) for key, form in forms])
+
     def join(self, other: State, unite) -> bool:
         """Widen this state to include another one; returns whether it changed."""
         changed = False
@@ -172,7 +178,7 @@ def _joined_at(key, a: Form, b: Form, unite) -> Form:
 def way_of(form: Form) -> Any:
     """Equal for forms that can be joined: what is a number, an array of some dimensions, …"""
     if isinstance(form, Number) or (isinstance(form, Known) and form.kind is not None):
-        return "number"
+        return "truth" if form.kind == BOOL else "number"
     if isinstance(form, Array):
         return Array, len(form.lengths), form.element
     if isinstance(form, (Tuple, Contents, Maybe, Possible)):
@@ -198,3 +204,14 @@ def _weak_numbers(form: Form) -> Any:
     if isinstance(form, Contents) and form.what == "list":
         return any(found)
     return found if any(found) else False
+
+
+def _number_kinds(form: Form) -> Any:
+    """The kinds of a form's numbers; of a list as a set, since it may grow."""
+    if isinstance(form, (Number, Known)):
+        return form.kind
+    if not isinstance(form, (Tuple, Contents, Maybe, Possible)):
+        return None
+    found = tuple([_number_kinds(part) for part in form.parts])
+    is_list = isinstance(form, Contents) and form.what == "list"
+    return frozenset(found) if is_list else found
