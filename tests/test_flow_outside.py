@@ -780,3 +780,23 @@ def test_arithmetic_of_narrow_integers_has_no_graph(text):
     with np.errstate(all="ignore"):
         check(c, scope["f"], points, rounds=3)
     assert reason_of(c) is not None
+
+
+@pytest.mark.filterwarnings("ignore:.*holds integers beyond")
+def test_integers_that_grow_beyond_what_floats_hold():
+    data = np.array([3, 4])
+
+    def f(x):
+        return x[0] * (data[0] % 10) if x[0] > 0 else x[1] * (data[1] % 10)
+
+    def of_argument(x, numbers):
+        return x[0] * (numbers[0] % 10) if x[0] > 0 else x[1] * (numbers[1] % 10)
+
+    c, of_both = compiled(f), tg.compile(of_argument)
+    for x in POINTS * 3:
+        of_both(x, np.array([3, 4]))
+    for large in (2**53 + 1, -(2**53) - 1, -(2**63), 2**63 - 1):
+        data[:] = large
+        check(c, f)
+        for x in POINTS:
+            assert of_both(x, data) == of_argument(x, data)

@@ -73,7 +73,7 @@ def _is_finite(code, x: str) -> str:
 
 def _to_int(code, x: str) -> str:
     size = code.step("absolute", x)
-    code.check(code.let(f"fcmp uge double {size}, {code.constant(2.0**63)}"))
+    code.check(code.let(f"fcmp uge double {size}, {code.constant(2.0**53)}"))
     return code.let(f"fptosi double {x} to i64")
 
 
@@ -151,10 +151,10 @@ declare("is_finite", "f -> b", "x - x == 0.0", "in_arms", native=_is_finite)
 declare("int_to_float", "i -> f", "float(x)", "hot cheap", native="sitofp i64 {} to double")
 # rounded to float32
 declare(*("to_single", "f -> f", "single(x)", "hot cheap"), native=_to_single, partials=("1.0",))
-# towards 0; leaves where it is not finite, or too large
+# towards 0; leaves where it is not finite, or where a float may stand for another integer
 declare(
     *("float_to_int", "f -> i", "int(x)", "stays"),
-    holds="-9223372036854775808.0 <= x < 9223372036854775808.0",
+    holds="-9007199254740992.0 < x < 9007199254740992.0",
     native=_to_int,
 )
 

@@ -36,13 +36,11 @@ from .forms import (
     unbound,
 )
 from .laid_lists import words_of
-from .numbers import number
+from .numbers import EXACT, number
 from .reader import Reader
 
 #: Items of a container that are read one by one; longer lists are of numbers.
 _MOST_ITEMS = 100
-#: Integers that floats hold exactly.
-_EXACT = 2**53
 _DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 _LIBRARIES = ("numpy", "math", "tapegrad", "scipy")
 #: What finds attributes in an instance and in its class alone.
@@ -121,7 +119,8 @@ class Opened(Reader):
                 f"it reads an array of {value.dtype} from outside; make it one of {floats}, int64 "
                 "or bool"
             )
-        if value.dtype.kind == "i" and value.size and np.abs(value).max() > _EXACT:
+        is_of_ints = value.dtype == np.int64 and value.size > 0
+        if is_of_ints and not -EXACT < value.min() <= value.max() < EXACT:
             raise Refused("it reads an array of integers beyond 2**53 from outside")
         kind = self._float if value.dtype == floats else value.dtype.kind
         kind = NARROW if is_narrow else kind
