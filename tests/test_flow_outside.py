@@ -800,3 +800,57 @@ def test_integers_that_grow_beyond_what_floats_hold():
         check(c, f)
         for x in POINTS:
             assert of_both(x, data) == of_argument(x, data)
+
+
+class Overriding(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+    @property
+    def a(self):
+        return self[0] * 10
+
+
+class Item(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+    def __getitem__(self, k):
+        return 10.0 * k
+
+
+class Untrue(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+    def __bool__(self):
+        return False
+
+
+class Long(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+    def __len__(self):
+        return 7
+
+
+class Turned(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+    def __iter__(self):
+        return iter((20.0, 30.0))
+
+
+class Extended(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+    __slots__ = ()
+
+    def total(self):
+        return self.a + self.b
+
+
+@pytest.mark.parametrize("kind", [Overriding, Item, Untrue, Long, Turned, Extended])
+def test_named_tuples_that_override_what_tuples_do(kind):
+    data = kind(1.0, 2.0)
+
+    def f(x):
+        a, b = data
+        weight = data.a + data[1] * len(data) + a - b + (3.0 if data else 5.0)
+        return x[0] * weight if x[0] > 0 else x[1] * weight * weight
+
+    def of_argument(x, data):
+        return x[0] * (data.a + (3.0 if data else 5.0)) if x[0] > 0 else x[1] * data[1]
+
+    c, of_both = tg.compile(f, verify="never"), tg.compile(of_argument, verify="never")
+    check(c, f, POINTS, 3)
+    for x in POINTS * 3 if kind is not Turned else ():  # what arguments hold is found by iteration
+        assert of_both(x, data) == pytest.approx(float(of_argument(x, data)), rel=1e-12)
+    assert (reason_of(c) is None) == (kind is Extended)
+    if kind is not Extended:
+        assert kind.__name__ in reason_of(c)

@@ -36,6 +36,7 @@ from .forms import (
     unbound,
 )
 from .laid_lists import words_of
+from .namedtuples import is_plain_namedtuple
 from .numbers import EXACT, number
 from .reader import Reader
 
@@ -159,9 +160,10 @@ class Opened(Reader):
     # --- containers ---------------------------------------------------------------------------
 
     def _tuple(self, value: tuple, name: str) -> Form:
-        names = tuple(getattr(type(value), "_fields", ()))
-        if type(value) is not tuple and not names:
-            raise Refused(f"it reads a {type(value).__name__} from outside")
+        kind = type(value)
+        names = tuple(getattr(kind, "_fields", ()))
+        if kind is not tuple and not is_plain_namedtuple(kind):
+            raise Refused(f"it reads a {kind.__name__} from outside")
         items = tuple([self.outside(one, name) for one in value])
         return self._keep(value, Tuple(items, ("outside", id(value)), names))
 

@@ -20,6 +20,7 @@ from .entered_inputs import Given, entered
 from .errors import Again, Leaves, Refused
 from .forms import SINGLE, Form, Known, Tuple, shape_of
 from .joins import element_joined
+from .namedtuples import is_plain_namedtuple
 from .names_outside import bound_arguments, defaults_of
 from .outside_values import Opened
 from .state import Frame, Stack
@@ -156,6 +157,8 @@ def _form(reader: Opened, tree, place: tuple, given: dict[int, Form]) -> Form:
     if isinstance(tree, Outside):
         return reader.outside(tree.value)
     if isinstance(tree, tuple):
+        if type(tree) is not tuple and not is_plain_namedtuple(type(tree)):
+            raise Refused(f"an argument is of type {type(tree).__name__}")
         return Tuple(forms(tree), place, getattr(tree, "_fields", ()))
     if isinstance(tree, list):
         return new_list(reader, place, forms(tree))
