@@ -16,14 +16,16 @@ _GETTER = type(vars(collections.namedtuple("_Generated", "a"))["a"])  # noqa: PY
 
 def is_plain_namedtuple(kind: type) -> bool:
     """Whether a class is a named tuple, or a subclass that overrides nothing of one's."""
-    *subclasses, generated, base, _ = (None, None, *kind.__mro__)
-    if base is not tuple or type(kind) is not type or "_fields" not in vars(generated):
+    if type(kind) is not type or len(kind.__mro__) < 3 or kind.__mro__[-2] is not tuple:
+        return False
+    *subclasses, generated = kind.__mro__[:-2]
+    if "_fields" not in vars(generated):
         return False
     fields = vars(generated)["_fields"]
     if any([type(vars(generated).get(name)) is not _GETTER for name in fields]):
         return False
     taken = {*dir(tuple), *_GENERATED, *fields}
-    return all([_adds(one, taken) for one in subclasses if one is not None]) and all(
+    return all([_adds(one, taken) for one in subclasses]) and all(
         [name in _GENERATED or name in fields or _is_new(name, taken) for name in vars(generated)]
     )
 
