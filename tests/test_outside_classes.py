@@ -1,5 +1,7 @@
 """Classes, attributes and methods from outside that change between calls of a compiled function."""
 
+import types
+
 import numpy as np
 import pytest
 from assumed import needs
@@ -194,4 +196,60 @@ def test_a_class_defines_an_operator_later(of, name, method, paths):
     before = f(X[0])
     setattr(A, name, method)
     assert f(X[0]) != before
+    agree(f, c)
+
+
+class Base:
+    pass
+
+
+class Slots:
+    __slots__ = ("by",)
+
+
+OWNERS = {
+    "namespace": types.SimpleNamespace,
+    "instance": lambda: type("T", (Base,), {})(),
+    "class": lambda: type("T", (Base,), {}),
+    "module": lambda: types.ModuleType("settings"),
+    "slots": Slots,
+}
+
+
+@pytest.mark.parametrize("make", OWNERS.values(), ids=[*OWNERS])
+@pytest.mark.parametrize("paths", [ONE_PATH, PATHS])
+@pytest.mark.parametrize(
+    ("of", "values"),
+    [("getattr(o, 'by', 2.0)", (5.0, 6.0)), ("3.0 if hasattr(o, 'by') else 4.0", (5.0, None))],
+)
+@needs("numba-reader")
+@pytest.mark.filterwarnings("ignore:tapegrad.compile. f is slow")
+def test_an_attribute_is_asked_for_that_is_set_later(make, of, paths, values):
+    o = make()
+    f, c = made(paths.format(of), o=o)
+    before = f(X[0])
+    for value in values:
+        o.by = value
+        assert f(X[0]) != before
+        agree(f, c)
+    del o.by
+    assert f(X[0]) == before
+    agree(f, c)
+    assert "eagerly" not in repr(c)
+
+
+def test_a_base_gets_an_attribute_that_a_helper_asks_for():
+    class A:
+        pass
+
+    class B(A):
+        pass
+
+    def option(name, default):
+        return getattr(o, name, default)
+
+    o = B()
+    f, c = made("np.sum(x) * option('by', 2.0)", option=option)
+    A.by = 3.0
+    assert f(X[0]) == pytest.approx(3.0 * np.sum(X[0]))
     agree(f, c)

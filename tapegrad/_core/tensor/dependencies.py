@@ -26,8 +26,12 @@ def outer({cells}):
 """
 
 
+#: The value of a name that does not exist.
+ABSENT = object()
+
+
 class Dependency(NamedTuple):
-    """A name, what holds it, and its value when it was read.
+    """A name, what holds it, and its value when it was read, or ABSENT.
 
     It is held by a dict of globals, by the cell of a variable, by any object as an attribute, or
     by the dict of a class or an instance.
@@ -38,15 +42,16 @@ class Dependency(NamedTuple):
     value: Any
 
     def now(self) -> Any:
-        """The value now; None if there is none any more."""
+        """The value now; None, or ABSENT where it was, if there is none."""
+        missing = ABSENT if self.value is ABSENT else None
         if isinstance(self.owner, types.CellType):
             try:
                 return self.owner.cell_contents
             except ValueError:
                 return None
         if isinstance(self.owner, Mapping):
-            return self.owner.get(self.name)
-        return getattr(self.owner, self.name, None)
+            return self.owner.get(self.name, missing)
+        return getattr(self.owner, self.name, missing)
 
 
 _OF_PARTIAL = ("func", "args", "keywords")
@@ -162,7 +167,7 @@ def method_dependencies(kind: type, name: str) -> list[Dependency]:
     """Where a class finds a method: in itself or in a base, up to that which has it."""
     found = _bases(kind)
     for base in kind.__mro__:
-        found.append(Dependency(vars(base), name, vars(base).get(name)))
+        found.append(Dependency(vars(base), name, vars(base).get(name, ABSENT)))
         if name in vars(base):
             break
     return found
@@ -230,11 +235,22 @@ def _term(one: Checked, k: int, cells: dict[str, Any]) -> str:
         return f"{value}()"
     if isinstance(one, Contents):
         return _term_of_contents(one, value, f"{_OURS}owner_{k}", cells)
+    if one.value is ABSENT:
+        return _term_of_absence(one, value, f"{_OURS}owner_{k}", cells)
     now = _expression(one, f"{_OURS}owner_{k}", cells)
     if type(one.value) not in PLAIN:
         return f"{now} is {value}"
     cells[f"{_OURS}is_equal"] = types.CellType(is_equal)
     return f"({now} is {value} or {_OURS}is_equal({now}, {value}))"
+
+
+def _term_of_absence(one: Dependency, value: str, owner: str, cells: dict[str, Any]) -> str:
+    """The expression for a name that does not exist; 20 ns in a dict, 60 ns in other objects."""
+    cells[owner] = types.CellType(one.owner)
+    if isinstance(one.owner, Mapping):
+        return f"{one.name!r} not in {owner}"
+    cells[f"{_OURS}getattr"] = types.CellType(getattr)
+    return f"{_OURS}getattr({owner}, {one.name!r}, {value}) is {value}"
 
 
 def _term_of_contents(one: Contents, value: str, owner: str, cells: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor.container_contents import Contents as Held
-from ..._core.tensor.dependencies import Dependency, class_dependencies, method_dependencies
+from ..._core.tensor.dependencies import ABSENT, Dependency, class_dependencies, method_dependencies
 from ..._core.tensor.values import is_tensor
 from ..ir.flow_graph import Graph
 from ..kinds.step_kinds import FLOAT
@@ -299,12 +299,14 @@ class Opened(Reader):
     def absent(self, owner, name: str) -> None:
         """Note that a module or an instance has no attribute of a name, and what its class has."""
         if isinstance(owner, types.ModuleType):
-            self.dependencies.append(Dependency(vars(owner), name, None))
+            self.dependencies.append(Dependency(vars(owner), name, ABSENT))
             return
         self.dependencies += method_dependencies(type(owner), name)
+        if isinstance(inspect.getattr_static(owner, name, None), types.MemberDescriptorType):
+            self.dependencies.append(Dependency(owner, name, ABSENT))
         if hasattr(owner, "__dict__"):
             own = self._own.setdefault(id(owner), types.MappingProxyType(vars(owner)))
-            self.dependencies.append(Dependency(own, name, None))
+            self.dependencies.append(Dependency(own, name, ABSENT))
 
     def getter(self, kind: type, name: str) -> Form | None:
         """The function of a property of a user's class; None for other attributes."""

@@ -11,6 +11,7 @@ import builtins
 import collections
 import dis
 import functools
+import inspect
 import itertools
 import sys
 import types
@@ -23,6 +24,7 @@ from ..._core.tensor import runtime as rt
 from ..._core.tensor.array_contents import is_constant, least
 from ..._core.tensor.container_contents import Contents, held_memory
 from ..._core.tensor.dependencies import (
+    ABSENT,
     Dependencies,
     Dependency,
     class_dependencies,
@@ -38,6 +40,8 @@ _MANY, _FEW = 16, 4
 #: A container takes as long to compare as that number of items.
 _LEAST = 4
 _MISSING = object()
+#: Functions that read an attribute by its name, which may not exist.
+_ASKING = frozenset(("getattr", "hasattr"))
 
 
 def names_read(f: Callable) -> Dependencies:
@@ -46,9 +50,10 @@ def names_read(f: Callable) -> Dependencies:
     every = reach.objects(lambda one: False)
     functions = reach.functions(every)
     uses = [_uses(one.__code__) for one in functions]
-    attributes = frozenset().union(*[one.attributes for one in uses])
+    asked = _asked(uses)
+    attributes = frozenset().union(asked, *[one.attributes for one in uses])
     assigned = [one for function in functions for one in _assigned(function)]
-    search = _Search(reach, attributes, {(id(one.owner), one.name) for one in assigned})
+    search = _Search(reach, attributes, asked, {(id(one.owner), one.name) for one in assigned})
     for function in functions:
         search.add(own_dependencies(function))
         search.add(_names(function))
@@ -87,6 +92,7 @@ class _Uses(NamedTuple):
     variables: frozenset[str]  # of enclosing functions
     attributes: frozenset[str]
     modules: frozenset[str]  # that it imports
+    strings: frozenset[str]  # that may be names
     assigned_names: frozenset[str]
     assigned_variables: frozenset[str]
 
@@ -94,7 +100,7 @@ class _Uses(NamedTuple):
 @functools.lru_cache(maxsize=4096)
 def _uses(code: types.CodeType) -> _Uses:
     found: list[set[str]] = [set() for _ in _Uses._fields]
-    names, variables, attributes, modules, *assigned = found
+    names, variables, attributes, modules, strings, *assigned = found
     for one in dis.get_instructions(code):
         kind, _, what = one.opname.partition("_")
         is_assigned = kind in ("STORE", "DELETE")
@@ -108,11 +114,26 @@ def _uses(code: types.CodeType) -> _Uses:
             attributes.add(one.argval)
         elif not (is_assigned and what == "NAME"):  # which is in the body of a class
             (assigned[0] if is_assigned else names).add(one.argval)
+    strings |= _strings(code.co_consts)
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
             for own, others in zip(found, _uses(inner), strict=True):
                 own |= others
     return _Uses(*map(frozenset, found))
+
+
+def _strings(constants: Iterable) -> set[str]:
+    """The strings among constants that can be names of attributes."""
+    inner = [_strings(one) for one in constants if isinstance(one, tuple)]
+    own = {one for one in constants if isinstance(one, str) and one.isidentifier()}
+    return own.union(*inner)
+
+
+def _asked(uses: list[_Uses]) -> frozenset[str]:
+    """The names for which getattr and hasattr may be called; those of others, by a helper."""
+    asking = [one.strings for one in uses if not _ASKING.isdisjoint(one.names)]
+    every = asking if all(asking) else [one.strings for one in uses]
+    return frozenset().union(*every)
 
 
 def _names(f: types.FunctionType) -> Iterator[Dependency]:
@@ -159,12 +180,19 @@ def _imported(f: types.FunctionType) -> Iterator[tuple[str, Any]]:
 class _Search:
     """The search for what is read of objects, from the values of names on.
 
-    `attributes` are the names of those that are read of any object. Names that are `assigned` are
+    `attributes` are the names of those that are read of any object; that it has none of those that
+    are `asked` for is noted, too. Names that are `assigned` are
     left out, each given with what holds it.
     """
 
-    def __init__(self, reach: Reach, attributes: frozenset[str], assigned: set[tuple[int, str]]):
-        self._reach = reach
+    def __init__(
+        self,
+        reach: Reach,
+        attributes: frozenset[str],
+        asked: frozenset[str],
+        assigned: set[tuple[int, str]],
+    ):
+        self._reach, self._asked = reach, sorted(asked)
         self._attributes, self._assigned = sorted(attributes), assigned
         self.found: dict[tuple[int, str], Dependency | Contents] = {}
         self._waiting: list[tuple[str, Any]] = []
@@ -194,6 +222,7 @@ class _Search:
         if isinstance(one, types.ModuleType):
             if not self._reach.is_of_library(one.__name__):
                 self.add(self._of_module(one))
+                self.add(self._absent(one))
         elif isinstance(one, np.ndarray):
             self._add_array(name, one)
         elif type(one) is rt.ComplexTensor:
@@ -216,6 +245,7 @@ class _Search:
             if not self._reach.is_library(one):
                 self.add(class_dependencies(one))
                 self.add(self._of_class(one))
+                self.add(self._absent(one))
                 self.follow([(base.__name__, base) for base in one.__bases__])
         elif not isinstance(one, (bytes, type)) and held_memory(one) is not None:
             if self._takes(1):
@@ -224,6 +254,7 @@ class _Search:
             if not self._reach.is_library(one):
                 self.add(class_dependencies(one))
             self.add(self._of_instance(one))
+            self.add(self._absent(one))
             self.follow([(type(one).__name__, type(one))])
         else:  # a sparse matrix, an interpolator: their methods are not searched
             self.follow([(name, held) for held in _arrays_and_holders(one)])
@@ -235,6 +266,17 @@ class _Search:
         kept = least(np.asarray(one))
         if not kept.dtype.hasobject and not is_constant(kept) and self._takes(1):
             self.found[id(kept), ""] = Contents.of(kept, name)
+
+    def _absent(self, one) -> Iterator[Dependency]:
+        """The attributes that an object, a class or a module has not and is asked for."""
+        if isinstance(type(one).__getattribute__, types.FunctionType):  # anything may happen
+            return
+        owner = one
+        if hasattr(type(one), "__getattr__") or hasattr(one, "__getattr__"):
+            owner = types.MappingProxyType(held_by(one))
+        for name in self._asked:
+            if inspect.getattr_static(one, name, ABSENT) is ABSENT or _is_empty(one, name):
+                yield Dependency(owner, name, ABSENT)
 
     def _takes(self, count: int) -> bool:
         """Whether so many further items can be compared in each call."""
@@ -283,7 +325,7 @@ class _Search:
             elif raw is not _MISSING and not _has(raw, "__get__"):
                 yield Dependency(one, name, raw)
             elif raw is not _MISSING and hasattr(one, "__dict__"):  # a method: not yet hidden
-                yield Dependency(types.MappingProxyType(vars(one)), name, None)
+                yield Dependency(types.MappingProxyType(vars(one)), name, ABSENT)
 
     def _inherited(self, kind: type) -> Iterator[tuple[str, Any]]:
         """The attributes that are read and that a class has from classes that are no library's."""
@@ -299,6 +341,12 @@ def _arrays_and_holders(one) -> list:
     slots = [raw for raw in members if isinstance(raw, types.MemberDescriptorType)]
     held = [*held_by(one).values(), *(getattr(one, slot.__name__, None) for slot in slots)]
     return [x for x in held if isinstance(x, np.ndarray) or type(x).__module__.startswith("scipy.")]
+
+
+def _is_empty(one, name: str) -> bool:
+    """Whether an attribute is a slot that has no value."""
+    raw = inspect.getattr_static(type(one), name, None)
+    return isinstance(raw, types.MemberDescriptorType) and not hasattr(one, name)
 
 
 def _has(raw, method: str) -> bool:
