@@ -54,9 +54,9 @@ def _divided(x, y, quotient):
 
 
 def _whole(x):
-    if not np.isfinite(x):
+    if not abs(x) < 2**53:
         raise Left(ARITHMETIC)
-    return _fits(int(x))
+    return int(x)
 
 
 #: What computes with numbers; floats come and go as their values.

@@ -91,7 +91,9 @@ def test_a_call_that_raises_leaves():
 def test_integers_that_grow_too_large_name_the_line():
     graphs = Graphs(overflowing, (2.0, X), exact=False)
     graphs.check(2.0, X)
-    reason = f"beyond 63 bits, or a division by the integer 0 ({place(overflowing)})"
+    reason = (
+        f"beyond 63 bits, or 53 as a float, or a division by the integer 0 ({place(overflowing)})"
+    )
     graphs.check(2.0, np.ones(9), left=reason)
 
 

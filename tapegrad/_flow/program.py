@@ -22,7 +22,7 @@ from .kinds.step_kinds import BOOL, FLOAT, REASON
 #: The number of runs kept for later calls.
 _KEPT = 8
 _USED = layout.ARENA_USED // 8
-_NO_NUMBER = "an integer beyond 63 bits, or a division by the integer 0"
+_NO_NUMBER = "an integer beyond 63 bits, or 53 as a float, or a division by the integer 0"
 TOO_LARGE = "the call needs more memory than a program takes"
 _OUTSIDE = "the graph reads or writes outside of its memory"
 _REASONS = {TOO_MANY_JUMPS: Reason("the call has no end"), OUTSIDE: Reason(_OUTSIDE)}
