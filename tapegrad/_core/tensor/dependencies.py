@@ -49,6 +49,8 @@ class Dependency(NamedTuple):
                 return self.owner.cell_contents
             except ValueError:
                 return None
+        if self.name == "__class__":
+            return type(self.owner)
         if isinstance(self.owner, Mapping):
             return self.owner.get(self.name, missing)
         return getattr(self.owner, self.name, missing)
