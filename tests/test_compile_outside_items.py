@@ -233,6 +233,36 @@ def test_what_the_first_call_leaves_of_memory_is_checked(what):
         assert c(3.0) == 15.0
 
 
+def _filled(held):
+    held.setdefault("scale", 2.0)
+
+
+def _once(held):
+    if held["scale"] == 0.0:
+        held["scale"] = 2.0
+
+
+@pytest.mark.parametrize("use", ["value", "grad"])
+@pytest.mark.parametrize("change, held", [(_filled, {}), (_once, {"scale": 0.0})])
+def test_what_the_first_call_alone_changes_is_compared(change, held, use):
+    held = dict(held)
+
+    def f(x):
+        change(held)
+        return np.sum(x * x) * held["scale"]
+
+    c = tg.compile(f)
+    for scale in (2.0, 5.0, 7.0):
+        if scale > 2.0:
+            held["scale"] = scale
+        for _ in range(3):
+            if use == "value":
+                assert c(X) == 5.0 * scale
+            else:
+                np.testing.assert_array_equal(c.grad(X), 2.0 * X * scale)
+    assert c._reason is None
+
+
 @counts
 def test_what_calls_leave_one_after_the_other():
     """Each way through the function changes another item."""

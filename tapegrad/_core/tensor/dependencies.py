@@ -59,7 +59,7 @@ class Dependency(NamedTuple):
 _OF_PARTIAL = ("func", "args", "keywords")
 #: The flags of classes that are no static data of C, and of those that do not change.
 _HEAP, _IMMUTABLE = 1 << 9, 1 << 8
-#: Containers in those that a call has changed, which are looked at, too.
+#: Items of those that a call has changed, which are looked at, too.
 _MOST_INSIDE = 100
 #: What is compared in each call.
 Checked = Dependency | Contents | Part
@@ -117,6 +117,15 @@ class Dependencies:
             items = () if one.is_memory or len(found) > _MOST_INSIDE else one.value
             found += [Contents.of(x, one.name) for x in items if isinstance(x, (list, dict, set))]
         return [*names, *found]
+
+    def settled(self, effects: Sequence[Checked]) -> Dependencies:
+        """Those with effects that a later call has left as they were, but for long containers."""
+        few = [
+            one
+            for one in effects
+            if isinstance(one, Dependency) or one.is_memory or len(one.value) <= _MOST_INSIDE
+        ]
+        return Dependencies([*self._found, *few])
 
 
 def joined(every: Sequence[Dependencies]) -> Dependencies:

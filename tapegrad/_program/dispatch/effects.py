@@ -39,16 +39,14 @@ class Effects:
         self.found: str | None = None
 
     def of_recording(self, names: Dependencies) -> list[Checked]:
-        """Numbers that a recording has changed, or lists that it has made longer, if it is news.
+        """Numbers that a recording has changed, or lists that it has made longer.
 
         This is for functions that are never called again: other changes may happen once.
         """
-        return [] if self.found else [one for one in names.effects if _is_counted(one)]
+        return [one for one in names.effects if _is_counted(one)]
 
     def of_call(self, before: list[Checked]) -> list[Checked]:
-        """What a call has changed, if it is news, from `Dependencies.effects_now` before it."""
-        if self.found:
-            return []
+        """What a call has changed, from `Dependencies.effects_now` before it."""
         return [one for one in before if not Dependencies([one]).unchanged()]
 
     def of_graph(self, changes: Changes, name: str) -> None:

@@ -418,11 +418,15 @@ class Families:
         """The names, without what the call of the function has changed itself."""
         left = names.after_call()
         if left is not names:
-            self.names = left
-            for variant in [one for family in list(self.found.values()) for one in family.found]:
-                variant.names = left
-                variant.use(variant.program)  # with another fast path
+            self.put(left)
         return left
+
+    def put(self, names: Dependencies) -> None:
+        """Compare other names from now on."""
+        self.names = names
+        for variant in [one for family in list(self.found.values()) for one in family.found]:
+            variant.names = names
+            variant.use(variant.program)  # with another fast path
 
     def of(self, key) -> Variants:
         """The variants of a signature."""

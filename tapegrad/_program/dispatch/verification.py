@@ -15,7 +15,7 @@ from .effects import Effects
 from .flow_choice import Flows
 from .rounding import first_difference
 from .signature import Arguments
-from .variants import Variant, reads_others
+from .variants import Families, Variant, reads_others
 
 
 class Verified:
@@ -27,6 +27,7 @@ class Verified:
     _single: bool
     _verify: str
     _effects: Effects
+    _families: Families
     _flows: Flows
     _reason: str | None
     _eagerly: Callable
@@ -38,7 +39,8 @@ class Verified:
         expected = self._compared(variant, arguments, args, kwargs, gradient)
         if self._is_of_another(variant, expected):
             return expected
-        changed = self._effects.of_call(before) if self._verify == "once" else []
+        moved = self._effects.of_call(before)
+        changed = moved if self._verify == "once" else []
         pair = self._difference(found, expected, variant, arguments)
         if pair is not None and self._depends_on(changed, arguments):
             return expected
@@ -51,6 +53,9 @@ class Verified:
         variant.checked = 1 + gradient
         if self._verify == "once":
             self._report(changed, arguments)
+        is_settled = bool(before) and not moved and self._reason is None
+        if is_settled and variant.names is self._families.names:  # no other thread has recorded
+            self._families.put(variant.names.settled(before))
         return None if self._reason is None else expected
 
     def _report(self, changed: list[Checked], arguments: Arguments) -> None:
