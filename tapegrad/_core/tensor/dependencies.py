@@ -212,7 +212,8 @@ def _is_of_name(one: Checked) -> bool:
 
 
 def _is_namespace(one: Checked) -> bool:
-    return isinstance(one, Dependency) and isinstance(one.owner, dict)
+    is_name = isinstance(one, Dependency) and one.name != "__class__"
+    return is_name and isinstance(one.owner, dict)
 
 
 def _nothing_changes() -> bool:
