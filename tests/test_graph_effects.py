@@ -960,3 +960,24 @@ def test_changes_of_what_a_variable_may_be_run_eagerly(make, verify):
     texts = [str(one.message) for one in warned(lambda: [*map(c.value_and_grad, CALLS)])]
     assert "runs eagerly" in texts[0]
     assert repr(c).startswith("<compiled function f: runs eagerly: ")
+
+
+def _named_by_texts(held, x):
+    setattr(held, "count", getattr(held, "count") + 1)  # noqa: B009, B010
+    return x[0] * (1.0 if getattr(held, "count") < 20 else 2.0)  # noqa: B009
+
+
+def _named_in_vars(held, x):
+    vars(held)["count"] += 1
+    return x[0] * (1.0 if vars(held)["count"] < 20 else 2.0)
+
+
+@pytest.mark.parametrize("verify", ["once", "never"])
+@pytest.mark.parametrize("f", [_named_by_texts, _named_in_vars], ids=lambda f: f.__name__[1:])
+def test_attributes_that_a_text_names_are_looked_at(f, verify):
+    held = types.SimpleNamespace(count=0)
+    c = tg.compile(lambda x: f(held, x), verify=verify)
+    texts = [str(one.message) for one in warned(lambda: [*map(c.value_and_grad, CALLS)])]
+    assert "runs eagerly" in texts[0]
+    held.count = 100
+    assert c(np.array([0.5, -0.3])) == 1.0

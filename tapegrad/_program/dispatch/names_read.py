@@ -41,7 +41,7 @@ _MANY, _FEW = 16, 4
 _LEAST = 4
 _MISSING = object()
 #: Functions that read an attribute by its name, which may not exist.
-_ASKING = frozenset(("getattr", "hasattr"))
+_ASKING = frozenset(("getattr", "hasattr", "setattr", "delattr", "vars"))
 
 
 def names_read(f: Callable) -> Dependencies:
