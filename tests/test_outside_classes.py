@@ -183,7 +183,7 @@ def test_a_default_of_a_keyword_is_another(paths):
         ("1.0 if not o else 2.0", "__len__", lambda self: 0),
     ],
 )
-@pytest.mark.parametrize("paths", [PATHS])
+@pytest.mark.parametrize("paths", [ONE_PATH, PATHS])
 @needs("numba-reader")
 def test_a_class_defines_an_operator_later(of, name, method, paths):
     class A:

@@ -53,7 +53,10 @@ def names_read(f: Callable) -> Dependencies:
     asked = _asked(uses)
     attributes = frozenset().union(asked, *[one.attributes for one in uses])
     assigned = [one for function in functions for one in _assigned(function)]
-    search = _Search(reach, attributes, asked, {(id(one.owner), one.name) for one in assigned})
+    operators = frozenset().union(*[one.operators for one in uses])
+    search = _Search(
+        reach, attributes, asked, operators, {(id(one.owner), one.name) for one in assigned}
+    )
     for function in functions:
         search.add(own_dependencies(function))
         search.add(_names(function))
@@ -93,6 +96,7 @@ class _Uses(NamedTuple):
     attributes: frozenset[str]
     modules: frozenset[str]  # that it imports
     strings: frozenset[str]  # that may be names
+    operators: frozenset[str]  # methods that Python calls for its operators, if there are any
     assigned_names: frozenset[str]
     assigned_variables: frozenset[str]
 
@@ -100,9 +104,12 @@ class _Uses(NamedTuple):
 @functools.lru_cache(maxsize=4096)
 def _uses(code: types.CodeType) -> _Uses:
     found: list[set[str]] = [set() for _ in _Uses._fields]
-    names, variables, attributes, modules, strings, *assigned = found
+    names, variables, attributes, modules, strings, operators, *assigned = found
+    before = ""
     for one in dis.get_instructions(code):
         kind, _, what = one.opname.partition("_")
+        operators |= _operators(before, one)
+        before = one.opname
         is_assigned = kind in ("STORE", "DELETE")
         if one.opcode in dis.hasfree:
             (assigned[1] if is_assigned else variables).add(one.argval)
@@ -120,6 +127,17 @@ def _uses(code: types.CodeType) -> _Uses:
             for own, others in zip(found, _uses(inner), strict=True):
                 own |= others
     return _Uses(*map(frozenset, found))
+
+
+def _operators(before: str, one: dis.Instruction) -> set[str]:
+    """The methods for an instruction that compares or asks for truth, after another."""
+    if one.opname == "CONTAINS_OP" or (one.opname == "COMPARE_OP" and one.argval in ("==", "!=")):
+        return {"__eq__", "__ne__"}
+    asks = one.opname in ("UNARY_NOT", "TO_BOOL") or "IF_TRUE" in one.opname
+    asks = asks or "IF_FALSE" in one.opname or (one.opname, one.argval) == ("LOAD_GLOBAL", "bool")
+    if asks and before not in ("COMPARE_OP", "CONTAINS_OP", "IS_OP"):
+        return {"__bool__", "__len__"}
+    return set()
 
 
 def _strings(constants: Iterable) -> set[str]:
@@ -190,9 +208,10 @@ class _Search:
         reach: Reach,
         attributes: frozenset[str],
         asked: frozenset[str],
+        operators: frozenset[str],
         assigned: set[tuple[int, str]],
     ):
-        self._reach, self._asked = reach, sorted(asked)
+        self._reach, self._asked, self._operators = reach, sorted(asked), sorted(operators)
         self._attributes, self._assigned = sorted(attributes), assigned
         self.found: dict[tuple[int, str], Dependency | Contents] = {}
         self._waiting: list[tuple[str, Any]] = []
@@ -294,6 +313,10 @@ class _Search:
 
         With them are methods that Python calls for operators, calls and the like.
         """
+        for name in () if hasattr(type(kind), "__getattr__") else self._operators:
+            none = getattr(object, name, ABSENT)
+            if inspect.getattr_static(kind, name, ABSENT) is none:
+                yield Dependency(kind, name, none)
         every = {*itertools.chain(*map(vars, kind.__mro__[:-1]))}
         for name in sorted(every.difference(self._attributes)):
             found = getattr(kind, name, None) if name.startswith("__") else None
