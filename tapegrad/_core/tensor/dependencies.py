@@ -123,7 +123,7 @@ class Dependencies:
         few = [
             one
             for one in effects
-            if isinstance(one, Dependency) or one.is_memory or len(one.value) <= _MOST_INSIDE
+            if not isinstance(one, Contents) or one.is_memory or len(one.value) <= _MOST_INSIDE
         ]
         return Dependencies([*self._found, *few])
 
