@@ -981,3 +981,43 @@ def test_attributes_that_a_text_names_are_looked_at(f, verify):
     assert "runs eagerly" in texts[0]
     held.count = 100
     assert c(np.array([0.5, -0.3])) == 1.0
+
+
+# --- functions that cannot be read ----------------------------------------------------------------
+
+
+def _solved(x, weight=1.0):
+    return weight * np.sum(np.linalg.solve(2.0 * np.eye(3), x) ** 2)
+
+
+@pytest.mark.filterwarnings("ignore:tapegrad.compile:RuntimeWarning")
+def test_a_counter_beside_what_cannot_be_read_keeps_the_program():
+    calls, st, history = [0], {"nfev": 0, "scale": 2.0}, []
+
+    def f(x):
+        calls[0] += 1
+        st["nfev"] += 1
+        history.append(1)
+        return _solved(x, st["scale"])
+
+    c = tg.compile(f)
+    for _ in range(5):
+        np.testing.assert_allclose(c.grad(X), X, rtol=1e-12)
+    assert c._reason is None and calls[0] < 5
+    st["scale"] = 4.0
+    np.testing.assert_allclose(c.grad(X), 2.0 * X, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:tapegrad.compile:RuntimeWarning")
+def test_a_counter_that_is_read_beside_what_cannot_be_read():
+    st = {"nfev": 0, "scale": 2.0}
+
+    def f(x):
+        st["nfev"] += 1
+        late = st["nfev"] > 20
+        return _solved(x, st["scale"] + late)
+
+    c = tg.compile(f)
+    for k in range(30):
+        np.testing.assert_allclose(c.grad(X), (1.0 if k < 20 else 1.5) * X, rtol=1e-12)
+    assert st["nfev"] == 30

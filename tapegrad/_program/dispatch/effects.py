@@ -7,6 +7,7 @@ import types
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from ..._core.tensor.container_contents import Contents
 from ..._core.tensor.dependencies import Checked, Dependencies, Dependency
@@ -27,6 +28,13 @@ _METHODS = frozenset(
     if not name.startswith("_")
     and name not in dir(tuple) + dir(frozenset) + dir(str)
     and name not in ("copy", "get", "items", "keys", "values", "fromkeys")
+)
+
+
+#: Names by which code reaches what other names stand for.
+_ROUTES = frozenset(
+    "setattr delattr getattr vars globals locals exec eval type __dict__ __class__ __setattr__ "
+    "__setitem__ setitem copyto shuffle heappush heappop insort partial".split()
 )
 
 
@@ -98,18 +106,66 @@ def _place_of(line: Line | None) -> str:
     return f"{line.file}:{line.number}" if line else "unknown"
 
 
+def seems_read(f: Callable, changed: list[Checked]) -> str | None:
+    """What a function changes that its result may depend on, as far as its names tell.
+
+    That is so where its code reaches objects by ways that names do not tell of, where Python itself
+    calls what changes something, and where another line reads what is changed.
+    """
+    functions = Reach(f).functions()
+    names = {name for one in functions for code in _codes(one.__code__) for name in code.co_names}
+    for one in changed:
+        lines = [line for g in functions for line in _lines(g.__code__, one.name)]
+        writes = [line for line in lines if line.changes]
+        is_called_by_python = any([_is_special(line.function) for line in writes])
+        reads = [line for line in lines if not line.changes and _reads(line, one)]
+        if names & _ROUTES or not writes or is_called_by_python or reads:
+            return one.name
+    return None
+
+
+def _reads(line: _Line, one: Checked) -> bool:
+    """Whether a line that names something may read of it what a call has changed."""
+    if not isinstance(one, Contents) or one.keys is None:
+        return True
+    named = {key for key in one.owner if key in line.words}
+    same = {k for k, value in zip(one.keys, one.value, strict=True) if one.owner.get(k) is value}
+    return not named or not named <= same
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name not in ("__init__", "__call__")
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _codes(inner)
+
+
+class _Line(NamedTuple):
+    """A line that names something: whether it seems to change it; what else it names."""
+
+    changes: bool
+    file: str
+    number: int
+    function: str
+    words: set
+
+
 def _place(f: Callable, one: Checked) -> str:
     """`file:line` of the code that changes something, as far as its names tell."""
     functions = Reach(f).functions()
     lines = [line for one_of in functions for line in _lines(one_of.__code__, one.name)]
     if not lines:
         return "unknown"
-    _, file, number = max(lines, key=lambda line: line[0])
-    return f"{file}:{number}"
+    found = max(lines, key=lambda line: line.changes)
+    return f"{found.file}:{found.number}"
 
 
-def _lines(code: types.CodeType, name: str) -> Iterator[tuple[int, str, int]]:
-    """Lines that name something: whether they seem to change it, the file, the number."""
+def _lines(code: types.CodeType, name: str) -> Iterator[_Line]:
+    """Lines that name something."""
     number = code.co_firstlineno
     found: dict[int, list[dis.Instruction]] = {}
     starts = dict(dis.findlinestarts(code))
@@ -121,7 +177,8 @@ def _lines(code: types.CodeType, name: str) -> Iterator[tuple[int, str, int]]:
         if named:
             stores = any(one.startswith(("STORE", "DELETE")) for one in named)
             writes = any(x.opname in _WRITES or x.argval in _METHODS for x in instructions)
-            yield stores or writes, code.co_filename, number
+            words = {x.argval for x in instructions if isinstance(x.argval, (str, int))}
+            yield _Line(stores or writes, code.co_filename, number, code.co_name, words)
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
             yield from _lines(inner, name)

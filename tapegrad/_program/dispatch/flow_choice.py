@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.tensor.dependencies import Checked
 from ..._core.tensor.row_listeners import users_level
 from ..._flow.reading.errors import Lost, ReadsChanges, Refused
 from ..._flow.reading.forms import described
 from .background import later
+from .effects import seems_read
 from .flow_results import is_result
 from .flow_tiers import TieredGraph
 from .flows import Flow, flow_for, is_readable, key_of, regardless_of_argnums
@@ -118,7 +120,7 @@ class Flows:
             return flow
         return None
 
-    def dependence(self, owner, arguments: Arguments, name: str) -> str | None:
+    def dependence(self, owner, arguments: Arguments, changed: list[Checked]) -> str | None:
         """Why no program is right, where a result may read what the function itself changes."""
         if not is_readable(owner._f) or arguments.reason is not None:
             return None
@@ -127,10 +129,11 @@ class Flows:
         except ReadsChanges as error:
             return advised(str(error))
         except Exception as error:  # so that what it changes is not followed
-            return (
-                f"it changes {name}, and whether its result depends on that is not known: {error}; "
-                "do that in the code that calls it"
-            )
+            if (name := seems_read(owner._f, changed)) is not None:
+                return (
+                    f"it changes {name}, and whether its result depends on that is not known: "
+                    f"{error}; do that in the code that calls it"
+                )
         return None
 
     def _read_again(self, owner, key, flow: Flow, arguments: Arguments) -> Flow | None:

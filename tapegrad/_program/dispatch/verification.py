@@ -65,7 +65,7 @@ class Verified:
 
     def _depends_on(self, changed: list[Checked], arguments: Arguments) -> bool:
         """Whether a result may depend on what the function changes, which then runs eagerly."""
-        reason = self._flows.dependence(self, arguments, changed[0].name) if changed else None
+        reason = self._flows.dependence(self, arguments, changed) if changed else None
         if reason is not None:
             self._give_up(reason)
         return reason is not None
