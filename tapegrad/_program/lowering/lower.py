@@ -94,7 +94,8 @@ class Converter:
         elif op == layout.CONSTANT:
             self._constant(place, number, references[-1].array)
         elif op == layout.LEAF:
-            self._leaf(place, number, references)
+            if number not in self.writer.buffers.found:  # else an input that has boxes
+                self._leaf(place, number, references)
         else:
             write_row(self.writer, Row(place, number, BY_CODE[op - layout.ARRAY], references))
 
