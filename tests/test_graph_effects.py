@@ -6,11 +6,11 @@ import logging
 import operator
 import time
 import types
-import warnings
 
 import numpy as np
 import pytest
 from assumed import needs
+from effect_lines import line_of, warned
 
 import tapegrad as tg
 
@@ -326,22 +326,6 @@ CHANGES = {
     for name, made in list(globals().items())
     if name.startswith("_") and isinstance(made, types.FunctionType)
 }
-
-
-def line_of(make) -> str:
-    """`file:line` of the line in `make` that says so."""
-    with open(__file__, encoding="utf-8") as file:
-        lines = file.readlines()
-    first = make.__code__.co_firstlineno
-    number = next(k for k in range(first, len(lines)) if lines[k - 1].rstrip().endswith("# here"))
-    return f"{__file__}:{number}"
-
-
-def warned(call) -> list:
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        call()
-    return found
 
 
 def recordings(c) -> int:
