@@ -15,7 +15,7 @@ MOST = 20
 
 
 class Maker(Protocol):
-    """The interface for making the products: the operations of graphs, by name."""
+    """The interface for making expressions by operations of graphs; their `Builder` is one."""
 
     def step(self, op: str, *operands: Any) -> Any: ...
 

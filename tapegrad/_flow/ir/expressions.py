@@ -10,20 +10,12 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
+from ..._core.codegen.power_products import Maker
 from ..._core.ops.partial_products import branches, selects
 from ..._core.ops.table import Pointwise
 from ..kinds.step_kinds import StepKind
-
-
-class Maker(Protocol):
-    """The interface for making expressions; `Builder` is one."""
-
-    def step(self, op: str, *operands: Any) -> Any: ...
-
-    def constant(self, number: float) -> Any: ...
-
 
 _ARITHMETIC: dict[type, str] = {
     ast.Add: "add",
