@@ -111,7 +111,7 @@ def test_a_new_kind_is_computed_and_goes_through_all_passes(n, rng):
 def test_a_new_kind_is_written_to_files_and_checked():
     code, writer = program(4), Writer()
     written = json.loads(json.dumps([writer.step(step) for step in code.steps]))
-    reader = Reader(Pools(writer.pools.joined()), list(writer.names.values()))
+    reader = Reader(Pools(writer.pools.joined()), list(writer.columns))
     assert [reader.step(item) for item in written] == code.steps
     with pytest.raises(ValueError, match="is no object of out, source, factor"):
         reader.step({"step": "scaled", "out": [1, [4], [1], 0]})

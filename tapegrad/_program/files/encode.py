@@ -28,15 +28,20 @@ class Writer:
     def __init__(self) -> None:
         self.pools = Pools()
         self.names = operation_names()
-        self.numbers = np.full(1 + max(self.names), -1, np.int32)
-        for number, code in enumerate(self.names):
-            self.numbers[code] = number
+        #: The numbers that stand for operations in columns; a file names those that it uses.
+        self.columns: dict[str, int] = {}
 
     def operation(self, code: int) -> str:
         """The name of an operation."""
         if code not in self.names:
             raise ValueError(f"it calls {BY_CODE[code].doc}, which files have no name for")
         return self.names[code]
+
+    def array_of_codes(self, codes: np.ndarray) -> list:
+        used, places = np.unique(codes, return_inverse=True)
+        names = [self.operation(int(code)) for code in used]
+        numbers = [self.columns.setdefault(name, len(self.columns)) for name in names]
+        return self.array(np.array(numbers, np.int32)[places.reshape(codes.shape)])
 
     def array(self, array: np.ndarray) -> list:
         return self.pools.add(array)

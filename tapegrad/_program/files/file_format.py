@@ -48,8 +48,8 @@ def save(path, found: Compilation) -> None:
     function = _function(writer, found)
     if not any(function[one] for one in ("signatures", "graphs", "derived")):
         raise ValueError(_NOTHING)
-    operations = list(writer.names.values())
-    header = {"format": FORMAT, "version": VERSION, "operations": operations, "function": function}
+    columns = list(writer.columns)
+    header = {"format": FORMAT, "version": VERSION, "operations": columns, "function": function}
     write(path, header, writer.pools.joined())
 
 

@@ -53,7 +53,7 @@ NODE = Field(
 #: An operation, and an array of them.
 CODE = Field(lambda writer, code: writer.operation(code), lambda reader, item: reader.code(item))
 CODES = Field(
-    lambda writer, codes: writer.array(writer.numbers[codes]),
+    lambda writer, codes: writer.array_of_codes(codes),
     lambda reader, item: reader.array_of_codes(item),
 )
 SLOTS = Field(
