@@ -7,7 +7,7 @@ import pytest
 from fuzz import spread
 from fuzz_checks import check_program
 
-PROGRAMS, NATIVE, AT_ONCE = 120, 8, 10
+PROGRAMS, NATIVE, AT_ONCE = 60, 4, 10
 NATIVELY = spread(0, PROGRAMS, NATIVE)
 
 
@@ -22,7 +22,7 @@ def test_programs(first):
 
 def test_programs_are_of_all_kinds():
     kinds = set()
-    for seed in range(PROGRAMS):
+    for seed in range(2 * PROGRAMS):
         program = fuzz_programs.generate(seed)
         fuzz_programs.point_texts(program, 3)
         kinds |= program.kinds
