@@ -88,3 +88,64 @@ def test_named_tuples_and_ordered_dicts_are_compiled(tmp_path):
         assert type(c(X)) is collections.OrderedDict
     c.save(tmp_path / "program")
     assert tg.load(tmp_path / "program")(X) == collections.OrderedDict(b=3.0)
+
+
+# --- named tuples ---------------------------------------------------------------------------------
+
+
+class Turned(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+    def __iter__(self):
+        return iter((20.0, 30.0))
+
+
+class Short(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+    def __len__(self):
+        return 1
+
+    def __iter__(self):
+        return iter((self[1], self[0]))
+
+
+class Checked(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+    def __new__(cls, a, b):
+        return super().__new__(cls, 2.0 * a, b)
+
+
+class Backwards(tuple):
+    __slots__ = ()
+
+    def __iter__(self):
+        return iter(self[::-1])
+
+
+@pytest.mark.parametrize("kind", [Turned, Short, Checked])
+def test_named_tuples_with_methods_of_their_own(kind):
+    def f(x, data):
+        a, b = data
+        return np.sum(x) * (a + 2.0 * b) + data.a * data[1] * len(data)
+
+    data = kind(3.0, 5.0)
+    c = tg.compile(f)
+    for k in range(4):
+        one = kind(3.0 + k, 5.0)
+        np.testing.assert_allclose(c(X, one), f(X, one), rtol=1e-14)
+        np.testing.assert_allclose(c.grad(X, one), np.full(2, np.sum([*one] * np.array([1, 2]))))
+    assert c._reason is None
+    eager = tg.grad(lambda data: f(X, data))(data)
+    compiled = tg.compile(lambda data: f(X, data)).grad(data)
+    assert type(eager) is type(compiled) is kind
+    assert tuple.__repr__(eager) == tuple.__repr__(compiled)
+    differences = [
+        (f(X, tuple.__new__(kind, up)) - f(X, tuple.__new__(kind, down))) / 2e-6
+        for up, down in [
+            ((data[0] + 1e-6, data[1]), (data[0] - 1e-6, data[1])),
+            ((data[0], data[1] + 1e-6), (data[0], data[1] - 1e-6)),
+        ]
+    ]
+    np.testing.assert_allclose([eager[0], eager[1]], differences, rtol=1e-6)
+
+
+def test_tuples_with_methods_of_their_own():
+    f = lambda t: 3.0 * t[0] + 5.0 * t[1] + 7.0 * next(iter(t))  # noqa: E731
+    found = tg.grad(f)(Backwards((1.0, 2.0)))
+    assert [found[0], found[1]] == [3.0, 12.0]

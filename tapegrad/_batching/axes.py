@@ -6,7 +6,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor.copies import unlisted
-from .._core.tensor.pytree import tree_leaves
+from .._core.tensor.pytree import items_of, tree_leaves
 from .._core.tensor.values import array_of, is_tensor, shape_of, value_of
 
 
@@ -14,21 +14,21 @@ def axes_of_leaves(name: str, axes, tree) -> list:
     """The axis of each leaf of a tree, where `axes` may stop at a node for all below it."""
     if axes is None or isinstance(axes, (int, np.integer)):
         return [axes for _ in tree_leaves(tree)]
-    keys, own = _keys(tree), _keys(axes)
-    if own is None or keys is None or set(keys) != set(own):
-        size = "" if keys is None else f" of {len(keys)}"
+    nodes, own = _nodes(tree), _nodes(axes)
+    if own is None or nodes is None or set(nodes) != set(own):
+        size = "" if nodes is None else f" of {len(nodes)}"
         raise ValueError(
             f"tapegrad.vmap: {name} has {axes!r} for a {type(tree).__name__}{size}; give an int, "
             "or one entry for each"
         )
-    return [axis for key in keys for axis in axes_of_leaves(name, axes[key], tree[key])]
+    return [x for key, node in nodes.items() for x in axes_of_leaves(name, own[key], node)]
 
 
-def _keys(tree):
-    """The keys or positions in a node of a tree, None for a leaf."""
+def _nodes(tree) -> dict | None:
+    """What a node of a tree holds, by keys or positions; None for a leaf."""
     if isinstance(tree, dict):
-        return list(tree)
-    return list(range(len(tree))) if isinstance(tree, (tuple, list)) else None
+        return dict(tree)
+    return dict(enumerate(items_of(tree))) if isinstance(tree, (tuple, list)) else None
 
 
 def count_of_elements(leaves, axes) -> int:

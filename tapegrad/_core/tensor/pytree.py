@@ -22,6 +22,19 @@ _VALUES = (int, float, complex, str, bytes, type(None), np.generic, tuple)
 _FIXED = (str, bytes, bool, type(None))
 
 
+def items_of(tree) -> list:
+    """What a dict, a list or a tuple holds, whatever its class makes of going through it."""
+    if isinstance(tree, dict):
+        return [value for _, value in _pairs(tree)]
+    return [*(tuple if isinstance(tree, tuple) else list).__iter__(tree)]
+
+
+def _pairs(tree: dict) -> list[tuple]:
+    """The keys and values of a dict in its order."""
+    kind = collections.OrderedDict if isinstance(tree, collections.OrderedDict) else dict
+    return [*kind.items(tree)]
+
+
 def fields_of(value) -> list[str] | None:
     """The names of the fields of an instance of a dataclass or attrs class, None for others."""
     kind = type(value)
@@ -42,8 +55,7 @@ def computed_field(tree) -> tuple[str, str] | None:
     if kind in LEAVES:
         return None
     if isinstance(tree, (tuple, list, dict)):
-        items = tree.values() if isinstance(tree, dict) else tree
-        return next(filter(None, map(computed_field, items)), None)
+        return next(filter(None, map(computed_field, items_of(tree))), None)
     fields = dataclasses.fields(kind) if hasattr(kind, "__dataclass_fields__") else ()
     for one in (*fields, *getattr(kind, "__attrs_attrs__", ())):
         value = getattr(tree, one.name)
@@ -82,9 +94,10 @@ def tree_leaves(tree, path="") -> list:
             return [(path, tree)]
         return [(f"{path}.real", _owned(tree.real)), (f"{path}.imag", _owned(tree.imag))]
     if isinstance(tree, dict):
-        return [x for key in tree for x in tree_leaves(tree[key], f"{path}[{key!r}]")]
+        return [x for k, item in _pairs(tree) for x in tree_leaves(item, f"{path}[{k!r}]")]
     if isinstance(tree, (tuple, list)):
-        return [x for k, item in enumerate(tree) for x in tree_leaves(item, f"{path}[{k}]")]
+        held = tree if kind in CONTAINERS else items_of(tree)
+        return [x for k, item in enumerate(held) for x in tree_leaves(item, f"{path}[{k}]")]
     names = fields_of(tree)
     if names is None:
         if is_complex_leaf(tree):
@@ -96,10 +109,8 @@ def tree_leaves(tree, path="") -> list:
 
 def holds_complex(tree) -> bool:
     """Whether a value in a tree is complex."""
-    if isinstance(tree, dict):
-        return any(map(holds_complex, tree.values()))
-    if isinstance(tree, (tuple, list)):
-        return any(map(holds_complex, tree))
+    if isinstance(tree, (dict, tuple, list)):
+        return any(map(holds_complex, items_of(tree)))
     names = None if type(tree) in LEAVES else fields_of(tree)
     if names is None:
         return is_complex_leaf(tree)
@@ -132,12 +143,10 @@ def _built(tree, values, kept: dict | None):
     """The same for a container, or a leaf of a rarer type."""
     kind = type(tree)
     if isinstance(tree, dict):
-        found = {key: tree_build(item, values, kept) for key, item in tree.items()}
+        found = {key: tree_build(item, values, kept) for key, item in _pairs(tree)}
         return found if kind is dict else _with_items(tree, found)
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return kind(*[tree_build(item, values, kept) for item in tree])
     if isinstance(tree, (tuple, list)):
-        items = [tree_build(item, values, kept) for item in tree]
+        items = [tree_build(item, values, kept) for item in items_of(tree)]
         return kind(items) if kind in CONTAINERS else _with_items(tree, items)
     names = fields_of(tree)
     if names is None:
@@ -178,8 +187,7 @@ def users_container(tree) -> str | None:
         if isinstance(tree, base):
             if kind not in CONTAINERS and not hasattr(tree, "_fields"):
                 return f"a {kind.__name__}, a subclass of {base.__name__}"
-            items = tree.values() if isinstance(tree, dict) else tree
-            return next(filter(None, map(users_container, items)), None)
+            return next(filter(None, map(users_container, items_of(tree))), None)
     held = [getattr(tree, name) for name in fields_of(tree) or ()]
     return next(filter(None, map(users_container, held)), None)
 
@@ -211,10 +219,8 @@ def _nodes(tree) -> list:
     """A tree and all that it contains."""
     if type(tree) in LEAVES:
         return [tree]
-    if isinstance(tree, dict):
-        items: list = [*tree.values()]
-    elif isinstance(tree, (tuple, list)):
-        items = [*tree]
+    if isinstance(tree, (dict, tuple, list)):
+        items = items_of(tree)
     else:
         fields = [getattr(tree, name) for name in fields_of(tree) or ()]
         items = [one for one in fields if not is_fixed(one)]

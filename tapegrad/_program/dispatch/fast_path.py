@@ -7,7 +7,15 @@ import ctypes
 import numpy as np
 
 from ..._core.tensor import buffer_pool
-from ..._core.tensor.pytree import is_complex_leaf, is_fixed, repeats, tree_build, tree_leaves
+from ..._core.tensor.pytree import (
+    CONTAINERS,
+    is_complex_leaf,
+    is_fixed,
+    items_of,
+    repeats,
+    tree_build,
+    tree_leaves,
+)
 from ..._core.tensor.values import value_of
 from ..._derivatives.inputs import plain
 from ..ir.steps import DOUBLE
@@ -211,9 +219,10 @@ def _taken(tree, made, leaves: list, objects: list[int]) -> bool:
     if not isinstance(tree, tuple):
         objects.append(id(tree))
     if isinstance(tree, (tuple, list)):
-        if len(tree) != len(inner):
+        held = tree if kind in CONTAINERS else items_of(tree)
+        if len(held) != len(inner):
             return False
-        for one, item in zip(tree, inner, strict=True):
+        for one, item in zip(held, inner, strict=True):
             if not _taken(one, item, leaves, objects):
                 return False
         return True

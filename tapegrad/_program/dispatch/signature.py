@@ -16,6 +16,7 @@ from ..._core.tensor.pytree import (
     fields_of,
     is_complex_leaf,
     is_fixed,
+    items_of,
     refuse_computed_fields,
     repeats,
     tree_build,
@@ -68,7 +69,7 @@ def structure(tree):
     if isinstance(tree, dict):
         return type(tree), tuple([(k, structure(v), kind_of_key(k)) for k, v in tree.items()])
     if isinstance(tree, (tuple, list)):
-        return type(tree), tuple(map(structure, tree))
+        return type(tree), tuple(map(structure, items_of(tree)))
     names = fields_of(tree)
     if names is None:
         return None
