@@ -511,3 +511,28 @@ def test_a_function_that_runs_eagerly_is_not_saved_whatever_programs_it_has(tmp_
             c.value_and_grad(x)
     with pytest.raises(ValueError, match="cannot be saved.*count"):
         c.save(tmp_path / "f.npz")
+
+
+@needs("numba-reader")
+def test_a_result_that_is_the_same_number_on_every_way(tmp_path):
+    mode = {"soft": True}
+
+    def f(x):
+        y = 0.0
+        for v in x:
+            y = y + (v if v > 0 else 2.0 * v)
+        return 0.03 if mode["soft"] else y
+
+    c = tg.compile(f)
+    points = [np.array(x) for x in ([0.5, -0.3, 2.0], [-1.5, 0.3, 1.0], [-1.5, -0.3, 1.0])]
+    for x in points[:2] * 2:
+        c.value_and_grad(x)
+    assert c._flows.found
+    c.save(tmp_path / "f.npz")
+    for one in (c, tg.load(tmp_path / "f.npz")):
+        for x in points:
+            value, gradient = one.value_and_grad(x)
+            assert value == one(x) == 0.03
+            np.testing.assert_array_equal(gradient, np.zeros(3))
+    mode["soft"] = False
+    np.testing.assert_array_equal(c.grad(points[1]), [2.0, 1.0, 1.0])

@@ -11,10 +11,7 @@ from .alternatives import alternatives_of
 from .errors import Leaves, Raises, Refused
 from .forms import NONE, Form, Known, Pair, Ref, described
 from .iterators import advanced, has_next
-from .numbers import (
-    converted,
-    truth,
-)
+from .numbers import converted, number, truth
 from .points import Point
 from .reader import DEPTH, Inline, Reader
 from .right_sides import RightSides
@@ -148,6 +145,8 @@ class Statements(RightSides):
     def _return(self, form: Form) -> None:
         below = self.stack.below
         if below is None:
+            if isinstance(form, Known) and type(form.value) is float:  # a number like others
+                form = number(self.builder.constant(form.value))
             self.builder.block.end = Jump(self.reader.give(form))
             return
         state = self.reader.state
