@@ -13,6 +13,8 @@ from .values import array_of, is_recorded, is_tensor
 
 #: Types of values that are compared by value, since they may have been computed anew.
 PLAIN = (int, float, str, np.float64)
+#: Items of a container of which each is compared in each call.
+MOST_COMPARED = 100
 
 
 class Contents(NamedTuple):
@@ -36,6 +38,11 @@ class Contents(NamedTuple):
     def is_memory(self) -> bool:
         """Whether the elements of memory are compared, and no items."""
         return isinstance(self.value, bytes) or type(self.value) is tuple
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it takes too long to compare the items in each call."""
+        return not self.is_memory and len(self.value) > MOST_COMPARED
 
     def left(self) -> Part | None:
         """The items or elements that are as they were; None if there are none."""

@@ -5,13 +5,21 @@ from __future__ import annotations
 import functools
 import keyword
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .array_contents import SMALL
-from .container_contents import FUNCTIONS, PLAIN, Contents, Part, contains, is_equal
+from .container_contents import (
+    FUNCTIONS,
+    MOST_COMPARED,
+    PLAIN,
+    Contents,
+    Part,
+    contains,
+    is_equal,
+)
 
 #: What names of the cells of a check begin with.
 _OURS = "tapegrad_"
@@ -28,6 +36,8 @@ def outer({cells}):
 
 #: The value of a name that does not exist.
 ABSENT = object()
+#: What holds names as keys: globals, the dicts of classes and instances.
+_NAMESPACES = (dict, types.MappingProxyType)
 
 
 class Dependency(NamedTuple):
@@ -51,7 +61,7 @@ class Dependency(NamedTuple):
                 return None
         if self.name == "__class__":
             return type(self.owner)
-        if isinstance(self.owner, Mapping):
+        if type(self.owner) in _NAMESPACES:
             return self.owner.get(self.name, missing)
         return getattr(self.owner, self.name, missing)
 
@@ -59,17 +69,23 @@ class Dependency(NamedTuple):
 _OF_PARTIAL = ("func", "args", "keywords")
 #: The flags of classes that are no static data of C, and of those that do not change.
 _HEAP, _IMMUTABLE = 1 << 9, 1 << 8
-#: Items of those that a call has changed, which are looked at, too.
-_MOST_INSIDE = 100
 #: What is compared in each call.
 Checked = Dependency | Contents | Part
 
 
 class Dependencies:
-    """All of them of a function; `effects` are others, which its calls change or may change."""
+    """All of them of a function; `effects` are others, which its calls change or may change.
 
-    def __init__(self, found: Sequence[Checked], effects: Sequence[Checked] = ()):
-        self._found, self.effects = found, effects
+    `unknown` says why it is not known what else the function reads, if that is so.
+    """
+
+    def __init__(
+        self,
+        found: Sequence[Checked],
+        effects: Sequence[Checked] = (),
+        unknown: str | None = None,
+    ):
+        self._found, self.effects, self.unknown = found, effects, unknown
         #: Whether all names still have their values, and objects their contents.
         self.unchanged = check(found)
 
@@ -114,24 +130,22 @@ class Dependencies:
             Contents.of(one.owner, one.name) for one in every if not isinstance(one, Dependency)
         ]
         for one in found:  # which grows
-            items = () if one.is_memory or len(found) > _MOST_INSIDE else one.value
+            items = () if one.is_memory or len(found) > MOST_COMPARED else one.value
             found += [Contents.of(x, one.name) for x in items if isinstance(x, (list, dict, set))]
         return [*names, *found]
 
     def settled(self, effects: Sequence[Checked]) -> Dependencies:
         """Those with effects that a later call has left as they were, but for long containers."""
-        few = [
-            one
-            for one in effects
-            if not isinstance(one, Contents) or one.is_memory or len(one.value) <= _MOST_INSIDE
-        ]
-        return Dependencies([*self._found, *few])
+        long = [one for one in effects if isinstance(one, Contents) and one.is_long]
+        few = [one for one in effects if not any(one is other for other in long)]
+        return Dependencies([*self._found, *few], long) if few else self
 
 
 def joined(every: Sequence[Dependencies]) -> Dependencies:
     """Those of several functions, each once."""
     found = once([one for names in every for one in names])
-    return Dependencies(found, [one for names in every for one in names.effects])
+    unknown = next(filter(None, [names.unknown for names in every]), None)
+    return Dependencies(found, [one for names in every for one in names.effects], unknown)
 
 
 def once(every: Sequence[Checked]) -> list[Checked]:
@@ -208,12 +222,12 @@ def _left(one: Checked) -> Checked | None:
 
 def _is_of_name(one: Checked) -> bool:
     kinds = (dict, types.CellType, types.FunctionType)
-    return isinstance(one, Dependency) and isinstance(one.owner, kinds)
+    return isinstance(one, Dependency) and type(one.owner) in kinds
 
 
 def _is_namespace(one: Checked) -> bool:
     is_name = isinstance(one, Dependency) and one.name != "__class__"
-    return is_name and isinstance(one.owner, dict)
+    return is_name and type(one.owner) is dict
 
 
 def _nothing_changes() -> bool:
@@ -259,7 +273,7 @@ def _term(one: Checked, k: int, cells: dict[str, Any]) -> str:
 def _term_of_absence(one: Dependency, value: str, owner: str, cells: dict[str, Any]) -> str:
     """The expression for a name that does not exist; 20 ns in a dict, 60 ns in other objects."""
     cells[owner] = types.CellType(one.owner)
-    if isinstance(one.owner, Mapping):
+    if type(one.owner) in _NAMESPACES:
         return f"{one.name!r} not in {owner}"
     cells[f"{_OURS}getattr"] = types.CellType(getattr)
     return f"{_OURS}getattr({owner}, {one.name!r}, {value}) is {value}"
@@ -304,7 +318,7 @@ def _expression(one: Dependency, owner: str, cells: dict[str, Any]) -> str:
     if one.name == "__class__":  # a proxy may give another
         cells[f"{_OURS}type"] = types.CellType(type)
         return f"{_OURS}type({owner})"
-    if isinstance(one.owner, Mapping):
+    if type(one.owner) in _NAMESPACES:
         return f"{owner}.get({one.name!r})"
     return f"{owner}.{one.name}"
 

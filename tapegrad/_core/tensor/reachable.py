@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import functools
+import gc
 import pathlib
 import sys
 import types
@@ -14,6 +16,9 @@ import numpy as np
 _LIBRARIES = frozenset(("tapegrad", "numpy", "scipy", "numba", "math", "builtins", "torch"))
 #: The number of objects that are searched, and of items of containers.
 MOST, MOST_ITEMS = 2000, 100
+#: Containers with items, and objects of the standard library that hold nothing but others.
+_SEQUENCES = (list, tuple, set, frozenset, collections.deque)
+HOLDERS = (collections.UserDict, collections.UserList, collections.ChainMap)
 
 
 def reachable(f: Callable, is_wanted: Callable[[Any], bool]) -> list:
@@ -25,8 +30,10 @@ class Reach:
     """What a function can reach.
 
     It is in the closure of the function, in its defaults and the globals that it names, in
-    attributes of objects there, and behind functions that it names. Installed packages and the
-    standard library are not searched, except for packages to which the function belongs.
+    attributes of objects there, and behind functions that it names. Of modules, classes and objects
+    of the standard library, such as namespaces, it is in the attributes that code names. Installed
+    packages and the standard library are not searched themselves, except for packages to which the
+    function belongs.
     """
 
     def __init__(self, f: Callable):
@@ -36,11 +43,18 @@ class Reach:
     def objects(self, is_end: Callable[[Any], bool]) -> list:
         """The objects, nearest first, without those beyond an end."""
         found: list = [self._f]
-        seen = {id(self._f)}
+        seen, names, holders = {id(self._f)}, set[str](), list[Mapping]()
         for one in found:  # which grows
-            if is_end(one):
-                continue
-            for other in self._reached(one):
+            others: list = []
+            if not is_end(one):
+                others += self._reached(one)
+                if isinstance(one, types.FunctionType) and not self.is_of_library(_module(one)):
+                    names |= _names(one.__code__)
+                elif self._is_read_by_name(one):
+                    holders.append(held_by(one))
+            if one is found[-1]:
+                others += [held[name] for held in holders for name in names.intersection(held)]
+            for other in others:
                 if id(other) not in seen and len(found) < MOST:
                     seen.add(id(other))
                     found.append(other)
@@ -73,17 +87,20 @@ class Reach:
             return [one.__func__, one.__self__]
         if isinstance(one, functools.partial):
             return [one.func, *one.args, *one.keywords.values()]
-        if isinstance(one, (list, tuple, set, frozenset)):
-            return list(one) if len(one) <= MOST_ITEMS else []
-        if isinstance(one, dict):
-            return list(one.values()) if len(one) <= MOST_ITEMS else []
         if isinstance(one, (types.ModuleType, np.ndarray, str, int, float)):
             return []
         if self.is_library(one):
-            return _wrapped(one)  # as a compiled function's
+            return items_of(one) + _wrapped(one)  # as a compiled function's
         if isinstance(one, type):
             return [*one.__bases__, *filter(None, map(_function, vars(one).values()))]
-        return [*held_by(one).values(), type(one)]
+        return [*items_of(one), *held_by(one).values(), *_slots(one), type(one)]
+
+    def _is_read_by_name(self, one) -> bool:
+        """Whether an object may hold much that is read of it by name alone."""
+        if isinstance(one, types.ModuleType):
+            return not self.is_of_library(one.__name__)
+        has_dict = bool(type(one).__dictoffset__)
+        return has_dict and isinstance(one, type) != self.is_library(one)
 
     def _of_function(self, f: types.FunctionType) -> list:
         """Cells and defaults of a function, and the globals it names, unless it is a library's."""
@@ -92,11 +109,28 @@ class Reach:
         if self.is_of_library(_module(f)):
             return found
         names = _names(f.__code__)
-        named = [f.__globals__[name] for name in names if name in f.__globals__]
-        for module in [one for one in named if isinstance(one, types.ModuleType)]:
-            if not self.is_of_library(module.__name__):
-                named += [vars(module)[name] for name in names if name in vars(module)]
-        return found + named
+        return found + [f.__globals__[name] for name in names if name in f.__globals__]
+
+
+def items_of(one) -> list:
+    """What a container holds, whatever its class makes of going through it; [] for others."""
+    if isinstance(one, types.MappingProxyType):
+        return gc.get_referents(one)
+    if isinstance(one, HOLDERS):
+        return [*held_by(one).values()]
+    if isinstance(one, dict):
+        return [*dict.values(one)] if dict.__len__(one) <= MOST_ITEMS else []
+    kind = next((kind for kind in _SEQUENCES if isinstance(one, kind)), None)
+    if kind is None or kind.__len__(one) > MOST_ITEMS:
+        return []
+    return [*kind.__iter__(one)]
+
+
+def is_namespace(one) -> bool:
+    """Whether an object is there for its attributes alone: a module, a namespace."""
+    kind = type(one)
+    is_of_options = (kind.__module__, kind.__name__) == ("argparse", "Namespace")
+    return is_of_options or isinstance(one, (types.ModuleType, types.SimpleNamespace))
 
 
 def is_numerical(one) -> bool:
@@ -123,6 +157,8 @@ def _function(value) -> types.FunctionType | None:
     """The function behind what a class holds: a method, of any kind, or a property."""
     if isinstance(value, property):
         value = value.fget
+    elif isinstance(value, (functools.cached_property, functools.partialmethod)):
+        value = value.func
     elif isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
     return value if isinstance(value, types.FunctionType) else None
@@ -157,6 +193,13 @@ def held_by(one) -> Mapping[str, Any]:
         return vars(one)
     except Exception:  # a user's own __dict__ may raise anything
         return {}
+
+
+def _slots(one) -> list:
+    """The values in the slots of an object."""
+    members = [raw for kind in type(one).__mro__ for raw in vars(kind).values()]
+    slots = [raw.__name__ for raw in members if isinstance(raw, types.MemberDescriptorType)]
+    return [getattr(one, name) for name in slots if hasattr(one, name)]
 
 
 def _wrapped(one) -> list:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import logging
 import time
 import types
@@ -21,13 +22,14 @@ _OF_ARRAYS = (np.mean, np.sum, np.max, np.min, np.std, np.var, np.median)
 _COPIES = (list, tuple, dict, set, frozenset, sorted)
 _CLOCKS = (time.time, time.perf_counter, time.monotonic, time.process_time)
 _TEXTS = (str, repr, format)
+_WRITING = ("write", "writelines", "flush")
 _OURS = ("numpy", "scipy", "tapegrad", "numba", "builtins", "math")
 
 
 def of_call(reader, target, args: list[Form], kwargs: dict[str, Form]) -> Form | None:
     """The result of a call that writes a text, reads a clock, or takes what is not followed."""
     owner = getattr(target, "__self__", None)
-    if target is print or isinstance(owner, WRITERS) or _is_of_logging(target):
+    if target is print or _is_of_logging(target) or _writes(owner, target):
         return written(reader, f"calls {target.__name__}")
     if target is logging.getLogger and all(isinstance(form, Known) for form in args):
         return Known(target(*[form.value for form in args]))  # type: ignore[attr-defined]
@@ -51,6 +53,12 @@ def of_call(reader, target, args: list[Form], kwargs: dict[str, Form]) -> Form |
     if (getattr(target, "__module__", "") or "").split(".")[0] in _OURS:
         raise Refused(f"it calls {getattr(target, '__name__', target)} with {found.words}")
     return None
+
+
+def _writes(owner, target) -> bool:
+    """Whether a method writes a text to a log or a file; others may read the file."""
+    is_file = isinstance(owner, io.IOBase)
+    return isinstance(owner, WRITERS) and not (is_file and target.__name__ not in _WRITING)
 
 
 def _is_one(target, among: tuple) -> bool:

@@ -285,6 +285,8 @@ def changed_in_place(reader, form: Form, other: Form) -> Form | None:
 def method(reader, owner: Form, name: str, args: list[Form], kwargs: dict[str, Form]) -> Form:
     """A method of a container or an array from outside."""
     value, changes = outside_object(reader, owner), reader.changes
+    if name.startswith("__"):
+        raise Refused(f"it calls {name} of {changes.name_of(value)}, which lies outside")
     if name == "get" and isinstance(value, dict) and args and _key(value, args[0]) is not WHOLE:
         return item(reader, Known(value), args[0])
     if name == "get" and isinstance(value, dict) and args and _new_key(value, args[0]) is not WHOLE:

@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-import dis
+import contextlib
 import types
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..._core.tensor.container_contents import Contents
 from ..._core.tensor.dependencies import Checked, Dependencies, Dependency
-from ..._core.tensor.reachable import Reach
+from ..._core.tensor.reachable import Reach, held_by, items_of
 from ..._core.tensor.row_listeners import users_level
 from ..._flow.ir.flow_graph import Line
 from ..._flow.reading.change_record import Changes
+from .changing_statements import METHODS, WRITES, is_change, statements
 
-_WRITES = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
 _NUMBERS = (int, float)
 #: So many effects are named.
 _SHOWN = 3
-#: Methods that change containers.
-_METHODS = frozenset(
-    name
-    for kind in (list, dict, set, deque, bytearray)
-    for name in dir(kind)
-    if not name.startswith("_")
-    and name not in dir(tuple) + dir(frozenset) + dir(str)
-    and name not in ("copy", "get", "items", "keys", "values", "fromkeys")
-)
-
-
 #: Names by which code reaches what other names stand for.
 _ROUTES = frozenset(
     "setattr delattr getattr vars globals locals exec eval type __dict__ __class__ __setattr__ "
     "__setitem__ setitem copyto shuffle heappush heappop insort partial".split()
 )
+#: Names of this kind that lead to nothing else.
+_PLAIN = frozenset("__name__ __init__ __call__ __doc__ __file__ __debug__".split())
 
 
 class Effects:
@@ -110,18 +103,54 @@ def seems_read(f: Callable, changed: list[Checked]) -> str | None:
     """What a function changes that its result may depend on, as far as its names tell.
 
     That is so where its code reaches objects by ways that names do not tell of, where Python itself
-    calls what changes something, and where another line reads what is changed.
+    calls what changes something, where another statement reads what is changed, or the same one
+    does more with it, and where it is known by another name.
     """
-    functions = Reach(f).functions()
+    reach = Reach(f)
+    every = reach.objects(lambda one: False)
+    functions = reach.functions(every)
     names = {name for one in functions for code in _codes(one.__code__) for name in code.co_names}
     for one in changed:
         lines = [line for g in functions for line in _lines(g.__code__, one.name)]
         writes = [line for line in lines if line.changes]
         is_called_by_python = any([_is_special(line.function) for line in writes])
-        reads = [line for line in lines if not line.changes and _reads(line, one)]
-        if names & _ROUTES or not writes or is_called_by_python or reads:
+        reads = [line for line in lines if not line.is_change and _reads(line, one)]
+        if any(map(_is_route, names)) or not writes or is_called_by_python or reads:
+            return one.name
+        if isinstance(one, Contents) and _is_shared(one.owner, functions, every):
             return one.name
     return None
+
+
+def _is_route(name: str) -> bool:
+    """Whether a name is one by which code may reach what others stand for."""
+    return name in _ROUTES or (name not in _PLAIN and _is_special(name))
+
+
+def _is_shared(owner, functions: list, every: list) -> bool:
+    """Whether an object is known by several names, lies in several others, or shares memory."""
+    names = {name for one in functions for name, value in _outside(one) if value is owner}
+    holders = [one for one in every if any(x is owner for x in _inside(one))]
+    arrays = [one for one in every if isinstance(one, np.ndarray) and one is not owner]
+    is_array = isinstance(owner, np.ndarray)
+    shares = is_array and any(np.may_share_memory(one, owner) for one in arrays)
+    return len(names) + len(holders) > 1 or shares
+
+
+def _outside(f: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """The variables and globals that a function names, with their values."""
+    for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # it has no value yet
+            yield name, cell.cell_contents
+    for name in {name for code in _codes(f.__code__) for name in code.co_names}:
+        if name in f.__globals__:
+            yield name, f.__globals__[name]
+
+
+def _inside(one) -> list:
+    """What an object holds."""
+    has_others = isinstance(one, (types.FunctionType, types.ModuleType, type))
+    return [] if has_others else [*items_of(one), *held_by(one).values()]
 
 
 def _reads(line: _Line, one: Checked) -> bool:
@@ -134,7 +163,7 @@ def _reads(line: _Line, one: Checked) -> bool:
 
 
 def _is_special(name: str) -> bool:
-    return name.startswith("__") and name not in ("__init__", "__call__")
+    return name.startswith("__") and name.endswith("__") and name not in ("__init__", "__call__")
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -145,9 +174,13 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 class _Line(NamedTuple):
-    """A line that names something: whether it seems to change it; what else it names."""
+    """A statement that names something: whether it seems to change it; what else it names.
+
+    It `is_change` if it does nothing else with what it names.
+    """
 
     changes: bool
+    is_change: bool
     file: str
     number: int
     function: str
@@ -165,20 +198,15 @@ def _place(f: Callable, one: Checked) -> str:
 
 
 def _lines(code: types.CodeType, name: str) -> Iterator[_Line]:
-    """Lines that name something."""
-    number = code.co_firstlineno
-    found: dict[int, list[dis.Instruction]] = {}
-    starts = dict(dis.findlinestarts(code))
-    for one in dis.get_instructions(code):
-        number = starts.get(one.offset, number) or number
-        found.setdefault(number, []).append(one)
-    for number, instructions in found.items():
+    """Statements that name something."""
+    for number, instructions in statements(code):
         named = [one.opname for one in instructions if one.argval == name]
         if named:
             stores = any(one.startswith(("STORE", "DELETE")) for one in named)
-            writes = any(x.opname in _WRITES or x.argval in _METHODS for x in instructions)
+            writes = any(x.opname in WRITES or x.argval in METHODS for x in instructions)
             words = {x.argval for x in instructions if isinstance(x.argval, (str, int))}
-            yield _Line(stores or writes, code.co_filename, number, code.co_name, words)
+            place = code.co_filename, number, code.co_name
+            yield _Line(stores or writes, is_change(instructions, name), *place, words)
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
             yield from _lines(inner, name)

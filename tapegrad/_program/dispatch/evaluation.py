@@ -269,6 +269,8 @@ class Replayed(Verified):
 
     def _recorded(self, family: Variants, arguments: Arguments, gradient: bool):
         names = self._families.names_for(self._f, arguments)
+        if names.unknown is not None:
+            raise NotRecorded(names.unknown)
         draws = Draws(self._f, self._watched)
         with traced_call(self._f, arguments, draws=draws) as traced:
             traced.names = names = self._families.after_call(names)

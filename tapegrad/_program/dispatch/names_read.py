@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import builtins
 import collections
-import dis
 import functools
 import inspect
+import io
 import itertools
 import sys
 import types
@@ -32,16 +32,29 @@ from ..._core.tensor.dependencies import (
     own_dependencies,
     partial_dependencies,
 )
-from ..._core.tensor.reachable import MOST, MOST_ITEMS, Reach, held_by, is_numerical
+from ..._core.tensor.reachable import (
+    HOLDERS,
+    MOST,
+    MOST_ITEMS,
+    Reach,
+    held_by,
+    is_namespace,
+    is_numerical,
+    items_of,
+)
 from ..._core.tensor.values import is_recorded, is_tensor
+from .code_names import Uses, asked_of, uses_of
 
 #: So many times in a row, each after so few calls, is too often.
 _MANY, _FEW = 16, 4
 #: A container takes as long to compare as that number of items.
 _LEAST = 4
 _MISSING = object()
-#: Functions that read an attribute by its name, which may not exist.
-_ASKING = frozenset(("getattr", "hasattr", "setattr", "delattr", "vars"))
+#: Methods that read files, and that write to them.
+_READING = frozenset("read readline readlines read1 readinto getvalue seek tell".split())
+_WRITING = frozenset(("write", "writelines"))
+#: Routes by which code may read any name.
+_ANY = frozenset(("globals()", "eval()", "exec()"))
 
 
 def names_read(f: Callable) -> Dependencies:
@@ -49,23 +62,37 @@ def names_read(f: Callable) -> Dependencies:
     reach = Reach(f)
     every = reach.objects(lambda one: False)
     functions = reach.functions(every)
-    uses = [_uses(one.__code__) for one in functions]
-    asked = _asked(uses)
+    uses = [uses_of(one.__code__) for one in functions]
+    asked = asked_of(uses)
     attributes = frozenset().union(asked, *[one.attributes for one in uses])
     assigned = [one for function in functions for one in _assigned(function)]
     operators = frozenset().union(*[one.operators for one in uses])
-    search = _Search(
-        reach, attributes, asked, operators, {(id(one.owner), one.name) for one in assigned}
-    )
+    routes = frozenset().union(*[one.routes for one in uses])
+    texts = [(f, one) for f in functions for one in _named_by_texts(f)]
+    own = {(id(one.owner), one.name) for one in assigned}
+    own |= {(id(f.__globals__), one.name) for f, one in texts}
+    every_one, writes = "attributes" in routes, _writes_files(uses, attributes)
+    search = _Search(reach, _Wanted(attributes, asked, operators, every_one, writes), own)
     for function in functions:
         search.add(own_dependencies(function))
         search.add(_names(function))
         search.follow(_imported(function))
+    search.add([one for _, one in texts])
     search.follow([("a partial", one) for one in every if isinstance(one, functools.partial)])
     if not isinstance(f, types.FunctionType):
         search.follow([(type(f).__name__, f)])
     search.run()
-    return Dependencies([*search.found.values()], assigned)
+    unknown = [f"calls {one}, so that what it reads is not known" for one in sorted(routes & _ANY)]
+    unknown += [f"reads {one}, whose items come once" for one in search.consumed]
+    why = f"it {unknown[0]}; pass that as an argument" if unknown else None
+    return Dependencies([*search.found.values()], [*assigned, *search.long], why)
+
+
+def _writes_files(uses: list[Uses], attributes: frozenset[str]) -> bool:
+    """Whether code uses files to write to them, as far as its names tell."""
+    prints = any("print" in one.names for one in uses)
+    reads = not _READING.isdisjoint(attributes)
+    return not reads and (prints or not _WRITING.isdisjoint(attributes))
 
 
 class Renewals:
@@ -85,78 +112,12 @@ class Renewals:
         )
 
 
-# --- in the code ----------------------------------------------------------------------------------
-
-
-class _Uses(NamedTuple):
-    """The names that code reads, and those that it assigns."""
-
-    names: frozenset[str]  # of globals
-    variables: frozenset[str]  # of enclosing functions
-    attributes: frozenset[str]
-    modules: frozenset[str]  # that it imports
-    strings: frozenset[str]  # that may be names
-    operators: frozenset[str]  # methods that Python calls for its operators, if there are any
-    assigned_names: frozenset[str]
-    assigned_variables: frozenset[str]
-
-
-@functools.lru_cache(maxsize=4096)
-def _uses(code: types.CodeType) -> _Uses:
-    found: list[set[str]] = [set() for _ in _Uses._fields]
-    names, variables, attributes, modules, strings, operators, *assigned = found
-    before = ""
-    for one in dis.get_instructions(code):
-        kind, _, what = one.opname.partition("_")
-        operators |= _operators(before, one)
-        before = one.opname
-        is_assigned = kind in ("STORE", "DELETE")
-        if one.opcode in dis.hasfree:
-            (assigned[1] if is_assigned else variables).add(one.argval)
-        elif one.opcode not in dis.hasname:
-            continue
-        elif one.opname == "IMPORT_NAME":
-            modules.add(one.argval)
-        elif what.endswith(("ATTR", "METHOD")) or one.opname == "IMPORT_FROM":
-            attributes.add(one.argval)
-        elif not (is_assigned and what == "NAME"):  # which is in the body of a class
-            (assigned[0] if is_assigned else names).add(one.argval)
-    strings |= _strings(code.co_consts)
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            for own, others in zip(found, _uses(inner), strict=True):
-                own |= others
-    return _Uses(*map(frozenset, found))
-
-
-def _operators(before: str, one: dis.Instruction) -> set[str]:
-    """The methods for an instruction that compares or asks for truth, after another."""
-    if one.opname == "CONTAINS_OP" or (one.opname == "COMPARE_OP" and one.argval in ("==", "!=")):
-        return {"__eq__", "__ne__"}
-    asks = one.opname in ("UNARY_NOT", "TO_BOOL") or "IF_TRUE" in one.opname
-    asks = asks or "IF_FALSE" in one.opname or (one.opname, one.argval) == ("LOAD_GLOBAL", "bool")
-    if asks and before not in ("COMPARE_OP", "CONTAINS_OP", "IS_OP"):
-        return {"__bool__", "__len__"}
-    return set()
-
-
-def _strings(constants: Iterable) -> set[str]:
-    """The strings among constants that can be names of attributes."""
-    inner = [_strings(one) for one in constants if isinstance(one, tuple)]
-    own = {one for one in constants if isinstance(one, str) and one.isidentifier()}
-    return own.union(*inner)
-
-
-def _asked(uses: list[_Uses]) -> frozenset[str]:
-    """The names for which getattr and hasattr may be called; those of others, by a helper."""
-    asking = [one.strings for one in uses if not _ASKING.isdisjoint(one.names)]
-    every = asking if all(asking) else [one.strings for one in uses]
-    return frozenset().union(*every)
+# --- names ----------------------------------------------------------------------------------------
 
 
 def _names(f: types.FunctionType) -> Iterator[Dependency]:
     """The globals and variables that a function reads, with their values."""
-    uses = _uses(f.__code__)
+    uses = uses_of(f.__code__)
     for name in sorted(uses.names):
         value = f.__globals__.get(name, vars(builtins).get(name, _MISSING))
         if value is not _MISSING:
@@ -168,6 +129,15 @@ def _names(f: types.FunctionType) -> Iterator[Dependency]:
             continue
 
 
+def _named_by_texts(f: types.FunctionType) -> Iterator[Dependency]:
+    """The globals that a function reads by constants, as `globals()["n"]`, with their values."""
+    uses = uses_of(f.__code__)
+    if "globals" in uses.routes:
+        held = types.MappingProxyType(f.__globals__)  # its changes may be the function's own
+        for name in sorted(uses.strings):
+            yield Dependency(held, name, held.get(name, ABSENT))
+
+
 def _cells(f: types.FunctionType, names: Iterable[str]) -> list[tuple[str, types.CellType]]:
     """The variables of enclosing functions among some names."""
     cells = zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
@@ -176,7 +146,7 @@ def _cells(f: types.FunctionType, names: Iterable[str]) -> list[tuple[str, types
 
 def _assigned(f: types.FunctionType) -> Iterator[Dependency]:
     """The names that a function assigns, with their values."""
-    uses = _uses(f.__code__)
+    uses = uses_of(f.__code__)
     owners: list[tuple[str, Any]] = [(name, f.__globals__) for name in uses.assigned_names]
     for name, owner in [*owners, *_cells(f, uses.assigned_variables)]:
         one = Dependency(owner, name, None)
@@ -186,7 +156,7 @@ def _assigned(f: types.FunctionType) -> Iterator[Dependency]:
 def _imported(f: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """The modules that a function imports in its body, if they have been imported."""
     package = f.__globals__.get("__package__") or ""
-    for name in sorted(_uses(f.__code__).modules):
+    for name in sorted(uses_of(f.__code__).modules):
         for full in (name, f"{package}.{name}"):
             if full in sys.modules:
                 yield full, sys.modules[full]
@@ -195,25 +165,33 @@ def _imported(f: types.FunctionType) -> Iterator[tuple[str, Any]]:
 # --- in objects -----------------------------------------------------------------------------------
 
 
+class _Wanted(NamedTuple):
+    """Names of attributes that code reads of any object, and of those that it asks for.
+
+    `operators` are methods that Python calls. `every` says that it reads attributes of any name,
+    `writes` that it uses files to write to them.
+    """
+
+    attributes: frozenset[str]
+    asked: frozenset[str]
+    operators: frozenset[str]
+    every: bool
+    writes: bool
+
+
 class _Search:
     """The search for what is read of objects, from the values of names on.
 
-    `attributes` are the names of those that are read of any object; that it has none of those that
-    are `asked` for is noted, too. Names that are `assigned` are
-    left out, each given with what holds it.
+    Names that are `assigned` are left out, each given with what holds it.
     """
 
-    def __init__(
-        self,
-        reach: Reach,
-        attributes: frozenset[str],
-        asked: frozenset[str],
-        operators: frozenset[str],
-        assigned: set[tuple[int, str]],
-    ):
-        self._reach, self._asked, self._operators = reach, sorted(asked), sorted(operators)
-        self._attributes, self._assigned = sorted(attributes), assigned
+    def __init__(self, reach: Reach, wanted: _Wanted, assigned: set[tuple[int, str]]):
+        self._reach, self._every, self._writes = reach, wanted.every, wanted.writes
+        self._asked, self._operators = sorted(wanted.asked), sorted(wanted.operators)
+        self._attributes, self._assigned = sorted(wanted.attributes), assigned
         self.found: dict[tuple[int, str], Dependency | Contents] = {}
+        self.consumed: list[str] = []  # iterators
+        self.long: list[Contents] = []  # of too many items to be compared in each call
         self._waiting: list[tuple[str, Any]] = []
         self._items = 0  # that are compared in each call
 
@@ -242,6 +220,7 @@ class _Search:
             if not self._reach.is_of_library(one.__name__):
                 self.add(self._of_module(one))
                 self.add(self._absent(one))
+                self._add_every(one.__name__, one)
         elif isinstance(one, np.ndarray):
             self._add_array(name, one)
         elif type(one) is rt.ComplexTensor:
@@ -250,12 +229,13 @@ class _Search:
             if not is_recorded(one) and self._takes(1):
                 self.found[id(one), ""] = Contents.of(one, name)
         elif isinstance(one, (list, dict, set, collections.deque)):
-            if self._takes(max(len(one), _LEAST)):
-                self.found[id(one), ""] = Contents.of(one, name)
-                items = one.values() if isinstance(one, dict) else one
-                self.follow([(name, item) for item in items])
-        elif isinstance(one, (tuple, frozenset)):
-            self.follow([(name, item) for item in one] if len(one) <= MOST_ITEMS else [])
+            self._add_container(name, one)
+            self._add_instance(one)
+        elif isinstance(one, (tuple, frozenset, types.MappingProxyType)):
+            self.follow([(name, item) for item in items_of(one)])
+            self._add_instance(one)
+        elif self._is_consumed(one):
+            self.consumed.append(name)
         elif isinstance(one, functools.partial):
             self.add(partial_dependencies(one))
         elif isinstance(one, types.MethodType):
@@ -265,18 +245,52 @@ class _Search:
                 self.add(class_dependencies(one))
                 self.add(self._of_class(one))
                 self.add(self._absent(one))
+                self._add_every(one.__name__, one)
                 self.follow([(base.__name__, base) for base in one.__bases__])
         elif not isinstance(one, (bytes, type)) and held_memory(one) is not None:
             if self._takes(1):
                 self.found[id(one), ""] = Contents.of(one, name)
         elif not is_numerical(one):
-            if not self._reach.is_library(one):
-                self.add(class_dependencies(one))
-            self.add(self._of_instance(one))
-            self.add(self._absent(one))
-            self.follow([(type(one).__name__, type(one))])
+            self._add_instance(one)
         else:  # a sparse matrix, an interpolator: their methods are not searched
             self.follow([(name, held) for held in _arrays_and_holders(one)])
+
+    def _is_consumed(self, one) -> bool:
+        """Whether an object is an iterator, other than of the user's classes, or an open file."""
+        if isinstance(one, io.IOBase):
+            return not one.closed and one.readable() and not self._writes
+        is_own = isinstance(one, np.flatiter) or not self._reach.is_library(one)
+        return not is_own and hasattr(type(one), "__next__")
+
+    def _add_container(self, name: str, one) -> None:
+        contents = Contents.of(one, name)
+        if self._takes(max(len(contents.value), _LEAST)):
+            self.found[id(one), ""] = contents
+            self.follow([(name, item) for item in items_of(one)])
+        else:
+            self.long.append(contents)
+
+    def _add_instance(self, one) -> None:
+        """Keep what is read of an instance by its attributes, unless it is one of Python's own."""
+        if is_numerical(one):
+            return
+        if not self._reach.is_library(one):
+            self.add(class_dependencies(one))
+        if isinstance(one, HOLDERS):
+            self.add([Dependency(one, name, held) for name, held in held_by(one).items()])
+        self.add(self._of_instance(one))
+        self.add(self._absent(one))
+        self._add_every(type(one).__name__, one)
+        self.follow([(type(one).__name__, type(one))])
+
+    def _add_every(self, name: str, one) -> None:
+        """Keep all attributes of an object, if code may read one of any name."""
+        if not self._every or not (is_namespace(one) or not self._reach.is_library(one)):
+            return
+        held = held_by(one)
+        for names in [held] if isinstance(held, dict) else items_of(held):
+            self.found[id(names), ""] = Contents.of(names, name)
+        self.follow([(name, value) for value in held.values()])
 
     def _add_array(self, name: str, one: np.ndarray) -> None:
         """Compare the elements, unless nothing can write to them."""
@@ -299,8 +313,9 @@ class _Search:
 
     def _takes(self, count: int) -> bool:
         """Whether so many further items can be compared in each call."""
-        self._items += count
-        return self._items <= MOST_ITEMS
+        fits = self._items + count <= MOST_ITEMS
+        self._items += count if fits else 0
+        return fits
 
     def _of_module(self, module: types.ModuleType) -> Iterator[Dependency]:
         """The attributes that are read of a module."""
@@ -360,6 +375,8 @@ class _Search:
 
 def _arrays_and_holders(one) -> list:
     """The arrays and the objects of SciPy that an object has in its dict and slots."""
+    if isinstance(one, np.flatiter):
+        return [one.base]
     members = [raw for kind in type(one).__mro__ for raw in vars(kind).values()]
     slots = [raw for raw in members if isinstance(raw, types.MemberDescriptorType)]
     held = [*held_by(one).values(), *(getattr(one, slot.__name__, None) for slot in slots)]

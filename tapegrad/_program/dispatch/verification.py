@@ -41,9 +41,9 @@ class Verified:
             return expected
         moved = self._effects.of_call(before)
         changed = moved if self._verify == "once" else []
-        pair = self._difference(found, expected, variant, arguments)
-        if pair is not None and self._depends_on(changed, arguments):
+        if self._depends_on(changed, arguments):
             return expected
+        pair = self._difference(found, expected, variant, arguments)
         if pair is not None:
             raise RuntimeError(
                 f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}: "
@@ -51,8 +51,7 @@ class Verified:
                 "that changes between calls; pass that as an argument, or use verify='never'"
             )
         variant.checked = 1 + gradient
-        if self._verify == "once":
-            self._report(changed, arguments)
+        self._effects.report(changed, self._name)
         is_settled = bool(before) and not moved and self._reason is None
         if is_settled and variant.names is self._families.names:  # no other thread has recorded
             self._families.put(variant.names.settled(before))
