@@ -1,8 +1,7 @@
 """`tg.compile`: what it finds out about a function, what it says, and threads."""
 
-import operator
+import os
 import threading
-import types
 import warnings
 
 import numpy as np
@@ -46,17 +45,17 @@ def test_state_that_changes_is_found_out():
 MANY = 101
 
 
-def test_once_looks_at_each_program_and_at_its_gradient():
-    weight = types.SimpleNamespace(value=2.0)
+def test_once_looks_at_each_program_and_at_its_gradient(monkeypatch):
+    monkeypatch.setenv("TAPEGRAD_TESTS", "2.0")
 
-    def f(x):  # what attrgetter reads is not compared
-        held = operator.attrgetter("value")(weight)
+    def f(x):  # the environment is not compared
+        held = float(os.environ["TAPEGRAD_TESTS"])
         return x * held if x > 0 else x - held
 
     c = tg.compile(f)
     for x in (1.0, 1.0, -1.0):
         c(x)
-    weight.value = 3.0
+    monkeypatch.setenv("TAPEGRAD_TESTS", "3.0")
     assert c(1.0) == 2.0  # looked at before
     with pytest.raises(RuntimeError, match="called again"):
         c(-1.0)

@@ -2,11 +2,14 @@
 
 import argparse
 import collections
+import contextvars
 import csv
 import dataclasses
 import itertools
 import operator
+import threading
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -71,6 +74,12 @@ def _module(name: str, text: str, **names):
     return made
 
 
+def _local(model):
+    made = threading.local()
+    made.model = model
+    return made
+
+
 def _held(put):
     """A function of a model in what `put` makes of it, and what changes the model."""
 
@@ -102,6 +111,10 @@ HELD = {
         _module("held", "", inner=_module("inner", "", model=m)),
     ),
     "list of the user's": lambda m: (lambda h: h[0], Rows([m])),
+    "array": lambda m: (lambda h: h[0], np.array([m], object)),
+    "keys": lambda m: (lambda h: [*h][0], {m: 1.0}),
+    "values": lambda m: (lambda h: [*h][0], {"m": m}.values()),
+    "of a thread": lambda m: (lambda h: h.model, _local(m)),
 }
 
 
@@ -156,6 +169,50 @@ def _data_of_a_proxy():
     return lambda x: held["k"] * np.sum(x), lambda v: first.update(k=v)
 
 
+def _weak():
+    model = Model()
+    held, again = weakref.ref(model), weakref.proxy(model)
+    return lambda x: held().loss(x) + again.loss(x), lambda v: setattr(model, "w", v)
+
+
+def _values_of_a_dict():
+    held = {"a": 2.0}
+    values, items = held.values(), held.items()
+    return lambda x: (sum(values) + dict(items)["a"]) * np.sum(x), lambda v: held.update(a=v)
+
+
+def _getters():
+    held = types.SimpleNamespace(rate=2.0, part=types.SimpleNamespace(rate=3.0))
+    get = operator.attrgetter("part.rate")
+    return lambda x: (get(held) + operator.attrgetter("rate")(held)) * np.sum(x), (
+        lambda v: [setattr(one, "rate", v) for one in (held, held.part)]
+    )
+
+
+class Unit(np.ndarray):
+    unit = 2.0
+
+
+def _attribute_of_an_array():
+    held = np.ones(2).view(Unit)
+    return lambda x: held.unit * np.sum(x), lambda v: setattr(held, "unit", v)
+
+
+class Layer(tg.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = 2.0
+
+    def forward(self, x):
+        return np.sum(self.scale * x)
+
+
+def _layer():
+    layer = Layer()
+    net = tg.nn.Sequential(layer)
+    return lambda x: net(x), lambda v: setattr(layer, "scale", v)
+
+
 def _flat():
     array = np.array([2.0, 3.0])
     flat = array.flat
@@ -164,7 +221,8 @@ def _flat():
 
 DATA = [
     *(_function_of_a_module, _attribute_of_the_class, _attribute_of_a_list),
-    *(_attribute_of_a_dict, _flat),
+    *(_attribute_of_a_dict, _flat, _weak, _values_of_a_dict, _getters, _layer),
+    _attribute_of_an_array,
     *(_data_of_a_users_dict, _data_of_a_users_dict_replaced, _data_of_a_chain, _data_of_a_proxy),
 ]
 
@@ -287,6 +345,16 @@ def test_a_file_that_is_written(tmp_path):
         for _ in range(3):
             assert c(X) == pytest.approx(6.5)
         assert c._reason is None
+
+
+@pytest.mark.parametrize("verify", ["once", "never"])
+def test_a_context_variable(verify):
+    def make():
+        held = contextvars.ContextVar("held", default=2.0)
+        return lambda x: held.get() * np.sum(x), held.set
+
+    with pytest.warns(RuntimeWarning, match="it reads held, a context variable"):
+        followed(make, verify)
 
 
 # --- names by their text --------------------------------------------------------------------------

@@ -5,9 +5,11 @@ from __future__ import annotations
 import collections
 import functools
 import gc
+import operator
 import pathlib
 import sys
 import types
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +21,11 @@ MOST, MOST_ITEMS = 2000, 100
 #: Containers with items, and objects of the standard library that hold nothing but others.
 _SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 HOLDERS = (collections.UserDict, collections.UserList, collections.ChainMap)
+_REFERRING: tuple[type, ...] = (
+    *(types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items())),
+    *(operator.attrgetter, operator.itemgetter, operator.methodcaller),
+)
+_PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None)))
 
 
 def reachable(f: Callable, is_wanted: Callable[[Any], bool]) -> list:
@@ -87,7 +94,7 @@ class Reach:
             return [one.__func__, one.__self__]
         if isinstance(one, functools.partial):
             return [one.func, *one.args, *one.keywords.values()]
-        if isinstance(one, (types.ModuleType, np.ndarray, str, int, float)):
+        if type(one) in _PLAIN or isinstance(one, types.ModuleType):
             return []
         if self.is_library(one):
             return items_of(one) + _wrapped(one)  # as a compiled function's
@@ -99,8 +106,7 @@ class Reach:
         """Whether an object may hold much that is read of it by name alone."""
         if isinstance(one, types.ModuleType):
             return not self.is_of_library(one.__name__)
-        has_dict = bool(type(one).__dictoffset__)
-        return has_dict and isinstance(one, type) != self.is_library(one)
+        return type(one) not in _PLAIN and isinstance(one, type) != self.is_library(one)
 
     def _of_function(self, f: types.FunctionType) -> list:
         """Cells and defaults of a function, and the globals it names, unless it is a library's."""
@@ -114,12 +120,20 @@ class Reach:
 
 def items_of(one) -> list:
     """What a container holds, whatever its class makes of going through it; [] for others."""
-    if isinstance(one, types.MappingProxyType):
+    if isinstance(one, _REFERRING):
         return gc.get_referents(one)
-    if isinstance(one, HOLDERS):
+    if isinstance(one, HOLDERS) or _module_of_class(one).startswith("tapegrad.nn"):
         return [*held_by(one).values()]
+    if isinstance(one, weakref.ref):
+        return [one()]
+    if type(one) in weakref.ProxyTypes:
+        return [one.__repr__.__self__]
+    if isinstance(one, np.ndarray):
+        return [*one.flat] if one.dtype.hasobject and one.size <= MOST_ITEMS else []
     if isinstance(one, dict):
-        return [*dict.values(one)] if dict.__len__(one) <= MOST_ITEMS else []
+        few = dict.__len__(one) <= MOST_ITEMS
+        keys = [key for key in dict.keys(one) if type(key) not in _PLAIN] if few else []
+        return [*dict.values(one), *keys] if few else []
     kind = next((kind for kind in _SEQUENCES if isinstance(one, kind)), None)
     if kind is None or kind.__len__(one) > MOST_ITEMS:
         return []

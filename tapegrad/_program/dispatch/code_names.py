@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import dis
 import functools
+import operator
 import types
 from collections.abc import Iterable
 from typing import NamedTuple
 
 #: Functions that read an attribute by its name, which may not exist.
 _ASKING = frozenset(("getattr", "hasattr", "setattr", "delattr", "vars"))
+_GETTERS = frozenset(("attrgetter", "methodcaller"))
+#: Methods that read files, and that write to them.
+_READING = frozenset("read readline readlines read1 readinto getvalue seek tell".split())
+_WRITING = frozenset(("write", "writelines"))
 #: Functions that read names of their caller, as far as a text tells.
 _TEXTS = frozenset(("eval", "exec"))
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
@@ -84,7 +89,23 @@ def asked_of(uses: list[Uses]) -> frozenset[str]:
 
 
 def _asks(uses: Uses) -> bool:
-    return "__dict__" in uses.attributes or not _ASKING.isdisjoint(uses.names)
+    names = uses.names | uses.attributes
+    return "__dict__" in uses.attributes or not (_ASKING | _GETTERS).isdisjoint(names)
+
+
+def texts_of(one) -> frozenset[str]:
+    """The attributes that an object such as `operator.attrgetter("a.b")` reads of others."""
+    if not isinstance(one, (operator.attrgetter, operator.methodcaller)):
+        return frozenset()
+    texts = [text for text in one.__reduce__()[1] if isinstance(text, str)]
+    return frozenset(name for text in texts for name in text.split("."))
+
+
+def writes_files(uses: list[Uses], attributes: frozenset[str]) -> bool:
+    """Whether code uses files to write to them, as far as its names tell."""
+    prints = any("print" in one.names for one in uses)
+    reads = not _READING.isdisjoint(attributes)
+    return not reads and (prints or not _WRITING.isdisjoint(attributes))
 
 
 # --- by their text --------------------------------------------------------------------------------

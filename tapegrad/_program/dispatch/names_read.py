@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import builtins
 import collections
+import contextvars
 import functools
 import inspect
 import io
 import itertools
 import sys
 import types
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -43,16 +45,13 @@ from ..._core.tensor.reachable import (
     items_of,
 )
 from ..._core.tensor.values import is_recorded, is_tensor
-from .code_names import Uses, asked_of, uses_of
+from .code_names import asked_of, texts_of, uses_of, writes_files
 
 #: So many times in a row, each after so few calls, is too often.
 _MANY, _FEW = 16, 4
 #: A container takes as long to compare as that number of items.
 _LEAST = 4
 _MISSING = object()
-#: Methods that read files, and that write to them.
-_READING = frozenset("read readline readlines read1 readinto getvalue seek tell".split())
-_WRITING = frozenset(("write", "writelines"))
 #: Routes by which code may read any name.
 _ANY = frozenset(("globals()", "eval()", "exec()"))
 
@@ -64,6 +63,7 @@ def names_read(f: Callable) -> Dependencies:
     functions = reach.functions(every)
     uses = [uses_of(one.__code__) for one in functions]
     asked = asked_of(uses)
+    asked = asked.union(*map(texts_of, every))
     attributes = frozenset().union(asked, *[one.attributes for one in uses])
     assigned = [one for function in functions for one in _assigned(function)]
     operators = frozenset().union(*[one.operators for one in uses])
@@ -71,7 +71,7 @@ def names_read(f: Callable) -> Dependencies:
     texts = [(f, one) for f in functions for one in _named_by_texts(f)]
     own = {(id(one.owner), one.name) for one in assigned}
     own |= {(id(f.__globals__), one.name) for f, one in texts}
-    every_one, writes = "attributes" in routes, _writes_files(uses, attributes)
+    every_one, writes = "attributes" in routes, writes_files(uses, attributes)
     search = _Search(reach, _Wanted(attributes, asked, operators, every_one, writes), own)
     for function in functions:
         search.add(own_dependencies(function))
@@ -83,16 +83,9 @@ def names_read(f: Callable) -> Dependencies:
         search.follow([(type(f).__name__, f)])
     search.run()
     unknown = [f"calls {one}, so that what it reads is not known" for one in sorted(routes & _ANY)]
-    unknown += [f"reads {one}, whose items come once" for one in search.consumed]
+    unknown += search.unknown
     why = f"it {unknown[0]}; pass that as an argument" if unknown else None
     return Dependencies([*search.found.values()], [*assigned, *search.long], why)
-
-
-def _writes_files(uses: list[Uses], attributes: frozenset[str]) -> bool:
-    """Whether code uses files to write to them, as far as its names tell."""
-    prints = any("print" in one.names for one in uses)
-    reads = not _READING.isdisjoint(attributes)
-    return not reads and (prints or not _WRITING.isdisjoint(attributes))
 
 
 class Renewals:
@@ -190,7 +183,7 @@ class _Search:
         self._asked, self._operators = sorted(wanted.asked), sorted(wanted.operators)
         self._attributes, self._assigned = sorted(wanted.attributes), assigned
         self.found: dict[tuple[int, str], Dependency | Contents] = {}
-        self.consumed: list[str] = []  # iterators
+        self.unknown: list[str] = []  # what cannot be compared
         self.long: list[Contents] = []  # of too many items to be compared in each call
         self._waiting: list[tuple[str, Any]] = []
         self._items = 0  # that are compared in each call
@@ -223,6 +216,8 @@ class _Search:
                 self._add_every(one.__name__, one)
         elif isinstance(one, np.ndarray):
             self._add_array(name, one)
+            self.follow([(name, item) for item in items_of(one)])
+            self._add_instance(one)
         elif type(one) is rt.ComplexTensor:
             self.follow([(name, one._re), (name, one._im)])
         elif is_tensor(one):
@@ -231,11 +226,13 @@ class _Search:
         elif isinstance(one, (list, dict, set, collections.deque)):
             self._add_container(name, one)
             self._add_instance(one)
-        elif isinstance(one, (tuple, frozenset, types.MappingProxyType)):
+        elif isinstance(one, (tuple, frozenset)):
             self.follow([(name, item) for item in items_of(one)])
             self._add_instance(one)
         elif self._is_consumed(one):
-            self.consumed.append(name)
+            self.unknown.append(f"reads {name}, whose items come once")
+        elif isinstance(one, contextvars.ContextVar):
+            self.unknown.append(f"reads {name}, a context variable")
         elif isinstance(one, functools.partial):
             self.add(partial_dependencies(one))
         elif isinstance(one, types.MethodType):
@@ -251,16 +248,18 @@ class _Search:
             if self._takes(1):
                 self.found[id(one), ""] = Contents.of(one, name)
         elif not is_numerical(one):
+            self.follow([(name, item) for item in items_of(one)])
             self._add_instance(one)
         else:  # a sparse matrix, an interpolator: their methods are not searched
-            self.follow([(name, held) for held in _arrays_and_holders(one)])
+            self.follow([(name, held) for held in [*_arrays_and_holders(one), *items_of(one)]])
 
     def _is_consumed(self, one) -> bool:
         """Whether an object is an iterator, other than of the user's classes, or an open file."""
         if isinstance(one, io.IOBase):
             return not one.closed and one.readable() and not self._writes
-        is_own = isinstance(one, np.flatiter) or not self._reach.is_library(one)
-        return not is_own and hasattr(type(one), "__next__")
+        is_other = isinstance(one, (np.flatiter, *weakref.ProxyTypes))
+        is_other = is_other or not self._reach.is_library(one)
+        return not is_other and hasattr(type(one), "__next__")
 
     def _add_container(self, name: str, one) -> None:
         contents = Contents.of(one, name)
