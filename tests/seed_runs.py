@@ -5,6 +5,7 @@ import collections
 import concurrent.futures
 import datetime
 import multiprocessing
+import signal
 from pathlib import Path
 
 
@@ -26,10 +27,11 @@ def first_seeds(given, count: int) -> frozenset:
 
 
 def run(given, name: str, batch, *subsets: frozenset, size: int) -> int:
-    """Check all seeds, some at a time; print what is wrong, and counts.
+    """Check all seeds, some at a time; print what is wrong, and counts, also when it is stopped.
 
     `batch(first, count, *subsets)` returns counts by name and a list of (seed, text, script).
     """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"seeds {given.seed} to {given.seed + given.count - 1}", flush=True)
     given.out.mkdir(parents=True, exist_ok=True)
     counts, findings, end = collections.Counter(), 0, given.seed + given.count
@@ -42,6 +44,9 @@ def run(given, name: str, batch, *subsets: frozenset, size: int) -> int:
         for first, task in tasks.items():
             try:
                 found, wrong = task.result()
+            except KeyboardInterrupt:
+                pool.shutdown(cancel_futures=True)
+                break
             except Exception as error:  # noqa: BLE001  # a process that died
                 text = f"seeds from {first}: {error!r}"
                 found, wrong = {"crashed": 1}, [(first, text, f"# {text}\n")]
