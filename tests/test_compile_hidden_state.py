@@ -494,6 +494,21 @@ def test_items_of_long_dicts_that_a_function_changes(verify):
         followed(make, verify)
 
 
+@pytest.mark.parametrize("verify", ["once", "never"])
+def test_items_of_lists_in_long_lists_that_a_function_changes(verify):
+    def make():
+        held = [[1.0, 2.0] for _ in range(300)]
+
+        def f(x):
+            held[200][1] += 1.0
+            return np.sum(x) * held[200][1]
+
+        return f, None
+
+    with pytest.warns(RuntimeWarning, match="runs eagerly, without a program: it"):
+        followed(make, verify)
+
+
 @pytest.mark.filterwarnings("ignore:tapegrad.compile. f changes:RuntimeWarning")
 @pytest.mark.parametrize("verify", ["once", "never"])
 def test_a_long_history_costs_no_program(verify):

@@ -15,6 +15,8 @@ from .values import array_of, is_recorded, is_tensor
 PLAIN = (int, float, str, np.float64)
 #: Items of a container of which each is compared in each call.
 MOST_COMPARED = 100
+#: Containers in long ones that are looked at where a function is recorded.
+MOST_INSIDE = 2000
 
 
 class Contents(NamedTuple):
@@ -43,6 +45,14 @@ class Contents(NamedTuple):
     def is_long(self) -> bool:
         """Whether it takes too long to compare the items in each call."""
         return not self.is_memory and len(self.value) > MOST_COMPARED
+
+    def is_there(self) -> bool:
+        """Whether it contains the same."""
+        now = Contents.of(self.owner, self.name)
+        if self.is_memory or len(now.value) != len(self.value):
+            return bool(self.is_memory and now.value == self.value)
+        is_like = now.keys is None or all(map(is_same, now.keys, self.keys or ()))
+        return is_like and all(map(is_same, now.value, self.value))
 
     def left(self) -> Part | None:
         """The items or elements that are as they were; None if there are none."""

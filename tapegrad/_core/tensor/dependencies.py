@@ -14,6 +14,7 @@ from .array_contents import SMALL
 from .container_contents import (
     FUNCTIONS,
     MOST_COMPARED,
+    MOST_INSIDE,
     PLAIN,
     Contents,
     Part,
@@ -76,16 +77,18 @@ Checked = Dependency | Contents | Part
 class Dependencies:
     """All of them of a function; `effects` are others, which its calls change or may change.
 
-    `unknown` says why it is not known what else the function reads, if that is so.
+    `long` are containers of too many items to be compared in each call, with their names. `unknown`
+    says why it is not known what else the function reads, if that is so.
     """
 
     def __init__(
         self,
         found: Sequence[Checked],
         effects: Sequence[Checked] = (),
+        long: Sequence[tuple[Any, str]] = (),
         unknown: str | None = None,
     ):
-        self._found, self.effects, self.unknown = found, effects, unknown
+        self._found, self.effects, self.long, self.unknown = found, effects, long, unknown
         #: Whether all names still have their values, and objects their contents.
         self.unchanged = check(found)
 
@@ -120,7 +123,11 @@ class Dependencies:
             return self
         changed = [one for one in self._found if not (_is_of_name(one) or check([one])())]
         found = [one for one in map(_left, self._found) if one is not None]
-        return Dependencies(found, [*self.effects, *changed])
+        return Dependencies(found, [*self.effects, *changed], self.long)
+
+    def long_now(self) -> list[Contents]:
+        """What the long containers, and those in them, hold now."""
+        return _with_inner([Contents.of(*one) for one in self.long], MOST_INSIDE)
 
     def effects_now(self) -> list[Checked]:
         """The effects with their values, or what they contain, now."""
@@ -129,23 +136,29 @@ class Dependencies:
         found = [
             Contents.of(one.owner, one.name) for one in every if not isinstance(one, Dependency)
         ]
-        for one in found:  # which grows
-            items = () if one.is_memory or len(found) > MOST_COMPARED else one.value
-            found += [Contents.of(x, one.name) for x in items if isinstance(x, (list, dict, set))]
-        return [*names, *found]
+        return [*names, *_with_inner(found, MOST_COMPARED)]
 
     def settled(self, effects: Sequence[Checked]) -> Dependencies:
         """Those with effects that a later call has left as they were, but for long containers."""
-        long = [one for one in effects if isinstance(one, Contents) and one.is_long]
-        few = [one for one in effects if not any(one is other for other in long)]
-        return Dependencies([*self._found, *few], long) if few else self
+        few = [one for one in effects if not (isinstance(one, Contents) and one.is_long)]
+        return Dependencies([*self._found, *few], (), self.long)
+
+
+def _with_inner(found: list[Contents], most: int) -> list[Contents]:
+    """The same with the containers in these, until there are too many."""
+    for one in found:  # which grows
+        items = () if one.is_memory or len(found) > most else one.value
+        found += [Contents.of(x, one.name) for x in items if isinstance(x, (list, dict, set))]
+    return found
 
 
 def joined(every: Sequence[Dependencies]) -> Dependencies:
     """Those of several functions, each once."""
     found = once([one for names in every for one in names])
+    effects = [one for names in every for one in names.effects]
+    long = {id(owner): (owner, name) for names in every for owner, name in names.long}
     unknown = next(filter(None, [names.unknown for names in every]), None)
-    return Dependencies(found, [one for names in every for one in names.effects], unknown)
+    return Dependencies(found, effects, [*long.values()], unknown)
 
 
 def once(every: Sequence[Checked]) -> list[Checked]:

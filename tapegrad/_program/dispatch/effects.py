@@ -39,12 +39,12 @@ class Effects:
         #: What the function does that programs do not: what it changes, the file and the line.
         self.found: str | None = None
 
-    def of_recording(self, names: Dependencies) -> list[Checked]:
-        """Numbers that a recording has changed, or lists that it has made longer.
+    def of_recording(self, before: list[Checked]) -> list[Checked]:
+        """Numbers among effects that a recording has changed, or lists that it has made longer.
 
         This is for functions that are never called again: other changes may happen once.
         """
-        return [one for one in names.effects if _is_counted(one)]
+        return [one for one in before if _is_counted(one)]
 
     def of_call(self, before: list[Checked]) -> list[Checked]:
         """What a call has changed, from `Dependencies.effects_now` before it."""

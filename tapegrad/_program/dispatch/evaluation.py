@@ -271,11 +271,11 @@ class Replayed(Verified):
         names = self._families.names_for(self._f, arguments)
         if names.unknown is not None:
             raise NotRecorded(names.unknown)
-        draws = Draws(self._f, self._watched)
+        draws, long = Draws(self._f, self._watched), names.long_now()
         with traced_call(self._f, arguments, draws=draws) as traced:
             traced.names = names = self._families.after_call(names)
             if self._verify == "never":
-                self._report(self._effects.of_recording(names), arguments)
+                self._report(self._effects.of_recording([*names.effects, *long]), arguments)
             self._watched = draws.is_unsure  # once more
             if names.unchanged() and not draws.is_unsure:  # else it may be of either value
                 family.pending = traced

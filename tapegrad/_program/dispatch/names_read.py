@@ -85,7 +85,7 @@ def names_read(f: Callable) -> Dependencies:
     unknown = [f"calls {one}, so that what it reads is not known" for one in sorted(routes & _ANY)]
     unknown += search.unknown
     why = f"it {unknown[0]}; pass that as an argument" if unknown else None
-    return Dependencies([*search.found.values()], [*assigned, *search.long], why)
+    return Dependencies([*search.found.values()], assigned, search.long, why)
 
 
 class Renewals:
@@ -184,7 +184,7 @@ class _Search:
         self._attributes, self._assigned = sorted(wanted.attributes), assigned
         self.found: dict[tuple[int, str], Dependency | Contents] = {}
         self.unknown: list[str] = []  # what cannot be compared
-        self.long: list[Contents] = []  # of too many items to be compared in each call
+        self.long: list[tuple[Any, str]] = []  # of too many items to be compared in each call
         self._waiting: list[tuple[str, Any]] = []
         self._items = 0  # that are compared in each call
 
@@ -262,12 +262,11 @@ class _Search:
         return not is_other and hasattr(type(one), "__next__")
 
     def _add_container(self, name: str, one) -> None:
-        contents = Contents.of(one, name)
-        if self._takes(max(len(contents.value), _LEAST)):
-            self.found[id(one), ""] = contents
+        if self._takes(max(len(one), _LEAST)):
+            self.found[id(one), ""] = Contents.of(one, name)
             self.follow([(name, item) for item in items_of(one)])
         else:
-            self.long.append(contents)
+            self.long.append((one, name))
 
     def _add_instance(self, one) -> None:
         """Keep what is read of an instance by its attributes, unless it is one of Python's own."""

@@ -36,10 +36,11 @@ class Verified:
     def _verified(self, found, variant: Variant, arguments: Arguments, args, kwargs):
         """Compare with an eager call; returns its result where it is of another function."""
         gradient, before = found[1] is not None, variant.names.effects_now()
+        long = variant.names.long_now()
         expected = self._compared(variant, arguments, args, kwargs, gradient)
         if self._is_of_another(variant, expected):
             return expected
-        moved = self._effects.of_call(before)
+        moved = [*self._effects.of_call(before), *[one for one in long if not one.is_there()]]
         changed = moved if self._verify == "once" else []
         if self._depends_on(changed, arguments):
             return expected
