@@ -9,6 +9,7 @@ from ._core.tensor.complex_tensors import ComplexTensor
 from ._core.tensor.refused_derivatives import DerivativeLost
 from ._core.tensor.stop_gradient import stop_gradient
 from ._core.tensor.tensor_classes import Tensor
+from ._entering.config import config
 from ._functions import EARLY as _EARLY
 from ._functions import LATER as _FUNCTIONS
 from ._program import record
@@ -35,6 +36,7 @@ __all__ = [
     "autograd",
     "check_grads",
     "compile",
+    "config",
     "custom_vjp",
     "elementwise",
     "elementwise_grad",

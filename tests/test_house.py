@@ -16,7 +16,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 #: A folder imports from itself and from those before it. The last is the package itself.
 FOLDERS = [
     *("_core", "_core/codegen", "_core/ops", "_core/recorder", "_core/sweep", "_core/tape"),
-    *("_core/tensor", "_core/operations", "_derivatives", "_transforms", "_custom"),
+    *("_core/tensor", "_core/operations", "_derivatives", "_entering", "_transforms", "_custom"),
     *("_flow/kinds", "_flow/ir", "_flow/reading", "_flow/interpreted", "_flow/passes"),
     *("_flow/native", "_flow"),
     *("_program/ir", "_program/replay", "_program/native", "_program/lowering", "_program/build"),

@@ -13,6 +13,7 @@ from .._core.tensor.copies import copy_tensor, unlisted
 from .._core.tensor.pytree import tree_build, tree_leaves
 from .._core.tensor.row_listeners import users_level
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
+from .._entering.entering import entering
 from .._transforms.transformed import transformed
 from .axes import axes_of_leaves, check_results, count_of_elements, element_of
 from .element import Unbatched
@@ -72,6 +73,7 @@ def vmap(f, in_axes=0, out_axes=0):
     >>> tg.vmap(tg.grad(lambda x: x**2 if x > 0 else -x))(np.array([-1.0, 2.0, 3.0]))
     array([-1.,  4.,  6.])
     """
+    entered = entering(f)
     known: set = set()  # as in `_loops`, for functions that have no weak references
 
     @transformed(vmap, f, in_axes=in_axes, out_axes=out_axes)
@@ -79,7 +81,7 @@ def vmap(f, in_axes=0, out_axes=0):
         axes = axes_of_leaves("in_axes", in_axes, args)
         leaves = [leaf for _, leaf in tree_leaves(args)]
         count = count_of_elements(leaves, axes)
-        groups = _evaluated(f, (args, kwargs, leaves, axes), count, known)
+        groups = _evaluated(f, entered, (args, kwargs, leaves, axes), count, known)
         return _together(groups, count, out_axes, leaves)
 
     return evaluate
@@ -88,12 +90,12 @@ def vmap(f, in_axes=0, out_axes=0):
 # --- elements -------------------------------------------------------------------------------------
 
 
-def _evaluated(f, given: tuple, count: int, known: set) -> list[Group]:
+def _evaluated(f, entered, given: tuple, count: int, known: set) -> list[Group]:
     """The results of all elements, in groups that take the same branches."""
     args, kwargs, leaves, axes = given
 
     def call(values):
-        return f(*tree_build(args, iter(values)), **kwargs)
+        return entered(*tree_build(args, iter(values)), **kwargs)
 
     def loop(numbers):
         return Group.of_results(numbers, [call(_elements(leaves, axes, k)) for k in numbers])

@@ -17,6 +17,7 @@ import numpy as np
 
 from .._core.tensor import runtime as rt
 from .._core.tensor.row_listeners import users_level
+from .._entering.entering import entering
 from .._flow.reading.forms import Known
 from .._flow.reading.read import Instance
 from .._transforms.derivative_products import hvp, jvp, vjp
@@ -109,13 +110,15 @@ class MethodPrograms:
         return found, attributes
 
     def _compiled(self, count: int):
+        entered = entering(self.f)
+
         @functools.wraps(self.f)
         def of_attributes(*args, **kwargs):
             instance, attributes, around = _call.under_way
             given, values = args[: len(args) - count], args[len(args) - count :]
             if rt.trace() is around:  # called as it is
-                return self.f(instance, *given, **kwargs)
-            return call_noting(self.f, instance, attributes, values, given, kwargs)
+                return entered(instance, *given, **kwargs)
+            return call_noting(entered, instance, attributes, values, given, kwargs)
 
         stand_for(of_attributes, functools.partial(self._arranged, count))
         single = isinstance(self.argnums, (int, np.integer))

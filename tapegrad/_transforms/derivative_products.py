@@ -12,6 +12,7 @@ from .._core.tensor.values import array_of, is_recorded, records, value_of
 from .._derivatives.inputs import Inputs, InputTensors, plain, scalar_output
 from .._derivatives.recorded_reverse import adjoints_and_inputs
 from .._derivatives.second_order import product_with_hessian
+from .._entering.entering import entering
 from .compiled_functions import method_of_compiled
 from .complex_derivatives import as_complex_as, refuse_complex
 from .function_results import (
@@ -73,7 +74,7 @@ def vjp(f, *primals, has_aux=False):
         return compiled(*primals)
     with rt.recording():
         inputs = Inputs("vjp", primals, tuple(range(len(primals))))
-        out = f(*inputs.args)
+        out = entering(f)(*inputs.args)
         out, aux = with_aux("vjp", out, inputs) if has_aux else (out, None)
         outs = results_of("vjp", out)
         nested = must_record(outs, inputs)
@@ -138,7 +139,7 @@ def jvp(f, primals, tangents):
         inputs = Inputs("jvp", tuple(primals), tuple(range(len(primals))))
         tangents = as_complex_as(tuple(tangents), tuple(primals))
         seeds = directions("jvp", inputs, tuple(primals), tangents)
-        out = f(*inputs.args)
+        out = entering(f)(*inputs.args)
         outs = results_of("jvp", out)
         nested = must_record(outs, inputs)
         found = pushed(outs, inputs, seeds, nested)
@@ -192,15 +193,17 @@ def hvp(f, has_aux=False):
     if not has_aux and (compiled := method_of_compiled("hvp", f)):
         return compiled
 
+    entered = entering(f)
+
     @transformed(hvp, f, has_aux=has_aux)
     def evaluate(x, v, *others):
         refuse_complex("hvp", (x, v))
         leaves = [leaf for _, leaf in (*tree_leaves(x), *tree_leaves(v))]
         nested = rt.trace() is not None or records(*leaves)
         try:
-            product, *aux = (_nested if nested else _product)(f, x, v, others, has_aux)
+            product, *aux = (_nested if nested else _product)(entered, x, v, others, has_aux)
         except NotImplementedError:  # as for writes to an input that is not in C order
-            product, *aux = _nested(f, x, v, others, has_aux)
+            product, *aux = _nested(entered, x, v, others, has_aux)
         return (product, *aux) if has_aux else product
 
     evaluate.__signature__ = _ARGUMENTS_OF_HVP

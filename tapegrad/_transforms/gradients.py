@@ -11,6 +11,7 @@ from .._derivatives.hooked import run_to
 from .._derivatives.inputs import Inputs, plain, scalar_output
 from .._derivatives.recorded_reverse import recorded_adjoints
 from .._derivatives.reverse_mode import plant
+from .._entering.entering import entering
 from .compiled_functions import method_of_compiled
 from .complex_derivatives import holomorphic_value_and_grad
 from .function_results import must_record, with_aux
@@ -87,6 +88,7 @@ def _with_gradient(name: str, f, argnums, has_aux, holomorphic=False):
     """The same by positions, for the public function of a name, with which errors begin."""
     if holomorphic:
         return holomorphic_value_and_grad(name, _with_gradient, f, argnums, has_aux)
+    f = entering(f)
 
     def evaluate(*args, **kwargs):
         with rt.recording():
@@ -213,9 +215,11 @@ def elementwise_grad(f, argnums=0, *, argnames=None):
     if argnames is not None:
         return by_names(elementwise_grad, f, argnums, argnames)
 
+    entered = entering(f)
+
     @transformed(elementwise_grad, f, argnums=argnums)
     def evaluate(*args, **kwargs):
-        summed = lambda *a: np.sum(f(*a, **kwargs))  # noqa: E731
+        summed = lambda *a: np.sum(entered(*a, **kwargs))  # noqa: E731
         return gradient("elementwise_grad", summed, argnums)(*args)
 
     return evaluate

@@ -15,6 +15,7 @@ from .._derivatives.infinities import settled
 from .._derivatives.inputs import Inputs, plain
 from .._derivatives.recorded_reverse import recorded_adjoints
 from .._derivatives.reverse_mode import plant
+from .._entering.entering import entering
 from .compiled_functions import method_of_compiled
 from .complex_derivatives import refuse_complex, refuse_two_complex
 from .function_results import must_record, pushed, results_of, with_aux
@@ -73,9 +74,11 @@ def jacobian(f, argnums=0, has_aux=False, *, argnames=None):
     if argnames is not None:
         return by_names(jacobian, f, argnums, argnames, has_aux=has_aux)
 
+    entered = entering(f)
+
     @transformed(jacobian, f, argnums=argnums, has_aux=has_aux)
     def evaluate(*args, **kwargs):
-        return _matrices("jacobian", lambda *a: f(*a, **kwargs), args, argnums, has_aux)
+        return _matrices("jacobian", lambda *a: entered(*a, **kwargs), args, argnums, has_aux)
 
     return evaluate
 
@@ -131,11 +134,13 @@ def hessian(f, argnums=0, has_aux=False, *, argnames=None):
     if argnames is not None:
         return by_names(hessian, f, argnums, argnames, has_aux=has_aux)
 
+    entered = entering(f)
+
     @transformed(hessian, f, argnums=argnums, has_aux=has_aux)
     def evaluate(*args, **kwargs):
         numbers = [argnums] if isinstance(argnums, (int, np.integer)) else argnums
         refuse_complex("hessian", [args[k] for k in numbers if -len(args) <= k < len(args)])
-        of_first = gradient("hessian", f, argnums, has_aux)
+        of_first = gradient("hessian", entered, argnums, has_aux)
         return _matrices("hessian", lambda *a: of_first(*a, **kwargs), args, argnums, has_aux)
 
     return evaluate

@@ -14,13 +14,11 @@ import numpy
 
 from .._core.tensor import runtime as rt
 from .._core.tensor.lost_derivatives import PlainAsked
-from .._core.tensor.plain_data import class_of
+from .._core.tensor.plain_data import kind_of
 from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.values import (
     AS_PLAIN,
     FLOATS,
-    dtype_of,
-    is_number,
     is_recorded,
     is_tensor,
     scalar_of,
@@ -49,7 +47,7 @@ class _Class(type):
             return type.__instancecheck__(cls, instance)
         if isinstance(instance, theirs):
             return True
-        return isinstance(instance, rt.Tensor) and issubclass(_kind_of(instance), theirs)
+        return isinstance(instance, rt.Tensor) and issubclass(kind_of(instance), theirs)
 
     def __subclasscheck__(cls, subclass):
         theirs = cls._theirs
@@ -79,15 +77,6 @@ class _Class(type):
 
     def __repr__(cls):
         return type.__repr__(cls._theirs or cls)
-
-
-def _kind_of(tensor) -> type:
-    """The class of what NumPy has for a tensor."""
-    if (found := class_of(tensor)) is not None:
-        return found
-    if isinstance(tensor, rt.Array) and (tensor.ndim or not is_number(tensor)):
-        return numpy.ndarray
-    return dtype_of(tensor).type
 
 
 def _converted(theirs: Any, tensor):

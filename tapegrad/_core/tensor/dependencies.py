@@ -21,6 +21,7 @@ from .container_contents import (
     contains,
     is_equal,
 )
+from .own_code import own_code
 
 #: What names of the cells of a check begin with.
 _OURS = "tapegrad_"
@@ -175,7 +176,8 @@ def own_dependencies(f: types.FunctionType) -> list[Dependency]:
 
     Functions without defaults do not get any: each of these checks takes 20 ns.
     """
-    parts = [(name, getattr(f, name)) for name in ("__code__", "__defaults__", "__kwdefaults__")]
+    parts: list[tuple[str, Any]] = [("__code__", own_code(f)), ("__defaults__", f.__defaults__)]
+    parts.append(("__kwdefaults__", f.__kwdefaults__))
     return [Dependency(f, name, value) for name, value in parts if value is not None]
 
 
@@ -277,6 +279,9 @@ def _term(one: Checked, k: int, cells: dict[str, Any]) -> str:
     if one.value is ABSENT:
         return _term_of_absence(one, value, f"{_OURS}owner_{k}", cells)
     now = _expression(one, f"{_OURS}owner_{k}", cells)
+    if isinstance(one.value, types.CodeType) and isinstance(one.owner, types.FunctionType):
+        cells[f"{_OURS}own_code"] = types.CellType(own_code)
+        return f"({now} is {value} or {_OURS}own_code({_OURS}owner_{k}) is {value})"
     if type(one.value) not in PLAIN:
         return f"{now} is {value}"
     cells[f"{_OURS}is_equal"] = types.CellType(is_equal)

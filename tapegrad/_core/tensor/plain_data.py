@@ -25,7 +25,7 @@ from .conversions import has_outlived, note_text, rounded, text_of_tensor
 from .reachable import reachable
 from .refused_derivatives import lost_derivative
 from .trace import is_steering, learned, named, refuse, steered, steering_tensor
-from .values import array_of, is_number, is_recorded
+from .values import array_of, dtype_of, is_number, is_recorded
 
 
 def origin(tensor) -> set[type] | None:
@@ -91,38 +91,63 @@ def _answer(self, _) -> type:
         if asked is None:
             _others[id(frame.f_code)] = frame.f_code
         return own
-    found = class_of(self)
+    found = kind_of(self) if _entered and rt.in_transform() else class_of(self)
     if asked is not None and found is not None and issubclass(own, asked):  # which decides
         if not issubclass(found, asked):
             refuse(f"it asks at {callers.users_line()} whether data are a {asked.__name__}")
     return found or own
 
 
+def kind_of(tensor) -> type:
+    """The class of what NumPy has for a tensor; of data, what they are where nothing is traced."""
+    if (found := class_of(tensor)) is not None:
+        return found
+    if isinstance(tensor, rt.Array) and (tensor.ndim or not is_number(tensor)):
+        return np.ndarray
+    return dtype_of(tensor).type
+
+
 @contextlib.contextmanager
 def answering(trace):
-    """Let data of a trace have the classes of plain values for the user's code.
-
-    Only meanwhile: every `isinstance` that says no of a tensor asks.
-    """
+    """Let data of a trace have the classes of plain values for the user's code."""
     if not trace.data:
         yield
         return
-    with _lock:
-        _traces.append(trace)
-        native_types.set_word(STATE_CLASS, id(_answer))
+    _begin(_traces, id(trace))
     try:
         yield
     finally:
-        with _lock:
-            _traces.remove(trace)
-            if not _traces:
-                native_types.set_word(STATE_CLASS, 0)
+        _end(_traces, id(trace))
+
+
+def answer_all(number: int) -> None:
+    """Let all tensors have these classes in transforms, until `answer_no_more` of the number."""
+    _begin(_entered, number)
+
+
+def answer_no_more(number: int) -> None:
+    _end(_entered, number)
+
+
+def _begin(which: set[int], number: int) -> None:
+    """Only meanwhile: every `isinstance` that says no of a tensor asks."""
+    with _lock:
+        which.add(number)
+        native_types.set_word(STATE_CLASS, id(_answer))
+
+
+def _end(which: set[int], number: int) -> None:
+    with _lock:
+        which.discard(number)
+        if not _traces and not _entered:
+            native_types.set_word(STATE_CLASS, 0)
 
 
 #: The code that asks and is not the user's, by its id.
 _others: dict[int, types.CodeType] = {}
-#: The traces whose data answer for their classes, of all threads.
-_traces: list = []
+#: The traces whose data, and the calls in which all tensors, answer for their classes.
+_traces: set[int] = set()
+_entered: set[int] = set()
 _lock = forks.lock()
 
 

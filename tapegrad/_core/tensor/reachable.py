@@ -15,7 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from .own_code import own_code
+
 _LIBRARIES = frozenset(("tapegrad", "numpy", "scipy", "numba", "math", "builtins", "torch"))
+_CONTAINERS = (list, tuple, set, frozenset, dict, functools.partial)
 #: The number of objects that are searched, and of items of containers.
 MOST, MOST_ITEMS = 2000, 100
 #: Containers with items, and objects of the standard library that hold nothing but others.
@@ -43,20 +46,20 @@ class Reach:
     function belongs.
     """
 
-    def __init__(self, f: Callable):
-        self._f = f
-        self._own = {_outer(_module(one)) for one in _behind(f)}
+    def __init__(self, f: Callable, *others: Any):
+        self._first = [f, *others]
+        self._own = {_outer(module_of(one)) for one in _behind(f)}
 
     def objects(self, is_end: Callable[[Any], bool]) -> list:
         """The objects, nearest first, without those beyond an end."""
-        found: list = [self._f]
-        seen, names, holders = {id(self._f)}, set[str](), list[Mapping]()
+        found: list = [*self._first]
+        seen, names, holders = set(map(id, found)), set[str](), list[Mapping]()
         for one in found:  # which grows
             others: list = []
             if not is_end(one):
                 others += self._reached(one)
-                if isinstance(one, types.FunctionType) and not self.is_of_library(_module(one)):
-                    names |= _names(one.__code__)
+                if isinstance(one, types.FunctionType) and not self.is_of_library(module_of(one)):
+                    names |= _names(own_code(one))
                 elif self._is_read_by_name(one):
                     holders.append(held_by(one))
             if one is found[-1]:
@@ -71,7 +74,7 @@ class Reach:
         """The functions among objects, by default all; not those of libraries."""
         every = self.objects(lambda one: False) if every is None else every
         functions = [one for one in every if isinstance(one, types.FunctionType)]
-        return [one for one in functions if not self.is_of_library(_module(one))]
+        return [one for one in functions if not self.is_of_library(module_of(one))]
 
     def is_library(self, one) -> bool:
         """Whether an object is a class, or an instance of a class, of a library."""
@@ -99,7 +102,7 @@ class Reach:
         if self.is_library(one):
             return items_of(one) + _wrapped(one)  # as a compiled function's
         if isinstance(one, type):
-            return [*one.__bases__, *filter(None, map(_function, vars(one).values()))]
+            return [*one.__bases__, *_held_by_class(one)]
         return [*items_of(one), *held_by(one).values(), *_slots(one), type(one)]
 
     def _is_read_by_name(self, one) -> bool:
@@ -112,9 +115,9 @@ class Reach:
         """Cells and defaults of a function, and the globals it names, unless it is a library's."""
         found = [*_cells(f), *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
         found += _wrapped(f)
-        if self.is_of_library(_module(f)):
+        if self.is_of_library(module_of(f)):
             return found
-        names = _names(f.__code__)
+        names = _names(own_code(f))
         return found + [f.__globals__[name] for name in names if name in f.__globals__]
 
 
@@ -167,18 +170,24 @@ def _behind(f: Callable) -> list[types.FunctionType]:
     return [one for one in found if isinstance(one, types.FunctionType)]
 
 
-def _function(value) -> types.FunctionType | None:
-    """The function behind what a class holds: a method, of any kind, or a property."""
-    if isinstance(value, property):
-        value = value.fget
-    elif isinstance(value, (functools.cached_property, functools.partialmethod)):
-        value = value.func
-    elif isinstance(value, (staticmethod, classmethod)):
-        value = value.__func__
-    return value if isinstance(value, types.FunctionType) else None
+def _held_by_class(kind: type) -> list:
+    """The functions behind what a class holds, methods and properties, and its containers."""
+    found: list = []
+    for name, value in vars(kind).items():
+        if isinstance(value, property):
+            found += [value.fget, value.fset, value.fdel]
+        elif isinstance(value, (functools.cached_property, functools.partialmethod)):
+            found.append(value.func)
+        elif isinstance(value, (staticmethod, classmethod)):
+            found.append(value.__func__)
+        elif isinstance(value, types.FunctionType) or hasattr(value, "__wrapped__"):
+            found.append(value)
+        elif isinstance(value, _CONTAINERS) and not name.startswith("__"):  # as annotations are
+            found.append(value)
+    return [one for one in found if one is not None]
 
 
-def _module(f: types.FunctionType) -> str:
+def module_of(f: types.FunctionType) -> str:
     """The name of the module in which a function looks up names; a wrapper has another's name."""
     return f.__globals__.get("__name__") or ""
 

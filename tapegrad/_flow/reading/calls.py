@@ -11,6 +11,8 @@ from typing import Any
 
 from ..._core.tensor.container_contents import Contents
 from ..._core.tensor.dependencies import Checked, method_dependencies, partial_dependencies
+from ..._entering.config import config
+from ..._entering.stand_ins import stand_in
 from . import outside_calls, outside_changes, prelude
 from .access import special_method
 from .builtin_functions import BUILTINS
@@ -44,7 +46,7 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
         return _method(s, Method(function, "__call__"), args, kwargs)
     if not isinstance(function, Known):
         raise Refused(f"it calls {described(function)}")
-    target = function.value
+    target = (function := _entered(function)).value
     if (made := outside_calls.of_call(s.reader, target, args, kwargs)) is not None:
         return made
     if isinstance(target, types.MethodType):
@@ -75,6 +77,14 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
     if (method := special_method(s.reader, function, "__call__")) is not None:
         return called(s, method, args, kwargs)
     raise Refused(f"it calls {getattr(target, '__qualname__', target)!s}, which is not known here")
+
+
+def _entered(function: Known) -> Known:
+    """The stand-in of a function, where the functions of users are entered."""
+    if not config.enter or isinstance(function.value, type):
+        return function
+    made = stand_in(function.value)
+    return function if made is None else Known(made)
 
 
 def held_by_partial(partial: functools.partial) -> list[Checked]:

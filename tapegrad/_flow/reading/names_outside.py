@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._core.tensor.container_contents import Contents
 from ..._core.tensor.dependencies import Dependency, own_dependencies
+from ..._core.tensor.own_code import own_code
 from . import prelude
 from .code import code_of
 from .errors import Leaves, Raises
@@ -80,7 +81,7 @@ def framed(reader, function: Form, args: list, kwargs: dict, name) -> tuple[Fram
         keywords: dict[str, Form] = {}
     else:
         found: Any = function.value  # type: ignore[attr-defined]
-        code = found.__code__
+        code = own_code(found)
         defaults, keywords = defaults_of(reader, found)
         cells = dict(zip(code.co_freevars, found.__closure__ or (), strict=True))
         frame = Frame((name, id(code)), code_of(code), found.__globals__, cells)

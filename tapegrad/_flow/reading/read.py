@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor.dependencies import Checked, once
+from ..._core.tensor.own_code import own_code
 from ..._core.tensor.pytree import fields_of, is_fixed
 from ..ir.flow_graph import Graph
 from ..ir.validation import validate
@@ -129,7 +130,7 @@ def _start(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Gi
     given = {id(one): entered(reader, one) for one in inputs}
     forms = [_form(reader, tree, ("argument", k), given) for k, tree in enumerate(trees)]
 
-    code = f.__code__
+    code = own_code(f)
     defaults, keywords = defaults_of(reader, f)
     count = len(forms) - len(names)
     named = dict(zip(names, forms[count:], strict=True))

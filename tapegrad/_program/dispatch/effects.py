@@ -13,6 +13,7 @@ import numpy as np
 
 from ..._core.tensor.container_contents import Contents
 from ..._core.tensor.dependencies import Checked, Dependencies, Dependency
+from ..._core.tensor.own_code import own_code
 from ..._core.tensor.reachable import Reach, held_by, items_of
 from ..._core.tensor.row_listeners import users_level
 from ..._flow.ir.flow_graph import Line
@@ -109,9 +110,9 @@ def seems_read(f: Callable, changed: list[Checked]) -> str | None:
     reach = Reach(f)
     every = reach.objects(lambda one: False)
     functions = reach.functions(every)
-    names = {name for one in functions for code in _codes(one.__code__) for name in code.co_names}
+    names = {name for one in functions for code in _codes(own_code(one)) for name in code.co_names}
     for one in changed:
-        lines = [line for g in functions for line in _lines(g.__code__, one.name)]
+        lines = [line for g in functions for line in _lines(own_code(g), one.name)]
         writes = [line for line in lines if line.changes]
         is_called_by_python = any([_is_special(line.function) for line in writes])
         reads = [line for line in lines if not line.is_change and _reads(line, one)]
@@ -139,10 +140,10 @@ def _is_shared(owner, functions: list, every: list) -> bool:
 
 def _outside(f: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """The variables and globals that a function names, with their values."""
-    for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
+    for name, cell in zip(own_code(f).co_freevars, f.__closure__ or (), strict=True):
         with contextlib.suppress(ValueError):  # it has no value yet
             yield name, cell.cell_contents
-    for name in {name for code in _codes(f.__code__) for name in code.co_names}:
+    for name in {name for code in _codes(own_code(f)) for name in code.co_names}:
         if name in f.__globals__:
             yield name, f.__globals__[name]
 
@@ -190,7 +191,7 @@ class _Line(NamedTuple):
 def _place(f: Callable, one: Checked) -> str:
     """`file:line` of the code that changes something, as far as its names tell."""
     functions = Reach(f).functions()
-    lines = [line for one_of in functions for line in _lines(one_of.__code__, one.name)]
+    lines = [line for one_of in functions for line in _lines(own_code(one_of), one.name)]
     if not lines:
         return "unknown"
     found = max(lines, key=lambda line: line.changes)

@@ -13,6 +13,7 @@ from ..._core.tensor.pytree import repeats, tree_leaves
 from ..._core.tensor.row_listeners import users_level
 from ..._core.tensor.values import is_recorded
 from ..._derivatives.inputs import plain
+from ..._entering.entering import entering
 from ..._transforms.gradients import value_and_grad
 from ..build.executable import Program
 from ..ir.json_values import printable
@@ -55,6 +56,7 @@ class Replayed(Verified):
     def __init__(self, f: Callable, kind: str, argnums, *, on_branch, verify, native, memory):
         self._name = printable(getattr(f, "__name__", str(f)))
         self._f, self._kind = f, kind
+        self._entered = entering(f)
         self._single = isinstance(argnums, (int, np.integer))
         self._argnums = (argnums,) if self._single else tuple(argnums)
         self._on_branch, self._verify = on_branch, verify
@@ -272,7 +274,7 @@ class Replayed(Verified):
         if names.unknown is not None:
             raise NotRecorded(names.unknown)
         draws, long = Draws(self._f, self._watched), names.long_now()
-        with traced_call(self._f, arguments, draws=draws) as traced:
+        with traced_call(self._entered, arguments, draws=draws) as traced:
             traced.names = names = self._families.after_call(names)
             if self._verify == "never":
                 self._report(self._effects.of_recording([*names.effects, *long]), arguments)
@@ -318,10 +320,10 @@ class Replayed(Verified):
         args = [arg if k in own else own_copy(arg, kept) for k, arg in enumerate(args)]
         kwargs = {name: own_copy(arg, kept) for name, arg in kwargs.items()}
         if gradient:
-            return value_and_grad(self._f, self._argnums[0] if self._single else self._argnums)(
-                *args, **kwargs
-            )
-        return self._f(*args, **kwargs), None
+            return value_and_grad(
+                self._entered, self._argnums[0] if self._single else self._argnums
+            )(*args, **kwargs)
+        return self._entered(*args, **kwargs), None
 
     def _give_up(self, reason: str | None) -> None:
         self._reason = reason

@@ -34,6 +34,7 @@ from ..._core.tensor.dependencies import (
     own_dependencies,
     partial_dependencies,
 )
+from ..._core.tensor.own_code import own_code
 from ..._core.tensor.reachable import (
     HOLDERS,
     MOST,
@@ -61,7 +62,7 @@ def names_read(f: Callable) -> Dependencies:
     reach = Reach(f)
     every = reach.objects(lambda one: False)
     functions = reach.functions(every)
-    uses = [uses_of(one.__code__) for one in functions]
+    uses = [uses_of(own_code(one)) for one in functions]
     asked = asked_of(uses)
     asked = asked.union(*map(texts_of, every))
     attributes = frozenset().union(asked, *[one.attributes for one in uses])
@@ -110,7 +111,7 @@ class Renewals:
 
 def _names(f: types.FunctionType) -> Iterator[Dependency]:
     """The globals and variables that a function reads, with their values."""
-    uses = uses_of(f.__code__)
+    uses = uses_of(own_code(f))
     for name in sorted(uses.names):
         value = f.__globals__.get(name, vars(builtins).get(name, _MISSING))
         if value is not _MISSING:
@@ -124,7 +125,7 @@ def _names(f: types.FunctionType) -> Iterator[Dependency]:
 
 def _named_by_texts(f: types.FunctionType) -> Iterator[Dependency]:
     """The globals that a function reads by constants, as `globals()["n"]`, with their values."""
-    uses = uses_of(f.__code__)
+    uses = uses_of(own_code(f))
     if "globals" in uses.routes:
         held = types.MappingProxyType(f.__globals__)  # its changes may be the function's own
         for name in sorted(uses.strings):
@@ -133,13 +134,13 @@ def _named_by_texts(f: types.FunctionType) -> Iterator[Dependency]:
 
 def _cells(f: types.FunctionType, names: Iterable[str]) -> list[tuple[str, types.CellType]]:
     """The variables of enclosing functions among some names."""
-    cells = zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
+    cells = zip(own_code(f).co_freevars, f.__closure__ or (), strict=True)
     return [(name, cell) for name, cell in cells if name in names]
 
 
 def _assigned(f: types.FunctionType) -> Iterator[Dependency]:
     """The names that a function assigns, with their values."""
-    uses = uses_of(f.__code__)
+    uses = uses_of(own_code(f))
     owners: list[tuple[str, Any]] = [(name, f.__globals__) for name in uses.assigned_names]
     for name, owner in [*owners, *_cells(f, uses.assigned_variables)]:
         one = Dependency(owner, name, None)
@@ -149,7 +150,7 @@ def _assigned(f: types.FunctionType) -> Iterator[Dependency]:
 def _imported(f: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """The modules that a function imports in its body, if they have been imported."""
     package = f.__globals__.get("__package__") or ""
-    for name in sorted(uses_of(f.__code__).modules):
+    for name in sorted(uses_of(own_code(f)).modules):
         for full in (name, f"{package}.{name}"):
             if full in sys.modules:
                 yield full, sys.modules[full]

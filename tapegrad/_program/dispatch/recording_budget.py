@@ -8,6 +8,7 @@ import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 
+from ..._core.tensor.own_code import own_code
 from ..._core.tensor.reachable import Reach
 from ..._core.tensor.trace import Guard
 
@@ -74,7 +75,7 @@ def is_in_loop(f: Callable, guard: Guard, guards: Sequence[Guard]) -> bool:
     count = sum([(one.place, one.how) == (guard.place, "bool()") for one in guards])
     if count < 2 or guard.how != "bool()" or not guard.place:
         return False
-    codes = [one for function in Reach(f).functions() for one in _codes(function.__code__)]
+    codes = [one for function in Reach(f).functions() for one in _codes(own_code(function))]
     file, line, _ = guard.place[0]
     branches = sum([_branches(one, line) for one in codes if one.co_filename == file])
     return count > branches and any(map(_has_loop, codes))

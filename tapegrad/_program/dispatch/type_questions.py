@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..._core.tensor.own_code import own_code
 from ..._core.tensor.reachable import Reach
 from ..replay.run_layout import FINISHED
 from .signature import Arguments
@@ -35,7 +36,7 @@ def asks_for_types(f: Callable, arguments: Arguments) -> str | None:
     Where there are data, also where it catches errors.
     """
     has_data = not all([differentiated for *_, differentiated in arguments.kinds])
-    codes = [one.__code__ for one in Reach(f).functions()]
+    codes = [own_code(one) for one in Reach(f).functions()]
     found = [_asks(code, has_data) for code in codes if code.co_filename != "<string>"]
     return next(filter(None, found), None)  # without that of named tuples and dataclasses
 

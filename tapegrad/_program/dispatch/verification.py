@@ -22,7 +22,7 @@ class Verified:
     """A function whose programs are compared with it."""
 
     _name: str
-    _f: Callable
+    _entered: Callable
     _argnums: tuple[int, ...]
     _single: bool
     _verify: str
@@ -82,7 +82,7 @@ class Verified:
                 raise
         tensors = [wrap(np.array(value)) for value in arguments.values]
         args, kwargs = arguments.build(tensors)
-        return self._f(*args, **kwargs), None
+        return self._entered(*args, **kwargs), None
 
     def _is_of_another(self, variant: Variant, expected) -> bool:
         """Whether what a call gave cannot be compared: the function is not the recorded one now."""

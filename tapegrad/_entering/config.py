@@ -1,0 +1,36 @@
+"""Settings of this process."""
+
+from __future__ import annotations
+
+
+class Config:
+    """Settings of this process, as attributes.
+
+    Attributes
+    ----------
+    enter : bool
+        Whether transforms enter functions: inside `tg.grad` and its like, and `tg.compile`, calls
+        of NumPy, SciPy and `math` in the user's functions are those of `tapegrad.numpy`,
+        `tapegrad.scipy` and `tapegrad.math`.
+    """
+
+    __slots__ = ("_enter",)
+
+    def __init__(self):
+        self._enter = False
+
+    @property
+    def enter(self) -> bool:
+        return self._enter
+
+    @enter.setter
+    def enter(self, given: bool) -> None:
+        if type(given) is not bool:
+            raise TypeError(f"tapegrad.config.enter is True or False, not {given!r:.60}")
+        self._enter = given
+
+    def __repr__(self) -> str:
+        return f"<tapegrad.config: enter={self.enter}>"
+
+
+config = Config()
