@@ -208,9 +208,16 @@ def plainly(name, point):
     return lambda numbers: float(f(like(point, numbers)))
 
 
+@pytest.fixture(params=["changed", "plain"])
+def plain(request, monkeypatch):
+    """Whether the imports stay as they are, and functions are entered."""
+    monkeypatch.setattr(tg.config, "enter", request.param == "plain")
+    return request.param == "plain"
+
+
 @each(PROGRAMS)
-def test_value_and_gradient(name):
-    f = program(name)
+def test_value_and_gradient(name, plain):
+    f = program(name, plain)
     for point in PROGRAMS[name]:
         judge = plainly(name, point)
         value, gradient = tg.value_and_grad(f)(point)
@@ -222,8 +229,8 @@ def test_value_and_gradient(name):
 
 @pytest.mark.filterwarnings("ignore:tapegrad.compile. control_cost calls debug:RuntimeWarning")
 @each(PROGRAMS)
-def test_compiled(name):
-    f = program(name)
+def test_compiled(name, plain):
+    f = program(name, plain)
     compiled = tg.compile(f, native=False)
     points = PROGRAMS[name]
     for point in (*points, *points[::-1]):
