@@ -212,9 +212,7 @@ class _Search:
     def _search(self, name: str, one) -> None:
         if isinstance(one, types.ModuleType):
             if not self._reach.is_of_library(one.__name__):
-                self.add(self._of_module(one))
-                self.add(self._absent(one))
-                self._add_every(one.__name__, one)
+                self._add_named(one, self._of_module(one))
         elif isinstance(one, np.ndarray):
             self._add_array(name, one)
             self.follow([(name, item) for item in items_of(one)])
@@ -230,10 +228,8 @@ class _Search:
         elif isinstance(one, (tuple, frozenset)):
             self.follow([(name, item) for item in items_of(one)])
             self._add_instance(one)
-        elif self._is_consumed(one):
-            self.unknown.append(f"reads {name}, whose items come once")
-        elif isinstance(one, contextvars.ContextVar):
-            self.unknown.append(f"reads {name}, a context variable")
+        elif (why := self._unknown(name, one)) is not None:
+            self.unknown.append(why)
         elif isinstance(one, functools.partial):
             self.add(partial_dependencies(one))
         elif isinstance(one, types.MethodType):
@@ -241,9 +237,7 @@ class _Search:
         elif isinstance(one, type):
             if not self._reach.is_library(one):
                 self.add(class_dependencies(one))
-                self.add(self._of_class(one))
-                self.add(self._absent(one))
-                self._add_every(one.__name__, one)
+                self._add_named(one, self._of_class(one))
                 self.follow([(base.__name__, base) for base in one.__bases__])
         elif not isinstance(one, (bytes, type)) and held_memory(one) is not None:
             if self._takes(1):
@@ -254,13 +248,17 @@ class _Search:
         else:  # a sparse matrix, an interpolator: their methods are not searched
             self.follow([(name, held) for held in [*_arrays_and_holders(one), *items_of(one)]])
 
-    def _is_consumed(self, one) -> bool:
-        """Whether an object is an iterator, other than of the user's classes, or an open file."""
+    def _unknown(self, name: str, one) -> str | None:
+        """Why an object cannot be compared: an iterator, an open file, a context variable."""
+        if isinstance(one, contextvars.ContextVar):
+            return f"reads {name}, a context variable"
         if isinstance(one, io.IOBase):
-            return not one.closed and one.readable() and not self._writes
-        is_other = isinstance(one, (np.flatiter, *weakref.ProxyTypes))
-        is_other = is_other or not self._reach.is_library(one)
-        return not is_other and hasattr(type(one), "__next__")
+            is_read = not one.closed and one.readable() and not self._writes
+        else:
+            is_other = isinstance(one, (np.flatiter, *weakref.ProxyTypes))
+            is_other = is_other or not self._reach.is_library(one)
+            is_read = not is_other and hasattr(type(one), "__next__")
+        return f"reads {name}, whose items come once" if is_read else None
 
     def _add_container(self, name: str, one) -> None:
         if self._takes(max(len(one), _LEAST)):
@@ -277,19 +275,19 @@ class _Search:
             self.add(class_dependencies(one))
         if isinstance(one, HOLDERS):
             self.add([Dependency(one, name, held) for name, held in held_by(one).items()])
-        self.add(self._of_instance(one))
-        self.add(self._absent(one))
-        self._add_every(type(one).__name__, one)
+        self._add_named(one, self._of_instance(one))
         self.follow([(type(one).__name__, type(one))])
 
-    def _add_every(self, name: str, one) -> None:
-        """Keep all attributes of an object, if code may read one of any name."""
+    def _add_named(self, one, found: Iterable[Dependency]) -> None:
+        """Keep attributes of an object; all of them, if code may read one of any name."""
+        self.add(found)
+        self.add(self._absent(one))
         if not self._every or not (is_namespace(one) or not self._reach.is_library(one)):
             return
-        held = held_by(one)
+        held, name = held_by(one), getattr(one, "__name__", type(one).__name__)
         for names in [held] if isinstance(held, dict) else items_of(held):
-            self.found[id(names), ""] = Contents.of(names, name)
-        self.follow([(name, value) for value in held.values()])
+            self.found[id(names), ""] = Contents.of(names, str(name))
+        self.follow([(str(name), value) for value in held.values()])
 
     def _add_array(self, name: str, one: np.ndarray) -> None:
         """Compare the elements, unless nothing can write to them."""
