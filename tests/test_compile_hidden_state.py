@@ -233,6 +233,19 @@ def test_data_in_another_object(make, verify):
     assert followed(make, verify)._reason is None
 
 
+@pytest.mark.parametrize("verify", ["once", "never"])
+@pytest.mark.parametrize("kind", [types.SimpleNamespace, argparse.Namespace, Options])
+def test_a_generator_of_random_numbers_in_a_namespace(kind, verify):
+    def make():
+        held = kind(draws=np.random.default_rng(3))
+        if kind is Options:
+            return lambda x: np.sum(x) * held["draws"].normal(), None
+        return lambda x: np.sum(x) * held.draws.normal(), None
+
+    with pytest.warns(RuntimeWarning, match="it draws random numbers from a Generator"):
+        followed(make, verify)
+
+
 # --- iterators ------------------------------------------------------------------------------------
 
 
