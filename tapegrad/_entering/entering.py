@@ -26,6 +26,7 @@ from .._core.tensor.reachable import MOST_ITEMS, Reach, held_by
 from .config import config
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten, watched_in
 from .name_uses import instructions, names_imported
+from .numba_functions import Checked, checked, is_compiled
 from .stand_ins import imported, outer
 
 _lock = forks.lock()
@@ -34,7 +35,9 @@ _exchange = types.FunctionType.__code__.__set__  # type: ignore[attr-defined]
 
 def entering(f: Callable) -> Callable:
     """The function as transforms call it: entered for the time of each call."""
-    return f if type(f) is Entering or not config.enter else Entering(f)
+    if type(f) is Entering or not config.enter:
+        return f
+    return Entering(checked(f) if is_compiled(f) else f)
 
 
 class Entering:
@@ -179,7 +182,7 @@ class _Found:
     __slots__ = ("_names", "entered")
 
     def __init__(self, objects: list):
-        functions = _functions(objects)
+        functions = _functions([_function_of(one) for one in objects])
         assigned = {key for one in functions for key in _assigned(one)}
         names: dict[tuple[int, str], tuple[Any, str | None, Any]] = {}
         every = [Loaded(own_code(one), _resolver(one, assigned, names)) for one in functions]
@@ -216,9 +219,22 @@ def _entry(function: types.FunctionType, own: types.CodeType, made: types.CodeTy
         return one
 
 
+def _function_of(one) -> Any:
+    """The copy that is called in place of a function compiled by Numba; others as they are."""
+    if is_compiled(one):
+        return checked(one).function
+    return one.function if type(one) is Checked else one
+
+
 def _functions(objects: list) -> list[types.FunctionType]:
-    reach = Reach(objects[0], *objects[1:])
-    every = reach.objects(lambda one: False)
+    """The functions that others reach, in place of those compiled by Numba their copies."""
+    reach = Reach(*objects)
+    every = reach.objects(is_compiled)
+    compiled = [one for one in every if is_compiled(one)]
+    copies = [checked(one).function for one in compiled]
+    if any(not any(one is copy for one in objects) for copy in copies):
+        new = [one for one in copies if not any(one is known for known in objects)]
+        return _functions([*objects, *new])
     memoized = {id(one.__wrapped__) for one in every if isinstance(one, _MEMOIZED)}
     return [
         one

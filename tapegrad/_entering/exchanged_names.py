@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .name_uses import COMPARED, Unread, Use, instructions, uses
-from .stand_ins import outer, stand_in
+from .stand_ins import outer, stand_in, view_of
 from .types_asked import type_of_recorded
 
 _VERSION = sys.version_info[:2]
@@ -152,6 +152,20 @@ def _followed(original, ours, path: tuple[str, ...]) -> tuple[Any, Any]:
     return original, ours
 
 
+def _stand_in_for(found: dict, number: int, value) -> Any:
+    """The stand-in of what a load gives; of other modules a view, if code reads one of theirs."""
+    ours = stand_in(value)
+    if ours is not None or not isinstance(value, types.ModuleType):
+        return ours
+    for use in _all_uses(found, number):
+        held = None
+        if use.path and (use.path[0] in vars(value) or outer(value.__name__) == "numba"):
+            held = getattr(value, use.path[0], None)
+        if not isinstance(held, types.ModuleType) and stand_in(held) is not None:
+            return view_of(value)
+    return None
+
+
 def _owners(value, path: tuple[str, ...]) -> Iterator[tuple[types.ModuleType, str]]:
     """The modules on a path of attributes, each with the name that is read of it."""
     for name in path:
@@ -177,9 +191,9 @@ class _Rewriter:
     def of(self, code: types.CodeType) -> types.CodeType:
         every, constants = instructions(code), list(code.co_consts)
         raw, changed, found = bytearray(code.co_code), False, _uses_of(code)
-        for number, value in self._candidates(code):
-            one, ours = every[number], stand_in(value)
-            is_replaced = number in found and self._is_replaced(code, found, number, value)
+        for number, value in self._candidates(code, found):
+            one, ours = every[number], _stand_in_for(found, number, value)
+            is_replaced = number in found and self._is_replaced(code, found, number, value, ours)
             if is_replaced and _put_constant(code, raw, constants, number, ours):
                 changed = True
             elif not is_replaced or ours is not type_of_recorded:
@@ -196,27 +210,29 @@ class _Rewriter:
         looks = COMPARED | {"STORE_ATTR", "DELETE_ATTR"}
         if any([one.opname in looks for one in instructions(code)]):
             found = _uses_of(code)
-            for number, value in self._candidates(code):
+            for number, value in self._candidates(code, found):
                 for use in _all_uses(found, number):
-                    original = _followed(value, stand_in(value), use.path)[0]
+                    ours = _stand_in_for(found, number, value)
+                    original = _followed(value, ours, use.path)[0]
                     if use.how in ("compared", "assigned") and stand_in(original) is not None:
                         yield id(original), use.name if use.how == "assigned" else None
         for inner in code.co_consts:
             if isinstance(inner, types.CodeType):
                 yield from self.watched(inner)
 
-    def _candidates(self, code: types.CodeType) -> list[tuple[int, Any]]:
+    def _candidates(self, code: types.CodeType, found: dict) -> list[tuple[int, Any]]:
         """The instructions that load what has a stand-in, by number, with the original."""
-        found = [
+        values = [
             (number, self._values.get((id(code), one.offset), ABSENT))
             for number, one in enumerate(instructions(code))
             if one.opname in _LOADS
         ]
-        return [pair for pair in found if pair[1] is not ABSENT and stand_in(pair[1]) is not None]
+        known = [pair for pair in values if pair[1] is not ABSENT]
+        return [pair for pair in known if _stand_in_for(found, *pair) is not None]
 
-    def _is_replaced(self, code, found: dict, number: int, value) -> bool:
+    def _is_replaced(self, code, found: dict, number: int, value, ours) -> bool:
         """Whether a load gives the stand-in: some use needs it, and no other can see it."""
-        ours, needs = stand_in(value), False
+        needs = False
         for use in _all_uses(found, number):
             original, mine = _followed(value, ours, use.path)
             if not self._is_steady(value, use.path):
@@ -249,7 +265,7 @@ class _Rewriter:
         if use.how != "argument" or id(original) in self._watched.compared:
             return False
         if isinstance(original, types.ModuleType):
-            return True
+            return stand_in(original) is not None
         return bool(use.callees) and all([self._is_calling(code, *one) for one in use.callees])
 
     def _is_calling(self, code, load, path: tuple[str, ...]) -> bool:

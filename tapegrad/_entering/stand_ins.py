@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .numba_functions import of_numba
 from .types_asked import type_of_recorded
 
 #: Modules with a counterpart of this package, whose names are those of the original.
@@ -35,11 +37,31 @@ def stand_in(value) -> Any:
         return _module(value)
     owner = _owner(value)
     if owner is None:
-        return None
+        return of_numba(value)
     for name in _modules_of(owner):
         _read_names(name)
     hit = _table.get(id(value))
     return hit[1] if hit is not None and hit[0] is value else None
+
+
+class View:
+    """A module of the user's, or Numba, as it is, but for stand-ins among its attributes."""
+
+    def __init__(self, module: types.ModuleType):
+        self._module = module
+
+    def __getattr__(self, name: str):
+        value = getattr(self._module, name)
+        if isinstance(value, types.ModuleType):
+            return value
+        made = stand_in(value)
+        return value if made is None else made
+
+
+@functools.lru_cache(maxsize=256)
+def view_of(module: types.ModuleType) -> View:
+    """The one view of a module."""
+    return View(module)
 
 
 def imported(name: str, names) -> types.ModuleType | None:

@@ -84,7 +84,7 @@ def _entered(function: Known) -> Known:
     if not config.enter or isinstance(function.value, type):
         return function
     made = stand_in(function.value)
-    return function if made is None else Known(made)
+    return function if made is None else Known(getattr(made, "function", made))
 
 
 def held_by_partial(partial: functools.partial) -> list[Checked]:
