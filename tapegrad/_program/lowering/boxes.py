@@ -93,14 +93,29 @@ def _within(start: int, step: int, count: int, low: int, high: int) -> tuple[int
 
 def seen(boxes: list[Box], part: Part) -> list[Box]:
     """What a part of a buffer shows, as boxes along its own axes."""
+    forms = tuple([(low, high, source.strides) for low, high, source in boxes])
+    found = []
+    for k, low, high, distance, shape, strides in _seen(forms, part):
+        source = boxes[k].source
+        found.append(Box(low, high, View(source.offset + distance, shape, strides, source.base)))
+    return found
+
+
+@functools.lru_cache(4096)
+def _seen(boxes: tuple[tuple[Axes, Axes, Axes], ...], part: Part) -> list[tuple]:
+    """The same of boxes given by their ends and strides.
+
+    Of each that is seen its number, the ends along the axes of the part, how far from its source
+    the first element is, shape and strides.
+    """
     found = []
     alone = [axis for axis in range(len(part.start)) if axis not in part.axes]
-    for low, high, source in boxes:
+    for k, (low, high, strides) in enumerate(boxes):
         if not all([low[a] <= part.start[a] < high[a] for a in alone]):
             continue
-        offset, strides = source.offset, source.strides
+        distance = 0
         for a, (at, begin) in enumerate(zip(part.start, low, strict=True)):
-            offset += (at - begin) * strides[a]
+            distance += (at - begin) * strides[a]
         ends, own = [], []
         for axis, step, n in zip(part.axes, part.steps, part.shape, strict=True):
             first, last, stride = 0, n, 0
@@ -109,11 +124,11 @@ def seen(boxes: list[Box], part: Part) -> list[Box]:
                 stride = step * strides[axis]
             ends.append((first, last))
             own.append(stride)
-            offset += first * stride
+            distance += first * stride
         if all([first < last for first, last in ends]):
             shape = tuple([last - first for first, last in ends])
-            view = View(offset, shape, tuple(own), source.base)
-            found.append(Box(tuple([a for a, _ in ends]), tuple([b for _, b in ends]), view))
+            begin, end = tuple([a for a, _ in ends]), tuple([b for _, b in ends])
+            found.append((k, begin, end, distance, shape, tuple(own)))
     return found
 
 
@@ -181,18 +196,21 @@ def whole_of(boxes: list[Box], shape: Axes) -> View | None:
     for axis, n in enumerate(shape):
         ahead = tuple([int(a == axis) for a in range(len(shape))])
         strides.append(slot_at(boxes, ahead) - first if n > 1 else 0)
-    found = Box((0,) * len(shape), shape, View(first, shape, tuple(strides)))
-    if not all([_agree(found.inside(low, high).source, source) for low, high, source in boxes]):
+    if not all([_agree(box, first, strides) for box in boxes]):
         return None
-    if found.source.extent[0] < 0 and any(strides):
+    found = View(first, shape, tuple(strides))
+    if found.extent[0] < 0 and any(strides):
         return None  # constants: their places are not known yet
-    return found.source
+    return found
 
 
-def _agree(one: View, other: View) -> bool:
-    """Whether views of one shape show the same slots."""
-    steps = zip(one.shape, one.strides, other.strides, strict=True)
-    return one.offset == other.offset and all([n == 1 or a == b for n, a, b in steps])
+def _agree(box: Box, first: int, strides: list[int]) -> bool:
+    """Whether a box shows the same slots as a view of the whole with this offset and strides."""
+    low, high, source = box
+    if source.offset != first + sum(map(operator.mul, low, strides)):
+        return False
+    axes = zip(low, high, strides, source.strides, strict=True)
+    return all([b - a == 1 or step == own for a, b, step, own in axes])
 
 
 def slot_at(boxes: list[Box], place: Axes) -> int:
