@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 
-from .scalars_step import Scalars
+import numpy as np
+
 from .scalars_step import renumbered as of_numbers
-from .slot_ranges import Shifts
+from .slot_ranges import Chain, Shifts
 from .steps import ARENA, NOTHING, Code, Step, View
 
+Constants = list[tuple[int, np.ndarray]]
 
-def renumbered(code: Code, places: Shifts, slots: int) -> Code:
-    """A program with other slots; views change only their first slots."""
+
+def renumbered(
+    code: Code, places: Shifts | Chain, slots: int, constants: Constants | None = None
+) -> Code:
+    """A program with other slots; views change only their first slots.
+
+    Its constants may be fewer.
+    """
     place = places.place
     known: dict[View, View] = {}  # so that steps share views: many read the same
 
@@ -33,10 +41,11 @@ def renumbered(code: Code, places: Shifts, slots: int) -> Code:
     def moved(step: Step) -> Step:
         return step if stays(step) else step.mapped(move, places)
 
-    numbers = iter(of_numbers([*code.of(Scalars).values()], places))
+    numbers = iter(of_numbers(code.numbers, places))
+    constants = code.constants if constants is None else constants
     return Code(
         slots,
-        [(place(slot), values) for slot, values in code.constants if len(values)],
+        [(place(slot), values) for slot, values in constants if len(values)],
         [dataclasses.replace(given, view=move(given.view)) for given in code.inputs],
         [moved(step) if step.is_whole else next(numbers) for step in code.steps],
         [dataclasses.replace(made, view=move(made.view)) for made in code.outputs],

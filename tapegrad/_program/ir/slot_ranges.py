@@ -99,3 +99,18 @@ class Shifts:
         """The new places of slots."""
         at = np.searchsorted(self.starts, slots, side="right") - 1
         return np.where(slots >= 0, slots + self.by[at], slots)
+
+
+class Chain:
+    """New places of slots by one after the other of two of these."""
+
+    def __init__(self, first: Shifts, second: Shifts):
+        self.first, self.second = first, second
+
+    def place(self, slot: int) -> int:
+        """The new place of a slot."""
+        return self.second.place(self.first.place(slot))
+
+    def __call__(self, slots: np.ndarray) -> np.ndarray:
+        """The new places of slots."""
+        return self.second(self.first(slots))

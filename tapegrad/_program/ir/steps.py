@@ -418,6 +418,11 @@ class Code:
         return [step for step in self.steps if step.is_whole]
 
     @remembered
+    def numbers(self) -> list[Any]:
+        """The operations on numbers, which come and go one by one."""
+        return [step for step in self.steps if not step.is_whole]
+
+    @remembered
     def reads(self) -> Spans:
         """What the whole steps read as views."""
         return Spans([step.views_read for step in self.whole_steps])
@@ -431,12 +436,12 @@ class Code:
     def single_reads(self) -> np.ndarray:
         """The slots that steps read one by one, in order."""
         read = [slots for step in self.steps for slots in step.slots_read]
-        if sum(map(len, read)) * _MANY < self.slots:
-            found = np.unique(np.concatenate([np.zeros(0, np.int32), *read]))
+        slots = np.concatenate([np.zeros(0, np.int32), *read])
+        if len(slots) * _MANY < self.slots:
+            found = np.unique(slots)
             return found[found >= 0]
         marks = np.zeros(self.slots + 1, bool)  # the last one is of no slot, which is −1
-        for slots in read:
-            marks[slots] = True
+        marks[slots] = True
         return np.flatnonzero(marks[:-1])
 
     @remembered

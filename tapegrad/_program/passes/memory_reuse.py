@@ -2,7 +2,7 @@
 
 An array lives from the step that writes it to the last that reads it; in reverse its adjoint lives
 between the same two. One whose value is read in reverse lives on and shares nothing. What shares
-slots has its adjoint set back to 0 once it has been passed on.
+slots has its adjoint set back to 0 once it has been passed on. Slots that are left are given up.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import dataclasses
 
 import numpy as np
 
+from ..ir.compaction import closed, used
 from ..ir.rewriting import renumbered
-from ..ir.slot_ranges import Shifts
+from ..ir.slot_ranges import Chain, Shifts
 from ..ir.spans import Spans
 from ..ir.steps import Code, View
-from ..ir.uses import Wanted
+from ..ir.uses import Wanted, constants_read
 
 #: Smaller arrays are not worth it.
 LEAST = 32
@@ -109,4 +110,14 @@ def share(code: Code) -> Code:
         for number in end.get(k, []):
             free.setdefault(int(lives.size[number]), []).append(int(places[number]))
     moves = Shifts.of(lives.first, lives.first + lives.size, places - lives.first)
-    return dataclasses.replace(renumbered(code, moves, code.slots), clears=clears)
+    return _moved(code, moves, clears)
+
+
+def _moved(code: Code, moves: Shifts, clears: dict[int, list[View]]) -> Code:
+    """The program with arrays moved, and without the slots that they have left."""
+    constants = constants_read(code)
+    low, high = used(code, constants)
+    after, slots = closed(moves(low), moves(low) + (high - low))
+    made = renumbered(code, Chain(moves, after), slots, constants)
+    new = {k: [view.at(after.place(view.offset)) for view in views] for k, views in clears.items()}
+    return dataclasses.replace(made, clears=new)
