@@ -21,7 +21,7 @@ class Size(NamedTuple):
 
 def size_of(code: Code) -> Size:
     operations = sum([step.operations for step in code.steps])
-    stored = sum([step.stored for step in code.steps if not step.is_whole])
+    stored = sum([step.stored for step in code.numbers])
     stored += int(code.writes.lengths.sum())
     return Size(len(code.steps), operations, stored, code.slots)
 

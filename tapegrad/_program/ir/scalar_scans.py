@@ -271,11 +271,9 @@ class Scan:
 
     def __call__(self, name: str, step: Scalars, arrays: dict[int, np.ndarray], *numbers) -> int:
         """The result of the traversal `name` of a step."""
-        columns = [np.ascontiguousarray(x, np.int32) for x in (step.op, step.a, step.b, step.c)]
         words = self._words
         words[COUNT // 8], words[FIRST // 8] = len(step.op), step.first
-        for k, column in enumerate(columns, OPS // 8):
-            words[k] = memory_of(column) if len(column) else 0
+        words[OPS // 8], words[A // 8], words[B // 8], words[C // 8] = step.addresses
         for word, array in arrays.items():
             words[word // 8] = memory_of(array)
         return self._compiled(name)(self._address, *numbers)

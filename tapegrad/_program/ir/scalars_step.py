@@ -12,6 +12,7 @@ import numpy as np
 
 from ..._core.ops.table import BY_CODE, COMPLEX, MOST_CODES, POWERS, STEERING, TABLE, Pointwise
 from ..._core.remembered import remembered
+from ..._core.tape.memory_order import memory_of
 from .file_fields import CODES, INTEGER, SLOTS
 from .operation_words import counted, names_of
 from .steps import GUARD, Renumber, Step, View, Visitor
@@ -78,6 +79,15 @@ class Scalars(Step):
         return self if renumber is None else renumbered([self], renumber)[0]
 
     # --- what passes ask ----------------------------------------------------------------------
+
+    @remembered
+    def addresses(self) -> list[int]:
+        """Where the columns are in memory, 0 for none; they are in C order there."""
+        columns = (self.op, self.a, self.b, self.c)
+        if not all([x.flags.c_contiguous and x.dtype == np.int32 for x in columns]):
+            columns = tuple([np.ascontiguousarray(x, np.int32) for x in columns])
+            self.op, self.a, self.b, self.c = columns
+        return [memory_of(x) if len(x) else 0 for x in columns]
 
     @property
     def movable(self) -> list[View]:

@@ -45,7 +45,12 @@ def merged(code: Code, stands: np.ndarray, together: bool = False) -> Code:
         # one without elements may begin after the last slot
         [(moves.place(slot), values) for slot, values in code.constants if len(values)],
         [dataclasses.replace(one, view=moves(one.view)) for one in code.inputs],
-        _moved(code, moves, ~(read.steps_of(touched) | written.steps_of(rewritten))),
+        _moved(
+            code,
+            moves,
+            ~(read.steps_of(touched) | written.steps_of(rewritten)),
+            _unchanged(code.numbers, changed),
+        ),
         [dataclasses.replace(one, view=moves(one.view)) for one in code.outputs],
         dtype=code.dtype,
     )
@@ -58,7 +63,7 @@ class _Gone:
     """
 
     def __init__(self, code: Code, stands: np.ndarray):
-        self.stands, self.writes, self.numbers = stands, code.writes, [*code.of(Scalars).values()]
+        self.stands, self.writes, self.numbers = stands, code.writes, code.numbers
         last = len(stands) - 1
         low, high = self.writes.low, self.writes.high
         self.arrays = (stands[np.minimum(low, last)] != 0) & (low < high)
@@ -130,11 +135,23 @@ def _joined(columns: list[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.zeros(0, np.int64), *columns])
 
 
-def _moved(code: Code, moves: _Moves, same: np.ndarray) -> list[Step]:
-    """The steps that are left; of the whole ones some are the same."""
-    stay, steps = iter(same.tolist()), []
+def _unchanged(numbers: list[Scalars], changed: Ranges) -> np.ndarray:
+    """Which steps of operations on numbers neither write nor read slots that change."""
+    if not numbers:
+        return np.zeros(0, bool)
+    first = np.array([step.first for step in numbers])
+    counts = np.array([len(step.op) for step in numbers])
+    columns = [column for step in numbers for column in step.slots_read]
+    reads = changed.hold(np.concatenate(columns))
+    begins = np.cumsum([0] + [sum(map(len, step.slots_read)) for step in numbers[:-1]])
+    return ~(np.logical_or.reduceat(reads, begins) | changed.meet(first, first + counts))
+
+
+def _moved(code: Code, moves: _Moves, same: np.ndarray, numbers: np.ndarray) -> list[Step]:
+    """The steps that are left; of the whole ones, and of those of numbers, some are the same."""
+    stay, stays, steps = iter(same.tolist()), iter(numbers.tolist()), []
     for step in code.steps:
-        is_same = step.is_whole and next(stay) and not step.slots_read
+        is_same = next(stay) and not step.slots_read if step.is_whole else next(stays)
         made = step if is_same else step.accept(moves)
         if made is not None:
             steps.append(made)

@@ -121,7 +121,7 @@ class Written:
     """
 
     def __init__(self, code: Code):
-        numbers = [view for step in code.steps if not step.is_whole for view in step.views_written]
+        numbers = [view for step in code.numbers for view in step.views_written]
         writes, others = code.writes, Spans([numbers])
         low, high = np.append(writes.low, others.low), np.append(writes.high, others.high)
         order = np.flatnonzero(low < high)
@@ -146,7 +146,7 @@ class Wanted:
         self._slots = code.slots
         differentiated = [one.view for one in code.inputs if one.differentiated]
         self.bases = {view.base for view in differentiated if view.base != ARENA}
-        numbers = [view for step in code.steps if not step.is_whole for view in step.views_written]
+        numbers = [view for step in code.numbers for view in step.views_written]
         others = Spans([[view for view in differentiated if view.base == ARENA], numbers])
         writes = code.writes
         low, high = np.append(writes.low, others.low), np.append(writes.high, others.high)

@@ -13,7 +13,7 @@ from ..._core.tape.row_reader import CELLS, needed
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.trace import Guard, Trace
 from ..._core.tensor.values import value_of
-from ..ir.scalars_step import Scalars, renumbered
+from ..ir.scalars_step import renumbered
 from ..ir.slots import CONSTANTS
 from ..ir.steps import DOUBLE, GUARD, Code, Input, Output, Step, View
 from . import tape_scan
@@ -161,11 +161,8 @@ def _settled(code: Code, constants: np.ndarray) -> Code:
 
     known: dict[View, View] = {}
 
-    def is_settled(view: View) -> bool:
-        return _FIRST < view.offset < CONSTANTS
-
     def move(view: View) -> View:
-        if is_settled(view):
+        if _FIRST < view.offset < CONSTANTS:
             return view
         found = known.get(view)
         if found is None:
@@ -178,10 +175,10 @@ def _settled(code: Code, constants: np.ndarray) -> Code:
         return np.where(slots >= CONSTANTS, slots - back, found)
 
     def moved(step: Step) -> Step:
-        is_mapped = step.slots_read or not all(map(is_settled, step.views_read))
-        return step.mapped(move, renumber) if is_mapped else step
+        settled = all([_FIRST < view.offset < CONSTANTS for view in step.views_read])
+        return step if settled and not step.slots_read else step.mapped(move, renumber)
 
-    numbers = iter(renumbered([*code.of(Scalars).values()], renumber))
+    numbers = iter(renumbered(code.numbers, renumber))
 
     return dataclasses.replace(
         code,

@@ -24,7 +24,7 @@ from ..ir.elementwise_step import Elementwise
 from ..ir.scalars_step import Scalars
 from ..ir.slot_ranges import mostly_zeros
 from ..ir.slots import slots_of
-from ..ir.steps import ARENA, Code, Step, View
+from ..ir.steps import ARENA, NOTHING, Code, Step, View
 from ..ir.substitution import merged
 from ..ir.uses import Constants
 from .exponents import by_products
@@ -141,11 +141,9 @@ class Table:
 
     def candidates(self) -> dict[str, np.ndarray]:
         """Operations that rules may change, by name: most rules are for constants."""
-        kinds = self.kinds & _TELLING
         found = {name: np.flatnonzero(self.op == _CODES[name]) for name in _OTHERS}
-        rows = np.zeros(0, np.int64)
-        if kinds.any():
-            rows = np.flatnonzero(kinds[self.columns[0]] | kinds[self.columns[1]])
+        kinds = self.kinds[self.columns[0]] | self.kinds[self.columns[1]]
+        rows = np.flatnonzero(kinds & _TELLING)
         of_rows = self.op[rows]
         return found | {name: rows[of_rows == _CODES[name]] for name in _CODES.keys() - _OTHERS}
 
@@ -196,11 +194,18 @@ class _Simplifier:
 
     def __init__(self, code: Code):
         self.code, self.kinds = code, mostly_zeros(code.slots, np.uint8)
-        begins = np.array([view.offset for view in code.reads.views], np.int64)
-        slots = np.unique(np.concatenate([code.single_reads, begins[code.reads.high > 1]]))
+        reads = code.reads
+        begins = np.array([view.offset for view in reads.views], np.int64)
+        begins[(reads.high <= 1) | (reads.low == reads.high)] = NOTHING
+        slots = np.unique(np.concatenate([code.single_reads, begins]))
         self.constants = Constants(code)
         slots, values = self.constants.among(slots)
         self.kinds[slots] = kinds_of(values)
+        telling = reads.steps_of(self.kinds[begins] & _TELLING != 0).tolist()
+        #: The ids of steps that read a view that begins with a constant that most rules are about.
+        self.telling = {
+            id(x) for x, is_one in zip(code.whole_steps, telling, strict=True) if is_one
+        }
         self.stands = mostly_zeros(2 * code.slots, np.int32)  # with room for constants
         self.any_goes = False
         self.added: list[np.ndarray] = []
@@ -208,7 +213,7 @@ class _Simplifier:
 
     def simplified(self) -> Code | None:
         """The simpler program, None if there is none."""
-        self._numbers([*self.code.of(Scalars).values()])
+        self._numbers(self.code.numbers)
         self._arrays([step for step in self.code.of(Elementwise).values() if self._may_fit(step)])
         if not self.new and not self.any_goes:
             return None
@@ -291,10 +296,10 @@ class _Simplifier:
         if not len(step.ops) == len(step.stores) == 1 or step.sums:
             return False
         code, _ = step.ops[0]
+        if code in _OTHER_CODES or id(step) not in self.telling:
+            return code in _OTHER_CODES
         kind = _KINDS.get(code, 0)
-        return code in _OTHER_CODES or (
-            kind != 0 and any([self._first_kind(view) & kind for view in step.views_read])
-        )
+        return kind != 0 and any([self._first_kind(view) & kind for view in step.views_read])
 
     def _first_kind(self, view: View) -> int:
         """The constant in the first slot of a view."""
@@ -325,7 +330,10 @@ class _Simplifier:
         values = self.constants.of(view)
         if values is None:
             return 0
-        return int(np.bitwise_and.reduce(kinds_of(values.ravel()))) & ~POWER
+        bits = values.view(f"i{values.itemsize}")
+        if (bits == bits.flat[0]).all():
+            return self._first_kind(view) & ~POWER
+        return TRUE if values.all() else 0 if values.any() else FALSE
 
 
 def _joined(columns: list[np.ndarray]) -> np.ndarray:

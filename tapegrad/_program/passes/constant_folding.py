@@ -47,7 +47,7 @@ def _may_fold(code: Code) -> bool:
     others = reads.steps_of(~known.cover(reads.low, reads.high))
     whole = [code.whole_steps[k] for k in np.flatnonzero(~others).tolist()]
     return any(step.can_fold and _reads_known(step, known) for step in whole) or any(
-        _has_known(step, known.hold) for step in code.of(Scalars).values()
+        _has_known(step, known.hold) for step in code.numbers
     )
 
 

@@ -23,7 +23,6 @@ from ..ir.substitution import merged
 #: Operations whose operands may change places: the result is the same to the bit.
 _NAMES = "add multiply equal not_equal logical_and logical_or logical_xor".split()
 COMMUTATIVE = frozenset({**TABLE, **STEERING}[name].code for name in _NAMES)
-_NOTHING: tuple[View, ...] = ()
 
 
 def share_results(code: Code) -> Code:
@@ -38,14 +37,14 @@ class _Numbers(dict[View, int]):
     """A number for each view that is read: views of the same values have the same."""
 
     def __init__(self, finder: _Finder):
-        self.place = finder.place
-        self.of_places: dict[tuple, int] = {}
+        self.first = finder.first
 
     def __missing__(self, view: View) -> int:
         """What a view shows has been written: it is known whether something replaces that."""
-        place = self.place(view, _NOTHING)
-        found = self[view] = self.of_places.setdefault(place, len(self.of_places))
-        return found
+        first = self.first(view)
+        number = len(self) if first is view else self[first]
+        self[view] = number
+        return number
 
 
 class _Finder(Visitor):
@@ -140,14 +139,20 @@ class _Finder(Visitor):
             for number, out in enumerate(written):
                 if out.offset <= offset < out.offset + out.size:
                     return -1 - number, offset - out.offset, view.shape, view.strides
-            if self._has_moved(view):
-                offset = self.stands.item(offset) or offset
-        return view.base, offset, view.shape, view.strides
+        return view.base, self.first(view).offset, view.shape, view.strides
+
+    def first(self, view: View) -> View:
+        """The view where the values of one were computed first."""
+        if view.base == ARENA and view.size and self._has_moved(view):
+            return view.at(self.stands.item(view.offset) or view.offset)
+        return view
 
     def _has_moved(self, view: View) -> bool:
         """Whether another array, or number, replaces all slots of a view."""
         if view.size == 1:
             return True
+        if not self.moved:
+            return False
         low, high = view.extent
         k = bisect.bisect_right(self.moved, (low, 1 << 62)) - 1
         return k >= 0 and high <= self.moved[k][1]

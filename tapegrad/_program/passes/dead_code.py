@@ -6,16 +6,16 @@ import numpy as np
 
 from ..ir import scalar_scans
 from ..ir.scalars_step import Scalars
-from ..ir.slot_ranges import mostly_zeros
+from ..ir.slot_ranges import Ranges, mostly_zeros
 from ..ir.spans import Spans
-from ..ir.steps import ARENA, Code, Step, View, Visitor
+from ..ir.steps import Code, Step, View, Visitor
 from ..ir.substitution import merged
 from ..ir.uses import Written, any_in, views_needed
 
 
 def drop_unread(code: Code) -> Code:
     """The program without operations on numbers, and steps of arrays, that no result needs."""
-    if not _any_unread(code):
+    if not (_any_number_unread(code) or _any_unread(code)):
         return code
     finder = _Finder(code)
     for step in reversed(code.steps):
@@ -24,21 +24,32 @@ def drop_unread(code: Code) -> Code:
 
 
 def _any_unread(code: Code) -> bool:
-    """Whether there are operations on numbers, or a step that may go and that no step reads.
+    """Whether there is a step of arrays that may go and that no step reads.
 
     What only unneeded steps read is needed by none: the last of these is read by no step at all.
     """
-    if len(code.whole_steps) < len(code.steps):
-        return True
     is_read = code.writes.steps_of(views_needed(code))
     return any(not code.whole_steps[k].may_stop for k in np.flatnonzero(~is_read).tolist())
+
+
+def _any_number_unread(code: Code) -> bool:
+    """Whether there is an operation on numbers whose result no step reads, for the same reason."""
+    numbers = [step.slots_written for step in code.numbers]
+    if not numbers:
+        return False
+    outputs, single = Spans([[output.view] for output in code.outputs]), code.single_reads
+    low = np.concatenate([code.reads.low, outputs.low, single])
+    high = np.concatenate([code.reads.high, outputs.high, single + 1])
+    return not Ranges(low, high).hold(np.concatenate(numbers)).all()
 
 
 class _Finder(Visitor):
     """The values that are read, found from the last step on; `stands`: see `scalar_scans`.
 
     `read` says of written views whether they are; of those that are numbers, or of which single
-    slots are read, `marks` says it slot by slot.
+    slots are read, `marks` says it slot by slot. Of the `views` that whole steps read, before those
+    of results, view k shows the written ones from `begin[k]` to before `end[k]`; the steps that are
+    left read those before `at`.
     """
 
     def __init__(self, code: Code):
@@ -47,27 +58,27 @@ class _Finder(Visitor):
         self.scan = scalar_scans.Scan({scalar_scans.BY_SLOT: self.marks})
         self.any_found = False
         self._find_views(code)
-        self._read([output.view for output in code.outputs])
+        self._read(range(self.at, len(self.views)))
 
     def _find_views(self, code: Code) -> None:
         written, single = Written(code), code.single_reads
-        numbers = [step.first for step in code.of(Scalars).values()]
+        numbers = [step.first for step in code.numbers]
         by_slot = np.isin(written.first, np.array(numbers, np.int64))
         by_slot |= np.searchsorted(single, written.first) < np.searchsorted(single, written.last)
         self.by_slot, self.read = by_slot.tolist(), bytearray(len(by_slot))
         self.number = {slot: k for k, slot in enumerate(written.first.tolist())}
         outputs = Spans([[output.view] for output in code.outputs])
-        self.seen: dict[View, range] = {}
-        for spans in (code.reads, outputs):
-            ends = [at.tolist() for at in written.seen(spans.low, spans.high)]
-            self.seen |= dict(zip(spans.views, map(range, *ends), strict=True))
+        self.views, self.at = code.reads.views + outputs.views, len(code.reads.views)
+        low, high = np.append(code.reads.low, outputs.low), np.append(code.reads.high, outputs.high)
+        self.begin, self.end = (at.tolist() for at in written.seen(low, high))
 
-    def _read(self, views: list[View]) -> None:
-        for view in dict.fromkeys(views):
-            for number in self.seen[view] if view.base == ARENA else ():
+    def _read(self, numbers: range) -> None:
+        """Mark what some of the views that are read show."""
+        for k in numbers:
+            for number in range(self.begin[k], self.end[k]):
                 self.read[number] = True
                 if self.by_slot[number]:
-                    self.marks[slice(*view.extent)] = True
+                    self.marks[slice(*self.views[k].extent)] = True
 
     def _is_read(self, view: View) -> bool:
         if not view.size:
@@ -82,8 +93,9 @@ class _Finder(Visitor):
             self.any_found = True
 
     def other(self, step: Step) -> None:
+        last, self.at = self.at, self.at - len(step.views_read)
         if step.may_stop or any([self._is_read(view) for view in step.views_written]):
-            self._read(step.views_read)
+            self._read(range(self.at, last))
             for slots in step.slots_read:
                 self.marks[slots] = True
             return

@@ -23,7 +23,7 @@ def by_products(code: Code) -> Code:
 
     A loop whose exponent changes from iteration to iteration keeps it as data.
     """
-    steps = [*code.of(Scalars).values()]
+    steps = code.numbers
     if not any((step.op == _POWER).any() for step in steps):
         return code
     known, values = constants_of(code)

@@ -31,6 +31,8 @@ PASSES: dict[str, Callable[[Code], Code]] = {
     "share": share,
     "compact": compact,
 }
+#: Those after which the operations are the same, only elsewhere.
+_MOVING = {"leave inputs", "share", "compact"}
 
 
 @dataclasses.dataclass
@@ -53,6 +55,7 @@ def optimised(
     for name, one in PASSES.items():
         if name not in without:
             made = one(code)
-            sizes.append((name, sizes[-1][1] if made is code else size_of(made)))
+            size = sizes[-1][1] if made is code or name in _MOVING else size_of(made)
+            sizes.append((name, size._replace(slots=made.slots)))
             code = made
     return code, Account(rows, needed, sizes)
