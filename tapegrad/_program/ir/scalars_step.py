@@ -83,9 +83,9 @@ class Scalars(Step):
     @remembered
     def addresses(self) -> list[int]:
         """Where the columns are in memory, 0 for none; they are in C order there."""
-        columns = (self.op, self.a, self.b, self.c)
+        columns = [self.op, self.a, self.b, self.c]
         if not all([x.flags.c_contiguous and x.dtype == np.int32 for x in columns]):
-            columns = tuple([np.ascontiguousarray(x, np.int32) for x in columns])
+            columns = [np.ascontiguousarray(x, np.int32) for x in columns]
             self.op, self.a, self.b, self.c = columns
         return [memory_of(x) if len(x) else 0 for x in columns]
 

@@ -127,8 +127,8 @@ def _seen(boxes: tuple[tuple[Axes, Axes, Axes], ...], part: Part) -> list[tuple]
             distance += first * stride
         if all([first < last for first, last in ends]):
             shape = tuple([last - first for first, last in ends])
-            begin, end = tuple([a for a, _ in ends]), tuple([b for _, b in ends])
-            found.append((k, begin, end, distance, shape, tuple(own)))
+            first_ones, last_ones = tuple([a for a, _ in ends]), tuple([b for _, b in ends])
+            found.append((k, first_ones, last_ones, distance, shape, tuple(own)))
     return found
 
 
