@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ..._core.remembered import remembered
 from .array_step import ArrayStep
 from .blocks import is_injective
 from .file_fields import VIEW, grouped, listed
 from .slots import slots_of
-from .steps import ARENA, View
+from .steps import ARENA, Renumber, View
 from .verify_memory import Memory, expect
 from .work import Work
 
@@ -29,6 +32,15 @@ class Link(ArrayStep):
     shares_memory = True
     needs_values = False
     file_fields = {"out": VIEW, "pairs": listed(grouped(VIEW, VIEW))}
+
+    # --- what it reads and writes -------------------------------------------------------------
+
+    @remembered
+    def views(self) -> list[View]:
+        return [self.out, *itertools.chain.from_iterable(self.pairs)]
+
+    def mapped(self, move: Callable[[View], View], renumber: Renumber | None = None) -> Link:
+        return Link(move(self.out), [(move(target), move(source)) for target, source in self.pairs])
 
     # --- what passes ask ----------------------------------------------------------------------
 

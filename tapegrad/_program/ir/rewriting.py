@@ -22,6 +22,7 @@ def renumbered(
     """
     place = places.place
     known: dict[View, View] = {}  # so that steps share views: many read the same
+    stay = iter(_staying(code, places).tolist())
 
     def move(view: View) -> View:
         if view.base != ARENA:
@@ -32,14 +33,8 @@ def renumbered(
             found = known[view] = view.at(place(view.offset) if view.size else NOTHING)
         return found
 
-    def stays(step: Step) -> bool:
-        for view in (*step.views_read, *step.views_written):
-            if view.base == ARENA and not (view.size and place(view.offset) == view.offset):
-                return False
-        return not step.slots_read
-
     def moved(step: Step) -> Step:
-        return step if stays(step) else step.mapped(move, places)
+        return step if next(stay) and not step.slots_read else step.mapped(move, places)
 
     numbers = iter(of_numbers(code.numbers, places))
     constants = code.constants if constants is None else constants
@@ -52,3 +47,12 @@ def renumbered(
         {k: [move(view) for view in views] for k, views in code.clears.items()},
         code.dtype,
     )
+
+
+def _staying(code: Code, places: Shifts | Chain) -> np.ndarray:
+    """Which whole steps read and write views with elements alone, which stay where they are."""
+    found = np.ones(len(code.whole_steps), bool)
+    for spans in (code.reads, code.writes):
+        moves = (places(spans.low) != spans.low) | (spans.low == spans.high)
+        found &= ~spans.steps_of(moves)
+    return found
