@@ -10,6 +10,7 @@ import numpy as np
 from ..._core.codegen import layout
 from ..._core.ops.table import BY_CODE
 from ..._core.remembered import remembered
+from ..._core.tape.memory_order import memory_of
 from ..._core.tensor.trace import CustomCall
 from ..._derivatives.past_values import Before
 from ..ir.elementwise_step import Elementwise
@@ -62,6 +63,8 @@ class Writer:
         self.steps: list[Step] = []
         self.constants: list[tuple[int, np.ndarray]] = []
         self.held = 0  # elements of arrays among them
+        self.known: dict[tuple, View] = {}  # their slots, by memory
+        self.alive: list[np.ndarray] = []
         self.stretched: dict[tuple, View] = {}  # numbers, by slot and shape
         self.intervals: dict[int, Interval] = {}  # of integers, by place of their row
         self.numbers = Numbers(rows, self.steps)
@@ -96,9 +99,13 @@ class Writer:
 
     def constant_slots(self, array: np.ndarray) -> View:
         """Slots for the elements of an array that never changes: a step of numbers continues."""
-        view = contiguous(CONSTANTS + self.held, array.shape)
-        self.constants.append((view.offset, np.array(array, self.dtype).ravel()))
-        self.held += array.size
+        key = memory_of(array), array.shape, array.strides, array.dtype
+        view = self.known.get(key)
+        if view is None:
+            view = self.known[key] = contiguous(CONSTANTS + self.held, array.shape)
+            self.constants.append((view.offset, np.array(array, self.dtype).ravel()))
+            self.alive.append(array)
+            self.held += array.size
         return view
 
     def slot_of(self, reference: Reference) -> int:
