@@ -25,12 +25,12 @@ from ..._derivatives.inputs import InputTensors, plain, scalar_output
 from ..._derivatives.recorded_reverse import depends_on_others
 from ..._derivatives.reverse_mode import plant, run
 from ..build.executable import Program, interpreted
-from ..lowering.lower import Converter
 from ..lowering.tape_rows import READS_OTHERS, WRITES_DATA, Unsupported, is_long
-from ..passes.pipeline import Account, optimised
+from ..passes.pipeline import Account
 from ..replay.opaque_calls import LARGEST, error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, GUARD_FAILED
+from .conversion import converted
 from .flows import Flow
 from .names_read import names_read
 from .python_floats import refused_by_python
@@ -282,9 +282,8 @@ class Traced:
             else:
                 leaves.append((-1, np.array(value) if isinstance(value, np.ndarray) else value))
         dtype = self._call[1].dtype
-        converter = Converter(self.inputs, self._end, outputs, self.trace, dtype)
-        made = converter.convert(outputs)
-        code, account = optimised(made, *converter.counts(), self._without)
+        given = self.inputs, self._end, outputs, self.trace, dtype, self._without
+        code, account = converted(*given)
         tree = tree_build(self.out, iter([0.0] * len(leaves)))
         guards = [dataclasses.replace(guard, tensor=None) for guard in self.trace.guards]
         program = interpreted(code)  # neither it nor the guards keep rows alive
