@@ -165,7 +165,7 @@ def count_reasons(c, counts: collections.Counter) -> list[str]:
 def _in_general(reason: str) -> str:
     """A reason without lines and names."""
     reason = re.sub(r" \(?(at )?<?random outside.*?( in \w+)?\)", "", reason)
-    return re.sub(r"depends on \w+", "depends on …", reason)[:90]
+    return re.sub(r"\b(changes|depends on|with|of) \w+,", r"\1 …,", reason)[:120]
 
 
 def loaded(twins: Twins, rng, counts: collections.Counter) -> list[str]:

@@ -12,6 +12,11 @@ from random_branches import CONDITIONS, EXPRESSIONS, HEAD, LOOPS, TAIL, Writer
 
 #: Out of so many lines one changes something outside; the part of programs that read that.
 EFFECTS, READS = 0.4, 0.4
+#: Expressions that graphs cannot read, in a part of the programs.
+UNREAD = [
+    "np.linalg.solve(np.eye(2) * 2.0, d[:2])[0] * {a}", "np.cumprod(0.5 + 0.1 * d)[-1] * {a}",
+    "sum(sorted([{a}, {b}])[:1])", "np.median(d) * {a}",
+]  # fmt: skip
 #: Changes between calls.
 CHANGES = 6
 
@@ -29,6 +34,7 @@ class OutsideWriter(Writer):
         #: Whether a result may read what the function itself changes.
         self.reads = reads if self.effects and self.random.random() < READS else []
         self.closed = self.random.random() < 0.5
+        self.unread = UNREAD if self.random.random() < 0.25 else []
 
     def pick(self, among):
         """One of the data as often as another; the texts of other lists are as they were."""
@@ -37,6 +43,8 @@ class OutsideWriter(Writer):
             return super().pick(among)
         if place == 1 and self.reads and self.random.random() < 0.25:
             return self.random.choice(self.reads)
+        if place == 1 and self.unread and self.random.random() < 0.2:
+            return self.random.choice(self.unread)
         if self.random.random() < 0.5:
             among = [text for way in self.ways.values() for text in way[place]] or among
         return self.random.choice(among)

@@ -8,7 +8,7 @@ import pytest
 import random_outside
 from assumed import needs
 
-PROGRAMS, NATIVE, AT_ONCE = 12, 1, 3
+PROGRAMS, NATIVE, AT_ONCE = 9, 1, 3
 
 
 @needs("numba-reader")
