@@ -156,7 +156,8 @@ class Compiled(OverRows):
         """The value; the gradients are written to the caller's arrays."""
         arrays = arrays_for(out, args, self._argnums, self._single)
         fast, found = self._fast, None
-        if fast is not None and not kwargs and not self._is_observed():
+        may_write = fast is not None and not fast.reads_any(arrays.values())
+        if fast is not None and may_write and not kwargs and not self._is_observed():
             found = fast.value_and_grad(args, [array for _, array in sorted(arrays.items())])
         if found is not None:
             return found[0]

@@ -20,7 +20,7 @@ from ..tensor.buffer_pool import copy_in_order
 from ..tensor.copies import copy_tensor, in_dtype, pack, unlisted, view_like
 from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
-from ..tensor.trace import named, steered, tensor_like
+from ..tensor.trace import named, note_copy, steered, tensor_like
 from ..tensor.values import (
     FLOATS,
     differentiates,
@@ -196,7 +196,10 @@ def record(out, left, right, whole, batch: int, inner: int):
 
 def _kept(operand):
     """A constant operand as a copy, since the caller may write to it."""
-    return operand if is_recorded(operand) else copy_in_order(value_of(operand))
+    if is_recorded(operand):
+        return operand
+    value = value_of(operand)
+    return note_copy(copy_in_order(value), value)
 
 
 def _without_ones(a, labels, others, shape):

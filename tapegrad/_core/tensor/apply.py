@@ -24,7 +24,7 @@ from .complex_tensors import holds_tensors, is_complex
 from .copies import as_number, in_dtype, unlisted
 from .error_state import silence
 from .memory_layouts import backwards, in_order, order_of, transposed
-from .trace import steering_tensor
+from .trace import note_copy, steering_tensor
 from .values import (
     FLOATS,
     differentiates,
@@ -259,5 +259,5 @@ def operand_for(operand, dtype, read):
         return float(operand)
     made = in_dtype(operand, dtype)
     if read and type(made) is np.ndarray and np.may_share_memory(made, value_of(operand)):
-        return buffer_pool.copy_of(made)
+        return note_copy(buffer_pool.copy_of(made), made)
     return made

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..tape.memory_order import memory_of
 from .array_contents import contents
 from .values import array_of, is_recorded, is_tensor
 
@@ -63,6 +64,22 @@ class Contents(NamedTuple):
         count = len(self.value)
         places, whole = (range(count), count) if self.keys is None else (self.keys, self.keys)
         return Part(self.owner, self.name, self.value, places, whole).left()
+
+
+class Lie(NamedTuple):
+    """An array whose elements are read in each call, and how it lies: they are not compared."""
+
+    owner: np.ndarray
+    name: str
+    value: tuple  # its address, shape, strides and dtype
+
+    @classmethod
+    def of(cls, owner: np.ndarray, name: str) -> Lie:
+        """How it lies now."""
+        return cls(owner, name, (memory_of(owner), owner.shape, owner.strides, owner.dtype))
+
+    def left(self) -> None:
+        """Nothing of it, where a call has changed how it lies."""
 
 
 class Part(NamedTuple):

@@ -130,6 +130,9 @@ class Trace:
         self.custom: dict[int, CustomCall] = {}
         #: Buffers, by row, and their contents before a recorded write made them rows.
         self.originals: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        #: Constants of rows that are copies, by id, and the arrays that they are copies of, if that
+        #: is asked for.
+        self.copies: dict[int, tuple[np.ndarray, np.ndarray]] | None = None
         self.refusal: str | None = None
         self.is_faithful = True  # whether the call gives what it would give without a trace
         #: While derivatives are recorded: whether products of 0 and infinity are looked for.
@@ -219,6 +222,14 @@ def refuse(reason: str, *, faithful: bool = False) -> None:
     trace = rt.trace()
     if trace is not None:
         trace.refuse(reason, faithful=faithful)
+
+
+def note_copy(copy: np.ndarray, original: np.ndarray) -> np.ndarray:
+    """Note in a trace of what array a constant of a row is a copy; returns the copy."""
+    trace = rt.trace()
+    if trace is not None and trace.copies is not None:
+        trace.copies[id(copy)] = copy, original
+    return copy
 
 
 def is_steering(tensor) -> bool:

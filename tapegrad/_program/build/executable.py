@@ -6,10 +6,12 @@ import contextlib
 import ctypes
 import functools
 import weakref
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..._core.codegen import forks
+from ..._core.tape.memory_order import memory_of
 from ..._core.tensor import buffer_pool
 from ..ir.custom_step import Custom
 from ..ir.scalars_step import Scalars
@@ -136,13 +138,20 @@ class Program:
         """Memory for one evaluation, to be given to `end`."""
         with contextlib.suppress(IndexError):  # another thread may have taken the last
             return self._runs.pop()
-        run = Run(self.parts.slots, len(self.code.inputs) + 1, self, self.code.dtype)
+        bases = len(self.code.inputs) + 1 + len(self.code.held)
+        run = Run(self.parts.slots, bases, self, self.code.dtype)
+        self.hold(run, self.code.held)
         for slot, values in self.code.constants:
             run.values[slot : slot + len(values)] = values
         return run
 
     def end(self, run: Run) -> None:
         self._runs.append(run)
+
+    def hold(self, run: Run, arrays: Sequence[np.ndarray]) -> None:
+        """Let a run read the elements of arrays from outside, or of others in their place."""
+        first = len(self.code.inputs) + 1
+        run.value_bases[first:] = [memory_of(array) for array in arrays]
 
     def _new_run(self) -> int:
         """Memory for compiled code, which keeps it."""

@@ -71,7 +71,8 @@ class _Spreader(Visitor):
         self.flush()
         self._check_refused()
         outputs = [dataclasses.replace(one, view=self.view(one.view)) for one in self.code.outputs]
-        return compact(Code(self.slots, self.constants, self.code.inputs, self.steps, outputs))
+        made = Code(self.slots, self.constants, self.code.inputs, self.steps, outputs)
+        return compact(dataclasses.replace(made, held=self.code.held))
 
     def _read_by_arrays(self) -> np.ndarray:
         """The slots that are read by unchanged steps."""

@@ -9,7 +9,10 @@ import numpy as np
 from ..._core.tensor.trace import Trace
 from ..ir.steps import Code
 from ..lowering.lower import Converter
+from ..lowering.tape_rows import Unsupported
+from ..passes.input_planning import put_down
 from ..passes.pipeline import Account, optimised
+from .lying_arrays import LyingArrays
 
 
 def converted(
@@ -29,3 +32,24 @@ def converted(
             if made is not None:
                 return made
     raise AssertionError("all iterations of all loops were converted")
+
+
+def converted_lying(
+    inputs: list[tuple[Any, bool]],
+    end: int,
+    outputs: list,
+    trace: Trace,
+    lying: LyingArrays,
+    without: tuple[str, ...],
+) -> tuple[Code, Account] | None:
+    """The same with arrays from outside that are read where they lie; None if they cannot be."""
+    try:
+        converter = Converter(inputs, end, outputs, trace, lying.dtype, outside=lying)
+        code = converter.convert(outputs)
+    except Unsupported:
+        return None
+    if code is None or not lying.agrees(converter.lying.rows):
+        return None
+    made = optimised(code, *converter.counts(), without)
+    found = None if made is None else put_down(made[0], lying.roots)
+    return None if made is None or found is None else (found, made[1])

@@ -20,23 +20,18 @@ from ..ir.json_values import printable
 from ..replay import rule_parts
 from .background import compile_later, failed, patience
 from .effects import Effects
+from .families import Families
 from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
+from .lying_arrays import lying_arrays
 from .names_read import Renewals
 from .random_draws import Draws
 from .recorded_call import recorded_call, short_recorded_call
 from .rule_programs import rule_program
 from .signature import Arguments, own_copy
 from .takeover import Trial
-from .variants import (
-    Families,
-    NotRecorded,
-    RaisedError,
-    Variant,
-    Variants,
-    traced_call,
-)
+from .variants import NotRecorded, RaisedError, Variant, Variants, traced_call
 from .verification import Verified
 
 #: The largest numbers of programs kept for one signature, and of signatures.
@@ -274,8 +269,10 @@ class Replayed(Verified):
         if names.unknown is not None:
             raise NotRecorded(names.unknown)
         draws, long = Draws(self._f, self._watched), names.long_now()
-        with traced_call(self._entered, arguments, draws=draws) as traced:
+        lying = lying_arrays(self._f, arguments, names)
+        with traced_call(self._entered, arguments, draws=draws, lying=lying) as traced:
             traced.names = names = self._families.after_call(names)
+            traced.keep_lying(names)
             if self._verify == "never":
                 self._report(self._effects.of_recording([*names.effects, *long]), arguments)
             self._watched = draws.is_unsure  # once more
@@ -309,6 +306,7 @@ class Replayed(Verified):
             return reason
         recent = self._fast or self._fast_value
         family.add(variant, None if recent is None else recent.variant)
+        self._families.settle(variant)
         if self._native:
             self._make_native(variant, traced.values)
         return None

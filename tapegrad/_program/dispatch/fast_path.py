@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -83,6 +84,11 @@ class FastCall:
         self.compiled = self.program.compiled["fast"]
         self.compiled_value = self.program.compiled["fast_value"]
         self.free: list[_Memory] = []
+
+    def reads_any(self, arrays: Iterable[np.ndarray]) -> bool:
+        """Whether some arrays may lie in memory that the program reads outside."""
+        held = self.program.code.held
+        return bool(held) and any(np.may_share_memory(a, b) for a in arrays for b in held)
 
     def end(self) -> None:
         """Serve no further call: the variant has another program."""

@@ -6,6 +6,7 @@ carried forwards, the function is called eagerly: so they are right to any order
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,8 @@ def _by_run(call: RecordedCall, family: Variants, operands: list) -> tuple | Non
     if variant is None or run is None:
         return None
     call.run, call.program = run, run.program
+    call.held = [array.copy() for array in run.program.code.held]
+    run.program.hold(run, call.held)
     outputs, found = run.program.code.outputs, run.program.results(run)
     call.results = [
         (leaf, k, outputs[k].view.shape)
@@ -210,6 +213,7 @@ class RecordedCall:
 
     run: Run | None = None  # until its reverse has used it
     program: Program | None = None
+    held: Sequence[np.ndarray] = ()  # what the program has read of arrays from outside
     leaves = 0  # of the result, if a graph computes it
     gradients: list | None = None  # of the operands, if the result is one number
     #: For each recorded result its place among the leaves, its output, its shape.
@@ -227,6 +231,7 @@ class RecordedCall:
 
     def _give_back(self, run: Run) -> None:
         if len(run.program._runs) < _RUNS:
+            run.program.hold(run, run.program.code.held)
             run.program.end(run)
 
     # --- recording ----------------------------------------------------------------------------
@@ -320,6 +325,7 @@ class RecordedCall:
         run, self.run = self.run, None
         if run is None:
             run = self.program.begin()
+            self.program.hold(run, self.held)
             self.program.forward(run, self.arguments.values, True)
         given = {k: seed for seed, (_, k, _) in zip(seeds, self.results, strict=True)}
         outputs = enumerate(self.program.code.outputs)

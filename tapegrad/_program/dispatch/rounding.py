@@ -165,17 +165,23 @@ class Rounding(Moves):
 
     def _run(self, objects: list) -> list:
         """Results, then adjoints for a seed divided by it; nothing on another way."""
-        memory, constants = self.program.begin(), self.program.code.constants
+        memory, code = self.program.begin(), self.program.code
         try:
-            if self._moved:  # whole numbers may be exponents, truths or positions
-                for slot, values in constants:
-                    away = np.where(np.rint(values) == values, values, self._away(values, _FEW))
-                    memory.values[slot : slot + len(values)] = away
+            if self._moved:
+                for slot, values in code.constants:
+                    memory.values[slot : slot + len(values)] = self._little_away(values)
+                held = [*map(self._little_away, code.held)]
+                self.program.hold(memory, held)
             return self._found(memory, objects)
         finally:
-            for slot, values in constants:
+            for slot, values in code.constants:
                 memory.values[slot : slot + len(values)] = values
+            self.program.hold(memory, code.held)
             self.program.end(memory)
+
+    def _little_away(self, values: np.ndarray) -> np.ndarray:
+        """Constants moved, but for whole numbers: these may be exponents, truths or positions."""
+        return np.where(np.rint(values) == values, values, self._away(values, _FEW))
 
     def _found(self, memory: Run, objects: list) -> list:
         status = self.program.forward(memory, objects, self.reverse)
@@ -183,7 +189,7 @@ class Rounding(Moves):
             error_of(memory.address, status)
             return []
         found = [np.array(result) for result in self.program.results(memory)]
-        met = [memory.values, *map(np.asarray, objects)]
+        met = [memory.values, *map(np.asarray, objects), *self.program.code.held]
         if self.reverse:
             seed = self._rng.uniform(1.0, 2.0) if self._moved else 1.0
             seeds = [np.full(one.view.shape, seed) for one in self.program.code.outputs]

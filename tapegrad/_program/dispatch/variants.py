@@ -15,7 +15,7 @@ from ..._core.tape import store
 from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tape.reverse_sweep import Sweep
 from ..._core.tensor import runtime as rt
-from ..._core.tensor.dependencies import NOTHING, Dependencies, joined
+from ..._core.tensor.dependencies import NOTHING, Dependencies
 from ..._core.tensor.plain_data import answering, clear_caches
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import places
@@ -25,14 +25,15 @@ from ..._derivatives.inputs import InputTensors, plain, scalar_output
 from ..._derivatives.recorded_reverse import depends_on_others
 from ..._derivatives.reverse_mode import plant, run
 from ..build.executable import Program, interpreted
+from ..ir.steps import Code
 from ..lowering.tape_rows import READS_OTHERS, WRITES_DATA, Unsupported, is_long
 from ..passes.pipeline import Account
 from ..replay.opaque_calls import LARGEST, error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, GUARD_FAILED
-from .conversion import converted
+from .conversion import converted, converted_lying
 from .flows import Flow
-from .names_read import names_read
+from .lying_arrays import LyingArrays
 from .python_floats import refused_by_python
 from .random_draws import Draws
 from .recording_budget import Budget
@@ -64,6 +65,7 @@ class Variant:
     is_exact: bool = False  # data without axes must have the types that they had
     #: The names that the function reads, with the values that it was recorded with.
     names: Dependencies = NOTHING
+    lying: list[np.ndarray] = dataclasses.field(default_factory=list)  # read where they lie
 
     def use(self, program: Program) -> None:
         """Evaluate by another program from now on, also in calls by the fast path of this one."""
@@ -181,6 +183,7 @@ class Traced:
         self, f: Callable, arguments: Arguments, without: tuple[str, ...], draws: Draws | None
     ):
         self.trace = Trace(lambda: places(1))
+        self.lying: LyingArrays | None = None
         self._call, self._without, self.draws = (f, arguments), without, draws
         self.names = NOTHING  # see `Variant`
 
@@ -188,6 +191,8 @@ class Traced:
         """Call the function; its rows are recorded."""
         f, arguments = self._call
         store.collect()
+        if self.lying is not None:
+            self.trace.copies = {}
         with rt.tracing(self.trace):
             self._first = self.trace.now()
             self.inputs = arguments.record(self.trace)
@@ -239,6 +244,12 @@ class Traced:
         """Where its code asks for types, so that the program is compared with the function."""
         return asks_for_types(*self._call)
 
+    def keep_lying(self, names: Dependencies) -> None:
+        """Read no array where it lies that the call has changed."""
+        left = {id(one.owner) for one in names.compared()}
+        if self.lying is not None and not left.issuperset(map(id, self.lying.arrays)):
+            self.lying = None
+
     def program(self) -> tuple[Variant | None, str | None]:
         """The program, or why there is none; the rows must not have been used up."""
         if self.trace.refusal is not None:
@@ -281,14 +292,26 @@ class Traced:
                 leaves.append((-1, plain(np.array(value_of(value)))))
             else:
                 leaves.append((-1, np.array(value) if isinstance(value, np.ndarray) else value))
-        dtype = self._call[1].dtype
-        given = self.inputs, self._end, outputs, self.trace, dtype, self._without
-        code, account = converted(*given)
+        made = self._lying(outputs) if self.lying is not None else None
+        code, account = made or self._code(outputs)
         tree = tree_build(self.out, iter([0.0] * len(leaves)))
         guards = [dataclasses.replace(guard, tensor=None) for guard in self.trace.guards]
         program = interpreted(code)  # neither it nor the guards keep rows alive
-        is_exact = self.trace.is_exact
-        return Variant(program, guards, tree, leaves, account, names=self.names, is_exact=is_exact)
+        variant = Variant(program, guards, tree, leaves, account, names=self.names)
+        variant.is_exact = self.trace.is_exact
+        variant.lying = self.lying.arrays if made is not None and self.lying is not None else []
+        return variant
+
+    def _code(self, outputs: list) -> tuple[Code, Account]:
+        """The program, in which arrays from outside are constants."""
+        dtype = self._call[1].dtype
+        return converted(self.inputs, self._end, outputs, self.trace, dtype, self._without)
+
+    def _lying(self, outputs: list) -> tuple[Code, Account] | None:
+        """The same with arrays from outside that are read where they lie; None if none can be."""
+        assert self.lying is not None
+        given = self.inputs, self._end, outputs, self.trace
+        return converted_lying(*given, self.lying, self._without)
 
     def value(self):
         """The result with plain values."""
@@ -299,12 +322,17 @@ class Traced:
 
 @contextlib.contextmanager
 def traced_call(
-    f: Callable, arguments: Arguments, without: tuple[str, ...] = (), draws: Draws | None = None
+    f: Callable,
+    arguments: Arguments,
+    without: tuple[str, ...] = (),
+    draws: Draws | None = None,
+    lying: LyingArrays | None = None,
 ) -> Iterator[Traced]:
     """Call a function, and go on where its recording can be differentiated; see `Traced`."""
     rt.start()
     with rt.recording():
         traced = Traced(f, arguments, without, draws)
+        traced.lying = lying
         traced.run()
         yield traced
 
@@ -382,59 +410,6 @@ def _goes_on(variant: Variant, other: Variant, k: int, seen: float) -> bool:
     if len(variant.guards) <= k or not same(variant.outcome(k), seen):
         return False
     return all(same(variant.outcome(j), other.outcome(j)) for j in range(k))
-
-
-class Families:
-    """The variants of each signature, the one used last at the end; at most `most` of them.
-
-    They were recorded with the same values of the names that the function reads.
-    """
-
-    def __init__(self, most: int, variants: int):
-        self.most, self.variants = most, variants
-        self.names: Dependencies | None = None  # if anything has been recorded
-        self._read: dict[int, Callable] = {}  # functions whose names are among them, by id
-        self.found: dict[Any, Variants] = {}
-        self.unused = 0  # signatures given up that have been called once only
-
-    @property
-    def evaluations(self) -> int:
-        """The number so far without a new recording."""
-        return sum([family.evaluations for family in list(self.found.values())])
-
-    def names_for(self, f: Callable, arguments: Arguments) -> Dependencies:
-        """The names that a function reads, and functions among its arguments."""
-        if self.names is None:
-            self._read = {}
-        given = [value for is_fixed, value in arguments.static if is_fixed and callable(value)]
-        new = {id(one): one for one in (f, *given) if id(one) not in self._read}
-        if new:
-            self._read |= new
-            self.names = joined([self.names or NOTHING, *map(names_read, new.values())])
-        return self.names or NOTHING
-
-    def after_call(self, names: Dependencies) -> Dependencies:
-        """The names, without what the call of the function has changed itself."""
-        left = names.after_call()
-        if left is not names:
-            self.put(left)
-        return left
-
-    def put(self, names: Dependencies) -> None:
-        """Compare other names from now on."""
-        self.names = names
-        for variant in [one for family in list(self.found.values()) for one in family.found]:
-            variant.names = names
-            variant.use(variant.program)  # with another fast path
-
-    def of(self, key) -> Variants:
-        """The variants of a signature."""
-        family = self.found.pop(key, None) or Variants(self.variants)
-        self.found[key] = family
-        while len(self.found) > self.most:
-            oldest = self.found.pop(next(iter(self.found)), None)
-            self.unused += oldest is not None and not oldest.evaluations
-        return family
 
 
 @dataclasses.dataclass

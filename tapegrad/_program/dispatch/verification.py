@@ -12,10 +12,11 @@ from ..._core.tensor.values import wrap
 from ..ir.custom_step import Custom
 from ..lowering.tape_rows import READS_OTHERS
 from .effects import Effects
+from .families import Families
 from .flow_choice import Flows
 from .rounding import first_difference
 from .signature import Arguments
-from .variants import Families, Variant, reads_others
+from .variants import Variant, reads_others
 
 
 class Verified:

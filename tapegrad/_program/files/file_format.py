@@ -14,7 +14,8 @@ from ..dispatch.signature import structure
 from ..dispatch.variants import Compilation, Variant, Variants
 from ..ir.json_values import fields, integer, integers, items, label, pairs, text, truth
 from ..ir.scalars_step import Scalars
-from ..ir.steps import Code, Input, Output
+from ..ir.steps import DOUBLE, Code, Input, Output
+from ..passes.input_planning import taken_up
 from .archive import MOST_BYTES, read, write
 from .decode import Reader, dtype_named
 from .encode import Writer
@@ -120,7 +121,7 @@ def _family(reader: Reader, item, most_bytes: int) -> tuple[tuple, Variants]:
 
 
 def _variant(writer: Writer, variant: Variant) -> dict:
-    code = variant.program.source
+    code = taken_up(variant.program.source)
     return {
         "slots": code.slots,
         "constants": [[slot, writer.array(values)] for slot, values in code.constants],
@@ -165,7 +166,7 @@ def _read_code(reader: Reader, program: list, most_bytes: int) -> Code:
             f"{most_bytes} with most_bytes="
         )
     inputs = [_read_input(reader, x) for x in items(given)]
-    floats = [one.dtype for one in inputs if one.dtype == np.float32]
+    is_single = any(one.dtype == np.float32 for one in inputs)
     return Code(
         slots,
         [(integer(slot), reader.array(x)) for slot, x in pairs(constants)],
@@ -173,7 +174,7 @@ def _read_code(reader: Reader, program: list, most_bytes: int) -> Code:
         [reader.step(x) for x in items(steps)],
         [Output(reader.view(v), dtype_named(d)) for v, d in pairs(outputs)],
         {integer(k): [reader.view(v) for v in items(views)] for k, views in pairs(clears)},
-        *floats[:1],
+        np.dtype(np.float32) if is_single else DOUBLE,
     )
 
 

@@ -46,6 +46,7 @@ def renumbered(
         [dataclasses.replace(made, view=move(made.view)) for made in code.outputs],
         {k: [move(view) for view in views] for k, views in code.clears.items()},
         code.dtype,
+        code.held,
     )
 
 

@@ -392,7 +392,8 @@ class Code:
 
     `constants` are (first slot, array) pairs; nothing writes there. `clears` are slots that several
     arrays share, by step: after its reverse their adjoints are set back to 0. `dtype` is that of
-    slots and constants, float64 or float32.
+    slots and constants, float64 or float32. `held` are arrays from outside, in C order: the bases
+    after those of the inputs, read where they lie.
     """
 
     slots: int
@@ -402,6 +403,7 @@ class Code:
     outputs: list[Output]
     clears: dict[int, list[View]] = dataclasses.field(default_factory=dict)
     dtype: np.dtype = DOUBLE
+    held: Sequence[np.ndarray] = ()
 
     @property
     def item(self) -> int:

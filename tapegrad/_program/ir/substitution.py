@@ -53,6 +53,7 @@ def merged(code: Code, stands: np.ndarray, together: bool = False) -> Code:
         ),
         [dataclasses.replace(one, view=moves(one.view)) for one in code.outputs],
         dtype=code.dtype,
+        held=code.held,
     )
 
 

@@ -37,6 +37,10 @@ class Memory:
         expect(NOTHING < code.slots <= MOST, f"{code.slots} slots")
         self.most = min(most, MOST)
         self.inputs, self.dtype = code.inputs, code.dtype
+        given = enumerate(code.inputs, 1)
+        self.bases = {k: one.view.size for k, one in given if one.view.base == k}
+        held = enumerate(code.held, len(code.inputs) + 1)
+        self.bases |= {k: array.size for k, array in held}
         self.slots = code.slots
         self.ready = np.zeros(code.slots, bool)
         self.taken = np.zeros(code.slots, bool)
@@ -72,10 +76,8 @@ class Memory:
         self.is_shaped(view)
         room = self.slots
         if view.base != ARENA:
-            inputs = self.inputs
-            known = 0 < view.base <= len(inputs) and inputs[view.base - 1].view.base == view.base
-            expect(known, f"there is no base {view.base}")
-            room = inputs[view.base - 1].view.size
+            expect(view.base in self.bases, f"there is no base {view.base}")
+            room = self.bases[view.base]
         low, high = view.extent
         expect(0 <= low <= high <= room, f"a view of {low} to {high} in {room} slots")
         inside = low < room or low == high or view.base != ARENA  # nothing is read of no elements

@@ -8,7 +8,7 @@ from collections.abc import Collection
 import numpy as np
 
 from ..._core.codegen import layout
-from ..._core.ops.table import BY_CODE
+from ..._core.ops.table import BY_CODE, TABLE
 from ..._core.remembered import remembered
 from ..._core.tape.memory_order import memory_of
 from ..._core.tensor.trace import CustomCall
@@ -21,6 +21,7 @@ from . import intervals
 from .boxes import Box, all_of
 from .buffers import Buffers, is_output, pattern
 from .intervals import Interval
+from .lying import Lying
 from .numbers_written import Numbers
 from .outputs import Originals, broadcast
 from .tape_rows import Reference, Rows, Unsupported
@@ -56,10 +57,11 @@ class Writer:
         dtype: np.dtype,
         custom: dict[int, CustomCall],
         reached: Collection[int],
+        lying: Lying,
     ):
         self.rows, self.dtype = rows, dtype
         self.custom, self.reached = custom, reached
-        self.originals = originals
+        self.originals, self.lying = originals, lying
         self.steps: list[Step] = []
         self.constants: list[tuple[int, np.ndarray]] = []
         self.held = 0  # elements of arrays among them
@@ -86,7 +88,9 @@ class Writer:
         return self.rows.slots.item(self.rows.place(number))
 
     def constant_array(self, array: np.ndarray) -> View:
-        """The slots of an array that never changes."""
+        """The slots of an array that never changes, or of one that lies outside."""
+        if self.lying.roots and (found := self._lying(array)) is not None:
+            return found
         if not holds(self.dtype, array):
             raise Unsupported(f"an array of {array.dtype}, which {self.dtype} does not hold")
         if array.size == 1:
@@ -96,6 +100,18 @@ class Writer:
             slot = self.rows.constant(float(array.ravel()[0]))  # one value broadcast
             return View(slot, array.shape, (0,) * array.ndim)
         return self.constant_slots(array)
+
+    def _lying(self, array: np.ndarray) -> View | None:
+        """An array that lies outside, or is computed of such a one."""
+        if (found := self.lying.view_of(array)) is not None:
+            return found
+        if (derived := self.lying.derived_of(array)) is None:
+            return None
+        name, operands = derived
+        numbers = [x if isinstance(x, View) else self.rows.constant(x) for x in operands]
+        views = [x if isinstance(x, View) else View(x, (), ()) for x in numbers]
+        made = self.apply(TABLE[name].code, views, array.shape)
+        return self.together(made)
 
     def constant_slots(self, array: np.ndarray) -> View:
         """Slots for the elements of an array that never changes: a step of numbers continues."""
@@ -130,6 +146,8 @@ class Writer:
         if reference.id >= 0:
             return self.buffers.slots(reference.id, reference.array)
         array = self.originals.of(reference.array)
+        if self.lying.roots and (found := self._lying(array)) is not None:
+            return slots_of(found)
         if array.size > FEW_NUMBERS or not holds(self.dtype, array):
             return slots_of(self.constant_array(array))
         numbers = [self.rows.constant(float(x)) for x in array.ravel().tolist()]

@@ -22,6 +22,7 @@ from .buffers import base_array
 from .builder import FEW, MIXED, Writer
 from .equal_operands import Values
 from .iterations import Iterations, Short
+from .lying import NONE, Lying, Outside
 from .outputs import Originals
 from .repetition import Loop, find
 from .tape_rows import WRITES_DATA, Reference, Rows, Unsupported
@@ -33,7 +34,7 @@ _FIRST = -2
 class Converter:
     """Reads the rows of a trace up to before `end`; `inputs` are (tensor, if differentiated).
 
-    Floats are of one dtype.
+    Floats are of one dtype. What is `outside` are further inputs of the program.
     """
 
     def __init__(
@@ -44,7 +45,10 @@ class Converter:
         trace: Trace,
         dtype: np.dtype,
         whole: bool = False,
+        *,
+        outside: Outside = NONE,
     ):
+        roots, self.lying = outside.roots, Lying(outside, trace.copies)
         self.trace, self.dtype = trace, dtype
         guards = trace.guards
         needed = [o._id for o in outputs] + [g.tensor._id for g in guards]
@@ -56,9 +60,12 @@ class Converter:
         if dtype != DOUBLE and self.rows[tape_scan.SCALARS]:
             raise Unsupported(MIXED)  # numbers of Python are recorded in float64
         originals = Originals(list(trace.originals.values()))
-        self.writer = Writer(self.rows, originals, dtype, trace.custom, self._reached(outputs))
+        reached = self._reached(outputs)
+        self.writer = Writer(self.rows, originals, dtype, trace.custom, reached, self.lying)
         self.inputs = [self._input(*one) for one in inputs]
-        loop = None if whole else self._loop(guards, needed)
+        self.lying.views += [self.writer.buffers.allocate(root.shape) for root in roots]
+        self.inputs += [Input(view, dtype, False) for view in self.lying.views]
+        loop = None if whole or roots else self._loop(guards, needed)
         #: The loop of which few iterations are converted, if there is one.
         self.loop = None if loop is None else Iterations(loop, self.writer)
 
@@ -161,6 +168,8 @@ class Converter:
                 self._leaf(place, number, references)
         else:
             write_row(self.writer, Row(place, number, BY_CODE[op - layout.ARRAY], references))
+            if self.lying.roots:
+                self.lying.count(references[:-1])
 
     def _constant(self, place: int, number: int, array: np.ndarray) -> None:
         _, content = self.trace.originals.get(number, (array, array))

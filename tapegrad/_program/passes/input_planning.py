@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Sequence
 
 import numpy as np
 
-from ..ir.steps import Code, Step, View
+from ..ir.steps import ARENA, Code, Step, View
 from ..ir.uses import inside
 
 #: Inputs of this number of elements are read in place.
@@ -31,6 +33,34 @@ def leave_inputs(code: Code) -> Code:
                 one, view=dataclasses.replace(view, offset=0, base=base)
             )
     return dataclasses.replace(code, inputs=inputs, steps=steps)
+
+
+def put_down(code: Code, roots: Sequence[np.ndarray]) -> Code | None:
+    """The program without its last inputs: they are arrays from outside that lie where they are.
+
+    None if one of them had to be copied.
+    """
+    count = len(code.inputs) - len(roots)
+    if any(one.view.base == ARENA for one in code.inputs[count:]):
+        return None
+    return dataclasses.replace(code, inputs=code.inputs[:count], held=[*roots])
+
+
+def taken_up(code: Code) -> Code:
+    """The program with what arrays from outside hold now as constants."""
+    constants, steps, slots = list(code.constants), list(code.steps), code.slots
+    for base, array in enumerate(code.held, len(code.inputs) + 1):
+        move = functools.partial(_in_arena, base=base, first=slots)
+        reads = [any(view.base == base for view in step.views_read) for step in steps]
+        steps = [s.mapped(move) if r else s for s, r in zip(steps, reads, strict=True)]
+        constants.append((slots, np.array(array, code.dtype).ravel()))
+        slots += array.size
+    return dataclasses.replace(code, slots=slots, constants=constants, steps=steps, held=())
+
+
+def _in_arena(view: View, base: int, first: int) -> View:
+    """A view of a base that begins at a slot of the arena."""
+    return View(view.offset + first, view.shape, view.strides) if view.base == base else view
 
 
 def _is_result(view: View, code: Code) -> bool:

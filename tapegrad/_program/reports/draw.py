@@ -21,7 +21,7 @@ def drawing_of_program(program: Program, name: str) -> str:
 
 
 def boxes_of(program: Program) -> list[Box]:
-    """A box for each input and each step."""
+    """A box for each input, each array from outside, and each step."""
     code = program.code
     owner = np.full(code.slots, -1)
     boxes = []
@@ -30,6 +30,8 @@ def boxes_of(program: Program) -> list[Box]:
             marked(owner, one.view)[...] = number
         lines = [f"input {number}", f"{one.dtype}{list(one.view.shape)}"]
         boxes.append(Box(lines, [], "input", BLUE if one.differentiated else PALE))
+    for array in code.held:
+        boxes.append(Box(["from outside", f"{array.dtype}{[*array.shape]}"], [], "input", PALE))
     loops = _loops(program)
     for k, step in enumerate(code.steps):
         reads = _owners(step, owner)
