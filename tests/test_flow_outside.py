@@ -293,7 +293,9 @@ def test_an_attribute_that_comes_and_goes():
     settings = Settings()
 
     def f(x):
-        return getattr(settings, "rate") * signed(x[0]) + getattr(settings, "k", 3.0) * x[1]  # noqa: B009
+        weight = 1.0 if hasattr(settings, "k") and not hasattr(settings, "other") else 2.0
+        rate = getattr(settings, "rate")  # noqa: B009
+        return rate * signed(x[0]) + getattr(settings, "k", 3.0) * x[1] + weight * x[2]
 
     c = compiled(f)
     settings.k = 5.0

@@ -39,6 +39,7 @@ from .numbers import (
     settled,
     truth,
 )
+from .reader import Inline
 
 
 def _follow(function: Callable):
@@ -261,6 +262,14 @@ def _getattr(s, owner, name, default=None):
         return default
 
 
+def _hasattr(s, owner, name):
+    absent = Known(None)
+    found = _getattr(s, owner, name, absent)
+    if isinstance(found, Inline):
+        raise Refused("hasattr of a property")
+    return Known(found is not absent)
+
+
 BUILTINS: dict[Any, Callable] = {
     len: _len,
     range: _range,
@@ -283,6 +292,7 @@ BUILTINS: dict[Any, Callable] = {
     slice: _slice,
     isinstance: _isinstance,
     getattr: _getattr,
+    hasattr: _hasattr,
     iter: iterator,
     round: _round,
 }
