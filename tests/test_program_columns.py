@@ -15,6 +15,7 @@ from tapegrad._program.ir.slot_ranges import Ranges, Shifts
 from tapegrad._program.ir.spans import Spans
 from tapegrad._program.ir.steps import Code, Input, Output, View, contiguous
 from tapegrad._program.ir.uses import Wanted, Written, mark_outputs, mark_reads, views_needed
+from tapegrad._program.lowering import lower
 from tapegrad._program.passes import dead_code
 from tapegrad._program.passes.constant_folding import fold
 from tapegrad._program.passes.memory_reuse import Lifetimes
@@ -108,13 +109,13 @@ def gathered(x):
 def code(request, monkeypatch):
     """A program before its passes, with a step that nothing reads."""
     found = []
-    convert = variants.Converter.convert
+    convert = lower.Converter.convert
 
     def caught(self, outputs):
         found.append(convert(self, outputs))
         return found[0]
 
-    monkeypatch.setattr(variants.Converter, "convert", caught)
+    monkeypatch.setattr(lower.Converter, "convert", caught)
     x = np.linspace(-1.0, 1.3, 36)
     with variants.traced_call(request.param, Arguments((x,), {}, (0,))) as traced:
         _, reason = traced.program()
