@@ -78,6 +78,10 @@ class Lie(NamedTuple):
         """How it lies now."""
         return cls(owner, name, (memory_of(owner), owner.shape, owner.strides, owner.dtype))
 
+    def is_there(self) -> bool:
+        """Whether it lies as it did."""
+        return Lie.of(self.owner, self.name).value == self.value
+
     def left(self) -> None:
         """Nothing of it, where a call has changed how it lies."""
 

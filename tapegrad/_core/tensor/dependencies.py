@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import ctypes
 import functools
 import keyword
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..codegen import layout
+from ..remembered import remembered
 from .array_contents import SMALL
 from .container_contents import (
     FUNCTIONS,
@@ -74,6 +76,8 @@ class Dependency(NamedTuple):
 _OF_PARTIAL = ("func", "args", "keywords")
 #: The flags of classes that are no static data of C, and of those that do not change.
 _HEAP, _IMMUTABLE = 1 << 9, 1 << 8
+#: So often names are compared one by one, which takes less time than to compile a check of all.
+_BEFORE_COMPILED = 32
 #: What is compared in each call.
 Checked = Dependency | Contents | Part | Lie
 
@@ -93,8 +97,20 @@ class Dependencies:
         unknown: str | None = None,
     ):
         self._found, self.effects, self.long, self.unknown = found, effects, long, unknown
-        #: Whether all names still have their values, and objects their contents.
-        self.unchanged = check(found)
+        self._asked = 0
+
+    def unchanged(self) -> bool:
+        """Whether all names still have their values, and objects their contents."""
+        self._asked += 1
+        if self._asked > _BEFORE_COMPILED:
+            self.unchanged = self.check  # type: ignore[method-assign]
+            return self.check()
+        return all(map(_holds, self._found))
+
+    @remembered
+    def check(self) -> Callable[[], bool]:
+        """The same, compiled."""
+        return check(self._found)
 
     def __iter__(self) -> Iterator[Checked]:
         return iter(self._found)
@@ -102,7 +118,7 @@ class Dependencies:
     def changed(self) -> str:
         """A name that has another value now."""
         for one in self._found:
-            if not check([one])():
+            if not _holds(one):
                 owner: Any = one.owner
                 is_own = isinstance(owner, types.FunctionType)
                 return f"{owner.__name__}.{one.name}" if is_own else one.name
@@ -145,7 +161,7 @@ class Dependencies:
 
     def is_data(self) -> bool:
         """Whether nothing has changed but elements of arrays."""
-        changed = [one for one in self._found if not check([one])()]
+        changed = [one for one in self._found if not _holds(one)]
         return all([isinstance(one.owner, np.ndarray) for one in changed])
 
     def after_call(self) -> Dependencies:
@@ -155,7 +171,7 @@ class Dependencies:
         """
         if self.unchanged():
             return self
-        changed = [one for one in self._found if not (_is_of_name(one) or check([one])())]
+        changed = [one for one in self._found if not (_is_of_name(one) or _holds(one))]
         found = [one for one in map(_left, self._found) if one is not None]
         return Dependencies(found, [*self.effects, *changed], self.long)
 
@@ -261,9 +277,46 @@ def check(dependencies: Sequence[Checked]) -> Callable[[], bool]:
     return found or _nothing_changes
 
 
+def _holds(one: Checked) -> bool:
+    """Whether a name still has its value, or an object its contents: what `check` compiles."""
+    try:
+        if isinstance(one, Contents) and one.is_memory:
+            return contains(one.owner, one.value)
+        if not isinstance(one, Dependency):
+            return one.is_there()
+        if one.value is ABSENT:
+            return is_absent(one)
+        now = value_now(one)
+    except Exception:
+        return False
+    return now is one.value or (type(one.value) in PLAIN and is_equal(now, one.value))
+
+
+def is_absent(one: Dependency) -> bool:
+    """Whether what holds a name has none."""
+    if type(one.owner) in _NAMESPACES:
+        return one.name not in one.owner
+    return getattr(one.owner, one.name, ABSENT) is ABSENT
+
+
+def value_now(one: Dependency) -> Any:
+    """The value of a name now, as code finds it; an error if it has none."""
+    owner = one.owner
+    if isinstance(owner, types.CellType):
+        return owner.cell_contents
+    if one.name == "__class__":
+        return type(owner)
+    if one.name == "__code__" and isinstance(owner, types.FunctionType):
+        return own_code(owner)
+    if type(owner) is dict and one.name not in owner:  # as in code with these globals
+        found = owner.get("__builtins__", builtins)
+        return (found if isinstance(found, dict) else vars(found)).get(one.name)
+    return owner.get(one.name) if type(owner) in _NAMESPACES else getattr(owner, one.name)
+
+
 def _left(one: Checked) -> Checked | None:
     """What a call has not changed of a dependency."""
-    if _is_of_name(one) or check([one])():
+    if _is_of_name(one) or _holds(one):
         return one
     return None if isinstance(one, Dependency) else one.left()
 

@@ -58,7 +58,7 @@ class FastCall:
 
     def __init__(self, variant: Variant, firsts: list[int]):
         self.variant, self.program, self._firsts = variant, variant.program, firsts
-        self.unchanged = variant.names.unchanged
+        self.unchanged = variant.names.check
         self.order: list[int] = []
         self.calls = 0
         code = self.program.code
