@@ -124,6 +124,8 @@ def _routes(code: types.CodeType) -> set[str]:
             found.add("attributes")
         elif name in _ASKING and not _has_constant(every[k + 1 :]):
             found.add("attributes")
+        elif name in _TEXTS and len(_arguments(every[k + 1 :])) > 1:
+            found.add("attributes")  # of what is in the namespace that it is given
         elif name == "globals":
             found.add("globals" if _is_indexed_by_constant(every[k + 1 :]) else "globals()")
         elif name in _TEXTS:
@@ -133,12 +135,18 @@ def _routes(code: types.CodeType) -> set[str]:
 
 def _has_constant(rest: list[dis.Instruction]) -> bool:
     """Whether the second argument of a call is a constant, from its first argument on."""
+    found = _arguments(rest)
+    return len(found) > 1 and found[1].opname == "LOAD_CONST"
+
+
+def _arguments(rest: list[dis.Instruction]) -> list[dis.Instruction]:
+    """What gives each argument of a call, from its first argument on; [] if that is not known."""
     pushed: list[dis.Instruction] = []  # of each thing on the stack, what pushed it
     for one in rest:
         if one.opname.startswith("CALL") and one.arg == len(pushed):
-            return len(pushed) > 1 and pushed[1].opname == "LOAD_CONST"
+            return pushed
         if one.opcode in dis.hasjrel or one.opcode in dis.hasjabs or one.opname == "KW_NAMES":
-            return False
+            return []
         if one.opname == "PRECALL":
             continue
         is_call = one.opname == "CALL"
@@ -146,11 +154,11 @@ def _has_constant(rest: list[dis.Instruction]) -> bool:
             -1 - (one.arg or 0) if is_call else dis.stack_effect(one.opcode, one.arg, jump=False)
         )
         if len(pushed) + effect < 0:
-            return False
+            return []
         pushed = pushed[: len(pushed) + min(effect, 0)] + [one] * effect
         if effect < 1 and pushed:
             pushed[-1] = one  # which is made of what was there
-    return False
+    return []
 
 
 def _is_indexed_by_constant(rest: list[dis.Instruction]) -> bool:
