@@ -40,9 +40,13 @@ class Derived:
 
 @dataclasses.dataclass(frozen=True)
 class Other:
-    """Numbers and arrays that are computed; `recorded` of arguments, else of plain data."""
+    """Numbers and arrays that are computed; `recorded` of arguments, else of plain data.
+
+    `sure` says that they are recorded floats, so that an operation of one is recorded.
+    """
 
     recorded: bool
+    sure: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +54,7 @@ class Items:
     """A tuple or a list that the function makes."""
 
     items: tuple
+    is_list: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +72,7 @@ class Iterator:
     key: int
 
 
-RECORDED, DATA = Other(True), Other(False)
+RECORDED, UNSURE, DATA = Other(True, True), Other(True), Other(False)
 #: What is not followed: whatever reads it ends this.
 NOTHING = None
 
@@ -118,7 +123,7 @@ def is_array(value) -> bool:
 def is_recorded(form) -> bool:
     if isinstance(form, Items):
         return any(map(is_recorded, form.items))
-    return form == RECORDED
+    return isinstance(form, Other) and form.recorded
 
 
 def value_of(form):
@@ -131,6 +136,8 @@ def value_of(form):
 def key_of(form) -> tuple | None:
     """An index that gives views, in a tuple; None for others."""
     if isinstance(form, Items):
+        if form.is_list:
+            return None  # as an index a list is an array
         found = [key_of(one) for one in form.items]
         return None if None in found else (tuple([one[0] for one in found if one]),)
     return (form.value,) if isinstance(form, Known) and is_plain(form.value) else None

@@ -166,7 +166,8 @@ class Frame:
     def _of_build_tuple(self, value, variables, way):
         return Items(tuple([variables[one.name] for one in value.items]))
 
-    _of_build_list = _of_build_tuple
+    def _of_build_list(self, value, variables, way):
+        return Items(tuple([variables[one.name] for one in value.items]), True)
 
     def _of_exhaust_iter(self, value, variables, way):
         form = variables[value.value.name]

@@ -14,6 +14,7 @@ from ..._core.tensor.reachable import held_by
 from .followed_forms import (
     DATA,
     PLAIN,
+    UNSURE,
     Derived,
     Items,
     Known,
@@ -156,7 +157,9 @@ class Objects:
         """`owner.name`."""
         owner = self.computed_form(owner)
         if isinstance(owner, Other):
-            return Method(owner, name) if callable(getattr(np.ndarray, name, None)) else owner
+            if callable(getattr(np.ndarray, name, None)):
+                return Method(owner, name)
+            return owner if name == "T" or not owner.recorded else UNSURE
         value = value_of(owner)
         if is_array(value):
             if name in _LAYOUT:

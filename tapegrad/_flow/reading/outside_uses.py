@@ -22,6 +22,7 @@ from .errors import Refused
 from .followed_forms import (
     DATA,
     RECORDED,
+    UNSURE,
     Derived,
     Items,
     Iterator,
@@ -42,7 +43,9 @@ from .followed_objects import Objects
 _STATEMENTS, _DEPTH = 20_000, 20
 #: Products of two arrays. A recorded operand makes one row of each, and of an element-wise
 #: operation, with the other operands as they lie.
-_PRODUCTS = (np.matmul, np.dot, np.inner, np.tensordot, np.einsum)
+_PRODUCTS = (np.matmul, np.dot, np.inner)
+#: Functions and methods whose result is recorded if that of which it is computed is.
+_REDUCTIONS = (np.sum, np.mean)
 _IN_PLACE: dict[Callable, np.ufunc] = {
     operator.iadd: np.add,
     operator.isub: np.subtract,
@@ -123,7 +126,7 @@ class Uses(Objects):
         """The result of a function without effects, of values; it reads all of them."""
         for one in (*args, *named.values()):
             self.spend_all(one)
-        return RECORDED if any(map(is_recorded, (*args, *named.values()))) else DATA
+        return UNSURE if any(map(is_recorded, (*args, *named.values()))) else DATA
 
     def _of_library(self, called, args: list, named: dict, way: Way):
         """A function of NumPy's."""
@@ -136,11 +139,14 @@ class Uses(Objects):
     def _operation(self, called, args: list, way: Way):
         """The result of a function of NumPy's; one of a recorded operand may be one row."""
         read = [one for one in args if self.arrays(one)]
-        is_row = read and RECORDED in args and _makes_one_row(called, args)
-        if is_row and all(map(is_operand, args)):
+        is_row = _is_recorded(called, args) and all(map(is_operand, args))
+        if read and is_row and called not in _REDUCTIONS:
             way.uses.append(tuple(read))
             return RECORDED
-        return Derived(called, tuple(args)) if _is_short(called, args) else self._computed(args, {})
+        if _is_short(called, args):
+            return Derived(called, tuple(args))
+        found = self._computed(args, {})
+        return RECORDED if is_row else found
 
     def _of_builtin(self, called, args: list, named: dict, way: Way):
         if called is len and len(args) == 1 and self.arrays(args[0]):
@@ -148,7 +154,7 @@ class Uses(Objects):
         if called is isinstance and isinstance(args[0], Known) and isinstance(args[1], Known):
             return Known(isinstance(args[0].value, args[1].value))
         if called in (tuple, list) and len(args) == 1 and not named:
-            return Items(tuple(self.iterated(args[0])))
+            return Items(tuple(self.iterated(args[0])), called is list)
         if called in (zip, enumerate, reversed) and args and not named:
             return _iterator_of(called, [self.iterated(one) for one in args], way)
         if called is print:
@@ -183,7 +189,8 @@ class Uses(Objects):
         if not _KEYWORDS.issuperset(named):
             raise Unknown("a keyword of a method")
         self.spend(owner)
-        return self._computed([RECORDED if is_recorded(owner) else DATA, *args], named)
+        found = self._computed([UNSURE if is_recorded(owner) else DATA, *args], named)
+        return RECORDED if owner == RECORDED and method.name in ("sum", "mean") else found
 
     def spend_statement(self) -> None:
         self._left -= 1
@@ -194,7 +201,7 @@ class Uses(Objects):
 
     def operation(self, function, operands: list, way: Way):
         """An operator of Python's."""
-        if function in _IN_PLACE and operands[0] != RECORDED:
+        if function in _IN_PLACE and not is_recorded(operands[0]):
             raise Unknown("a change in place")
         called = _OPERATORS.get(function)
         is_plain_one = all([isinstance(one, Known) and is_plain(one.value) for one in operands])
@@ -218,19 +225,24 @@ def _is_short(called, args: list) -> bool:
     return all([one is arrays[0] or is_number(one) for one in known])
 
 
-def _makes_one_row(called, args: list) -> bool:
-    """Whether a function of NumPy's, of a recorded operand, is one row at most.
+def _is_recorded(called, args: list) -> bool:
+    """Whether a function of NumPy's is one row, since an operand is recorded for sure.
 
     Powers by constants may be others, by their values. A product of what has yet to be computed
     takes longer than to see whether it has changed.
     """
+    if called in _REDUCTIONS:
+        return args[0] == RECORDED
     if called in _PRODUCTS:
-        if any([isinstance(one, Derived) for one in args]):
-            return False
-        operands = args[1:] if called is np.einsum else args[:2]
-        return len(operands) == 2
+        return len(args) == 2 and RECORDED in args and not any(map(_is_derived, args))
     op = declared_by(called)
-    return op is not None and op.name != "power" and len(args) == len(op.inputs)
+    if op is None or op.name == "power" or len(args) != len(op.inputs):
+        return False
+    return RECORDED in (args[1:] if op.name == "where" else args)
+
+
+def _is_derived(form) -> bool:
+    return isinstance(form, Derived)
 
 
 def _is_of_numpy(called) -> bool:

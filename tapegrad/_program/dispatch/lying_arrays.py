@@ -10,27 +10,28 @@ import numpy as np
 from ..._core.tape.memory_order import memory_of
 from ..._core.tensor.dependencies import Dependencies
 from ..._core.tensor.pytree import tree_leaves
+from ..._core.tensor.values import FLOATS
 from ..._flow.reading import outside_uses
-from ..._flow.reading.followed_forms import NOTHING, RECORDED, Derived, Items, Known
+from ..._flow.reading.followed_forms import (
+    NOTHING,
+    RECORDED,
+    UNSURE,
+    Derived,
+    Items,
+    Known,
+)
 from ..passes.input_planning import LARGE
 from .signature import Arguments
 
-#: So many times as large as an array may that be in whose memory it lies.
-_LARGER = 64
+#: Types of arguments that are followed; of dicts and sequences those of their items.
+_LEAVES = (bool, int, float, str, type(None), np.ndarray, np.float64, np.float32)
 
 
 def root_of(array: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
-    """The large array in C order in whose memory an array lies; None where there is none."""
-    found = array
-    while not found.flags.c_contiguous:
-        if found.flags.f_contiguous:
-            found = found.T
-        elif type(found.base) is np.ndarray:
-            found = found.base
-        else:
-            return None
-    fits = found.dtype == array.dtype == dtype and found.flags.aligned
-    return found if fits and LARGE <= found.size <= _LARGER * array.size else None
+    """The memory of a large array in one piece, in C order; None for others."""
+    found = array if array.flags.c_contiguous else array.T
+    fits = found.dtype == dtype and found.flags.aligned and found.flags.c_contiguous
+    return found if fits and found.size >= LARGE else None
 
 
 class LyingArrays:
@@ -74,8 +75,8 @@ class LyingArrays:
                 yield same[0] if same else -len(self.derived)
 
     def agrees(self, rows: collections.Counter) -> bool:
-        """Whether so many operations by root are those of one of the ways."""
-        return any(rows == way for way in self.counts)
+        """Whether so many operations by root are those of each of the ways."""
+        return all([rows == way for way in self.counts])
 
 
 def _is_inside(array: np.ndarray, whole: np.ndarray) -> bool:
@@ -119,8 +120,9 @@ def _form(tree, leaves: Iterator[tuple[bool, object]]):
         return Items(tuple([_form(one, leaves) for one in tree]))
     own = [next(leaves) for _ in tree_leaves(tree)]
     if type(tree) is dict:
-        return RECORDED
-    if len(own) != 1:
+        return UNSURE if any([is_fixed for is_fixed, _ in own]) else RECORDED
+    if type(tree) not in _LEAVES:
         return NOTHING
     ((is_fixed, value),) = own
-    return Known(value) if is_fixed else RECORDED
+    is_sure = type(tree) is float or getattr(tree, "dtype", None) in FLOATS
+    return Known(value) if is_fixed else RECORDED if is_sure else UNSURE
