@@ -1,4 +1,4 @@
-"""A recording made an optimised program; of a long loop few iterations are converted."""
+"""A recording made an optimised program."""
 
 from __future__ import annotations
 
@@ -24,14 +24,8 @@ def converted(
     without: tuple[str, ...],
 ) -> tuple[Code, Account]:
     """The program of a trace, and its history; see `Converter` and `optimised`."""
-    for whole in (False, True):
-        converter = Converter(inputs, end, outputs, trace, dtype, whole)
-        code = converter.convert(outputs)
-        if code is not None:
-            made = optimised(code, *converter.counts(), without, converter.short(code))
-            if made is not None:
-                return made
-    raise AssertionError("all iterations of all loops were converted")
+    converter = Converter(inputs, end, outputs, trace, dtype)
+    return optimised(converter.convert(outputs), *converter.counts(), without)
 
 
 def converted_lying(
@@ -48,8 +42,8 @@ def converted_lying(
         code = converter.convert(outputs)
     except Unsupported:
         return None
-    if code is None or not lying.agrees(converter.lying.rows):
+    if not lying.agrees(converter.lying.rows):
         return None
-    made = optimised(code, *converter.counts(), without)
-    found = None if made is None else put_down(made[0], lying.roots)
-    return None if made is None or found is None else (found, made[1])
+    made, account = optimised(code, *converter.counts(), without)
+    found = put_down(made, lying.roots)
+    return None if found is None else (found, account)

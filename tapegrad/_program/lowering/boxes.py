@@ -10,6 +10,7 @@ import math
 import operator
 from typing import NamedTuple
 
+from ..ir.slots import CONSTANTS
 from ..ir.steps import View
 
 #: The axes of a part of a buffer: by axis of the buffer the first place, and how many steps of
@@ -199,7 +200,8 @@ def whole_of(boxes: list[Box], shape: Axes) -> View | None:
     if not all([_agree(box, first, strides) for box in boxes]):
         return None
     found = View(first, shape, tuple(strides))
-    if found.extent[0] < 0 and any(strides):
+    low, high = found.extent
+    if any(strides) and (low < 0 or low < CONSTANTS < high):
         return None  # constants: their places are not known yet
     return found
 

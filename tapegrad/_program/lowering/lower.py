@@ -20,11 +20,8 @@ from . import tape_scan
 from .array_rows import Row, write_row
 from .buffers import base_array
 from .builder import FEW, MIXED, Writer
-from .equal_operands import Values
-from .iterations import Iterations, Short
 from .lying import NONE, Lying, Outside
 from .outputs import Originals
-from .repetition import Loop, find
 from .tape_rows import WRITES_DATA, Reference, Rows, Unsupported
 
 #: The number of the first constant while a program is read; −1 stands for no slot.
@@ -44,7 +41,6 @@ class Converter:
         outputs: list,
         trace: Trace,
         dtype: np.dtype,
-        whole: bool = False,
         *,
         outside: Outside = NONE,
     ):
@@ -53,9 +49,8 @@ class Converter:
         guards = trace.guards
         needed = [o._id for o in outputs] + [g.tensor._id for g in guards]
         needed += [tensor._id for tensor, _ in inputs]  # so that writes to them are seen
-        required = [tensor._id for tensor in trace.required]
-        everything = [number for number in needed + required if number >= 0]
-        self.rows = Rows(inputs[0][0]._id, end, everything)
+        needed += [tensor._id for tensor in trace.required]
+        self.rows = Rows(inputs[0][0]._id, end, [number for number in needed if number >= 0])
         self.rows.make_room(len(guards) + 4 * FEW * self.rows[tape_scan.ARRAYS])
         if dtype != DOUBLE and self.rows[tape_scan.SCALARS]:
             raise Unsupported(MIXED)  # numbers of Python are recorded in float64
@@ -65,24 +60,6 @@ class Converter:
         self.inputs = [self._input(*one) for one in inputs]
         self.lying.views += [self.writer.buffers.allocate(root.shape) for root in roots]
         self.inputs += [Input(view, dtype, False) for view in self.lying.views]
-        loop = None if whole or roots else self._loop(guards, needed)
-        #: The loop of which few iterations are converted, if there is one.
-        self.loop = None if loop is None else Iterations(loop, self.writer)
-
-    def _loop(self, guards: list[Guard], results: list[int]) -> Loop | None:
-        if self.trace.custom:
-            return None
-        writer, originals = self.writer, self.trace.originals
-
-        def given(number: int, array: np.ndarray) -> np.ndarray:
-            found = originals.get(number)
-            return writer.originals.of(array) if found is None else found[1]
-
-        def made(number: int, array: np.ndarray) -> np.ndarray:
-            return writer.past.at(number).value(number, number, array)
-
-        places = [self.rows.place(guard.at) for guard in guards]
-        return find(self.rows, places, results, Values(given, made), self.dtype)
 
     def _reached(self, outputs: list) -> set[int]:
         """The rows that adjoints of the results reach, if any calls a user's operation."""
@@ -96,17 +73,12 @@ class Converter:
         recorded, needed = self.rows.how_many()
         return recorded - (self.trace.moments - 1), needed  # without moments after the first
 
-    def convert(self, outputs: list) -> Code | None:
-        """The program; `outputs` are the recorded results.
-
-        None if iterations of a loop that were to be converted only once are not alike.
-        """
+    def convert(self, outputs: list) -> Code:
+        """The program; `outputs` are the recorded results."""
         for guard in self.trace.guards:
-            if not self._go_to(self.rows.place(guard.at)):
-                return None
+            self._read_to(self.rows.place(guard.at))
             self._guard(guard)
-        if not self._go_to(self.rows.end):
-            return None
+        self._read_to(self.rows.end)
         results = [self._output(output) for output in outputs]
         self.writer.numbers.flush()
         code = Code(
@@ -116,39 +88,6 @@ class Converter:
             constants = self.rows.constant_values().astype(self.dtype)
         return _settled(dataclasses.replace(code, dtype=self.dtype), constants)
 
-    def short(self, code: Code) -> Short | None:
-        """The loop of which few iterations are in the converted program."""
-        return self.loop.short(code) if self.loop is not None and self.loop.slots else None
-
-    def _go_to(self, stop: int) -> bool:
-        """Read up to before a place; whether the iterations of a loop on the way are alike."""
-        loop = self.loop
-        if loop is not None and not loop.slots and stop > loop.place(0):
-            self._read_to(loop.place(0))
-            self._iterate(loop)
-            if not loop.is_even:
-                return False
-        self._read_to(stop)
-        return True
-
-    def _iterate(self, loop: Iterations) -> None:
-        """Read few iterations of the loop."""
-        loop.allocate()
-        self.inputs += loop.inputs
-        stops = sorted(loop.numbers)
-        for number, k in enumerate(loop.loop.converted()):
-            loop.begin(self.rows.next_slot, len(self.writer.steps))
-            if number == loop.loop.before:
-                if not loop.is_even:
-                    return
-                loop.leave_out()
-            while stops and stops[0] < loop.place(k + 1):
-                self._read_to(stops[0])
-                loop.number_row(stops[0])
-                self.rows.again(stops.pop(0) + 1)
-            self._read_to(loop.place(k + 1))
-        loop.begin(self.rows.next_slot, len(self.writer.steps))
-
     def _read_to(self, stop: int) -> None:
         self.rows.go_on_to(stop)
         while (place := self.rows.next_array()) >= 0:
@@ -157,8 +96,6 @@ class Converter:
     def _array_row(self, place: int) -> None:
         number = self.rows.number(place)
         op, references = self.rows.read(place)
-        if self.loop is not None and op != layout.CONSTANT:
-            references = self.loop.replaced(place, references)
         if op in CELLS:
             self.writer.buffers.use_cell(place)
         elif op == layout.CONSTANT:
@@ -175,10 +112,7 @@ class Converter:
         _, content = self.trace.originals.get(number, (array, array))
         if content.dtype.kind == "f" and content.dtype != self.dtype:
             raise Unsupported(MIXED)
-        slots = None if self.loop is None else self.loop.constant(place)
-        if slots is None:
-            slots = self.writer.constant_slots(content)
-        self.writer.buffers.add(place, number, array, slots)
+        self.writer.buffers.add(place, number, array, self.writer.constant_slots(content))
 
     def _leaf(self, place: int, number: int, references: list[Reference]) -> None:
         """An input of a function inside, which never changes."""

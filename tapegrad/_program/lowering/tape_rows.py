@@ -170,10 +170,6 @@ class Rows:
         """The row at a place."""
         return (self._order[place >> ROWS_BITS] << ROWS_BITS) + (place & (ROWS - 1))
 
-    def chunk_at(self, number: int) -> int:
-        """The chunk that is the given one in the order of time."""
-        return self._order[number]
-
     def read(self, place: int) -> tuple[int, list[Reference]]:
         """The operation of a row, as a word, and the references of one of arrays."""
         chunk = place >> ROWS_BITS
