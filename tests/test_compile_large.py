@@ -77,3 +77,24 @@ def test_large_arguments_that_one_view_sees_together(axis, rng):
         np.testing.assert_allclose(c(*point), total(*point), rtol=1e-12)
         for found, wanted in zip(c.grad(*point), tg.grad(total, (0, 1))(*point), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+LARGE_JOINS = {
+    "a constant and a product": lambda x: np.sum(np.stack([DATA, DATA * x[0]]) ** 2),
+    "a constant between": lambda x: np.sum(np.concatenate([DATA * x[1], DATA, DATA * x[0]]) ** 3),
+    "with numbers between": lambda x: np.sum(np.stack([x, 0.5 * x + 0.2 * x[0]]).sum(0) * 0.4),
+    "the largest": lambda x: np.max(np.stack([x, np.sin(x) + np.cos(x[0])]).sum(0) * 0.4),
+}
+DATA = np.random.default_rng(3).normal(size=3000)
+
+
+@pytest.mark.parametrize("what", LARGE_JOINS)
+def test_joins_of_large_arrays(what):
+    """Constants have no places yet where joins are views; numbers may lie between the parts."""
+    f, x = LARGE_JOINS[what], np.random.default_rng(0).normal(size=(12, 3)).ravel()
+    c = tg.compile(f, verify="never")
+    for point in (x, x, 2.0 * x[::-1]):
+        value, gradient = c.value_and_grad(point)
+        wanted, slopes = tg.value_and_grad(f)(point)
+        np.testing.assert_allclose(value, wanted, rtol=1e-12)
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-10, atol=1e-10)

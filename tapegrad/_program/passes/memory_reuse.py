@@ -33,7 +33,6 @@ class Lifetimes:
         whole = [k for k, step in enumerate(code.steps) if step.is_whole]
         reads, outputs = code.reads, Spans([[one.view] for one in code.outputs])
         self._find(code, (reads, outputs))
-        self.lives_on = np.zeros(len(self.first), bool)
         read, of = self._seen(reads)
         np.maximum.at(self.ends, read, np.array(whole, np.int64)[of])
         wanted = Wanted(code)
@@ -44,7 +43,10 @@ class Lifetimes:
         self._keep_single(code)
 
     def _find(self, code: Code, seen: tuple[Spans, ...]) -> None:
-        """The arrays that steps write; pieces of one view are one."""
+        """The arrays that steps write; pieces of one view are one.
+
+        What other steps write may lie between such pieces: then they live on.
+        """
         pieces = sorted(
             [
                 (out.offset, out.size, k)
@@ -63,6 +65,7 @@ class Lifetimes:
         at = np.flatnonzero(begins)
         last = np.append(at[1:], len(first)) - 1
         self.first, self.size = first[at], first[last] + size[last] - first[at]
+        self.lives_on = np.add.reduceat(size, at) < self.size
         self.begins = np.minimum.reduceat(step, at)
         self.ends = np.maximum.reduceat(step, at)
 
