@@ -10,11 +10,10 @@ import numpy as np
 
 from .._core.tensor.dependencies import Dependencies
 from .._core.tensor.error_state import is_loud
-from .dispatch.compilation import Compilation
 from .dispatch.flow_choice import Flows
 from .dispatch.flow_derivatives import by_graph
 from .dispatch.signature import Arguments
-from .dispatch.variants import Variants
+from .dispatch.variants import Compilation, Variants
 from .reports.reported import Reported
 
 #: Methods that compute the transform of the same name.
@@ -122,7 +121,7 @@ class Composed(Reported):
         made = self._again(self._asked())
         made._kind = self._kind
         for key, family in list(self._families.found.items()):
-            self._settle(family)
+            self._convert(family)
             made._families.found[key] = copied = Variants(family.most)
             copied.found = list(family.found)
         made._families.names = self._families.names
@@ -151,7 +150,7 @@ class Composed(Reported):
         variants = [variant for family in families for variant in family.found]
         if self._reason is not None:
             state = f"runs eagerly: {self._reason}"
-        elif not families and not self._flows.found:
+        elif not families:
             state = "not called yet"
         else:
             native = sum([variant.program.native for variant in variants])

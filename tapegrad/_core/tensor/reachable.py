@@ -17,7 +17,7 @@ import numpy as np
 
 from .own_code import own_code
 
-LIBRARIES = frozenset(("tapegrad", "numpy", "scipy", "numba", "math", "builtins", "torch"))
+_LIBRARIES = frozenset(("tapegrad", "numpy", "scipy", "numba", "math", "builtins", "torch"))
 _CONTAINERS = (list, tuple, set, frozenset, dict, functools.partial)
 #: The number of objects that are searched, and of items of containers.
 MOST, MOST_ITEMS = 2000, 100
@@ -85,7 +85,7 @@ class Reach:
         outer = _outer(module)
         if outer == "__main__":  # which is among the names of the standard library
             return False
-        if outer in LIBRARIES or outer in sys.stdlib_module_names:
+        if outer in _LIBRARIES or outer in sys.stdlib_module_names:
             return True
         return outer not in self._own and _is_installed(outer)
 
@@ -152,7 +152,7 @@ def is_namespace(one) -> bool:
 
 def is_numerical(one) -> bool:
     """Whether an object is of a library of arrays, whose objects have state of their own."""
-    return _outer(_module_of_class(one)) in LIBRARIES
+    return _outer(_module_of_class(one)) in _LIBRARIES
 
 
 def _behind(f: Callable) -> list[types.FunctionType]:

@@ -201,7 +201,7 @@ def _begun(owner, family: Variants, arguments: Arguments) -> tuple[Variant | Non
                 raise
         if owner._reason is not None:
             break
-        owner._settle(family)
+        owner._convert(family)
     return None, None
 
 
