@@ -15,6 +15,7 @@ from assumed import needs
 from compiled import counts, programs, same
 
 import tapegrad as tg
+from tapegrad._program.dispatch import takeover
 from tapegrad._program.passes.input_planning import LARGE
 
 pytestmark = needs("numba-reader")  # without it arrays are compared
@@ -198,6 +199,24 @@ def test_two_arrays_and_what_is_computed_of_one(native):
             y[::3] += 1.0
             check(f, c, W[:4])
         assert {*outside(c)} == {held}
+
+
+def test_data_that_change_while_native_code_is_compared(monkeypatch):
+    x, real = matrix(), takeover._evaluated
+    f = lambda w: np.sum(np.sin(x @ w))  # noqa: E731
+
+    def evaluated(*given):
+        found = real(*given)
+        x[0] += 1.0
+        return found
+
+    monkeypatch.setattr(takeover, "_evaluated", evaluated)
+    c = tg.compile(f, native=True)
+    c(W)
+    c.wait()
+    monkeypatch.undo()
+    for _ in changed(x):
+        check(f, c)
 
 
 def test_equal_arrays_that_are_others():
