@@ -356,7 +356,8 @@ def test_a_graph_that_is_wrong_is_not_used():
     for k in (1.0, -1.0, 1.0):
         c.value_and_grad(k * x)
     (flow,) = c._flows.found.values()
-    flow.primal._compared, c._f = [0, 0], f  # the graph is of something else than f
+    c._f = c._entered = f
+    flow.primal._compared = [0, 0]  # the graph is of something else than f
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with pytest.raises(RuntimeError, match="depends on something else"):
