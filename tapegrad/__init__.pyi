@@ -33,6 +33,7 @@ from ._core.tensor.tensor_classes import ComplexTensor as ComplexTensor
 from ._core.tensor.tensor_classes import Tensor as Tensor
 from ._custom.custom_vjp import CustomVjp
 from ._custom.elementwise import Elementwise
+from ._entering.config import config as config
 from ._functions import *
 from ._program.reports.step_times import ProgramProfile
 from .autograd import enable_grad as enable_grad
@@ -54,6 +55,7 @@ __all__ = [
     "autograd",
     "check_grads",
     "compile",
+    "config",
     "custom_vjp",
     "elementwise",
     "elementwise_grad",

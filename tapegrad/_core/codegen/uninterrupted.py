@@ -116,10 +116,27 @@ def _stop() -> None:
     """End work that nobody waits for any more: the process is ending."""
     release_llvm()
     for number, done in [*_at_work.items()]:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(number), ctypes.py_object(SystemExit)
-        )
-        done.acquire()
+        end_thread(number)
+        while not done.acquire(timeout=0.2):  # a callback of C may have swallowed it
+            end_thread(number)
+
+
+def end_thread(number: int) -> None:
+    """Raise SystemExit in a thread, wherever it is; the process is ending."""
+    before = sys.unraisablehook
+    if before is not _without_exits:
+        _hooks[:] = [before]
+        sys.unraisablehook = _without_exits
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(number), ctypes.py_object(SystemExit))
+
+
+def _without_exits(unraisable) -> None:
+    """Say nothing of an exit in a callback of C, where it cannot be raised."""
+    if unraisable.exc_type is not SystemExit:
+        _hooks[0](unraisable)
+
+
+_hooks: list[Callable] = []
 
 
 forks.in_child(_at_work.clear)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
 import threading
@@ -13,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from ..._core.codegen import forks
 from ..._core.codegen.factory import once
-from ..._core.codegen.uninterrupted import release_llvm
+from ..._core.codegen.uninterrupted import end_thread, release_llvm
 from ..build.executable import Program
 from ..ir.cost import GRADIENT_COSTS, nanoseconds
 from ..ir.elementwise_step import Elementwise
@@ -101,9 +100,7 @@ def _stop() -> None:
     for pool in _pool:
         pool.shutdown(wait=False, cancel_futures=True)
     for thread in _at_work:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(thread), ctypes.py_object(SystemExit)
-        )
+        end_thread(thread)
 
 
 def _submitted(job: Callable) -> Future:
