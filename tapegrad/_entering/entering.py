@@ -7,10 +7,8 @@ and put back afterwards. Functions, classes, instances, globals and variables st
 from __future__ import annotations
 
 import builtins
-import collections
 import functools
 import itertools
-import os
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -22,15 +20,14 @@ from .._core.codegen import forks
 from .._core.tensor import runtime as rt
 from .._core.tensor.own_code import made_for, own_code
 from .._core.tensor.plain_data import answer_all, answer_no_more
-from .._core.tensor.reachable import MOST_ITEMS, Reach, held_by
+from .._core.tensor.reachable import MOST_ITEMS, Reach, held_by, outer
 from .config import config
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten, watched_in
 from .name_uses import instructions, names_imported
 from .numba_functions import Checked, checked, is_compiled
-from .stand_ins import imported, outer
+from .stand_ins import imported
 
 _lock = forks.lock()
-_exchange = types.FunctionType.__code__.__set__  # type: ignore[attr-defined]
 
 
 def entering(f: Callable) -> Callable:
@@ -133,8 +130,7 @@ class _Run:
         with _lock:
             for one in entered:
                 one.calls.add(number)
-            # In one call into C: no handler of a signal runs in between.
-            collections.deque(map(_put, entered), 0)
+                _put(one)
 
     def end(self) -> None:
         number = id(self)
@@ -142,7 +138,7 @@ class _Run:
         with _lock:
             for one in self._entered:
                 one.calls.discard(number)
-            collections.deque(map(_take_out, self._entered), 0)
+                _take_out(one)
             self._entered = ()
 
     def __del__(self):
@@ -160,14 +156,12 @@ def _take_out(one: _Entered) -> None:
         one.function.__code__ = one.own
 
 
+@forks.in_child
 def _leave_all() -> None:
     """In a forked child nothing is entered."""
     for one in [*_known.values()]:
         one.calls.clear()
         _take_out(one)
-
-
-os.register_at_fork(after_in_child=_leave_all)
 
 
 # --- what is entered ------------------------------------------------------------------------------
@@ -230,10 +224,9 @@ def _functions(objects: list) -> list[types.FunctionType]:
     """The functions that others reach, in place of those compiled by Numba their copies."""
     reach = Reach(*objects)
     every = reach.objects(is_compiled)
-    compiled = [one for one in every if is_compiled(one)]
-    copies = [checked(one).function for one in compiled]
-    if any(not any(one is copy for one in objects) for copy in copies):
-        new = [one for one in copies if not any(one is known for known in objects)]
+    copies = [checked(one).function for one in every if is_compiled(one)]
+    new = [one for one in copies if not any(one is known for known in objects)]
+    if new:
         return _functions([*objects, *new])
     memoized = {id(one.__wrapped__) for one in every if isinstance(one, _MEMOIZED)}
     return [

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.tensor.reachable import outer
 from .name_uses import COMPARED, Unread, Use, instructions, uses
-from .stand_ins import outer, stand_in, view_of
+from .stand_ins import stand_in, view_of
 from .types_asked import type_of_recorded
 
 _VERSION = sys.version_info[:2]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.tensor.reachable import outer
 from .numba_functions import of_numba
 from .types_asked import type_of_recorded
 
@@ -44,7 +45,7 @@ def stand_in(value) -> Any:
     return hit[1] if hit is not None and hit[0] is value else None
 
 
-class View:
+class ModuleView:
     """A module of the user's, or Numba, as it is, but for stand-ins among its attributes."""
 
     def __init__(self, module: types.ModuleType):
@@ -59,9 +60,9 @@ class View:
 
 
 @functools.lru_cache(maxsize=256)
-def view_of(module: types.ModuleType) -> View:
+def view_of(module: types.ModuleType) -> ModuleView:
     """The one view of a module."""
-    return View(module)
+    return ModuleView(module)
 
 
 def imported(name: str, names) -> types.ModuleType | None:
@@ -70,11 +71,6 @@ def imported(name: str, names) -> types.ModuleType | None:
         return None
     importlib.import_module(name)
     return sys.modules[name if names else outer(name)]
-
-
-def outer(name: str) -> str:
-    """The package of a module."""
-    return name.partition(".")[0]
 
 
 def _module(module: types.ModuleType) -> types.ModuleType | None:

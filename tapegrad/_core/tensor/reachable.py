@@ -18,11 +18,11 @@ import numpy as np
 from .own_code import own_code
 
 _LIBRARIES = frozenset(("tapegrad", "numpy", "scipy", "numba", "math", "builtins", "torch"))
-_CONTAINERS = (list, tuple, set, frozenset, dict, functools.partial)
 #: The number of objects that are searched, and of items of containers.
 MOST, MOST_ITEMS = 2000, 100
 #: Containers with items, and objects of the standard library that hold nothing but others.
 _SEQUENCES = (list, tuple, set, frozenset, collections.deque)
+_CONTAINERS = (*_SEQUENCES, dict, functools.partial)
 HOLDERS = (collections.UserDict, collections.UserList, collections.ChainMap)
 _REFERRING: tuple[type, ...] = (
     *(types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items())),
@@ -48,7 +48,7 @@ class Reach:
 
     def __init__(self, f: Callable, *others: Any):
         self._first = [f, *others]
-        self._own = {_outer(module_of(one)) for one in _behind(f)}
+        self._own = {outer(module_of(one)) for one in _behind(f)}
 
     def objects(self, is_end: Callable[[Any], bool]) -> list:
         """The objects, nearest first, without those beyond an end."""
@@ -82,12 +82,12 @@ class Reach:
 
     def is_of_library(self, module: str) -> bool:
         """Whether a module is one of a library."""
-        outer = _outer(module)
-        if outer == "__main__":  # which is among the names of the standard library
+        package = outer(module)
+        if package == "__main__":  # which is among the names of the standard library
             return False
-        if outer in _LIBRARIES or outer in sys.stdlib_module_names:
+        if package in _LIBRARIES or package in sys.stdlib_module_names:
             return True
-        return outer not in self._own and _is_installed(outer)
+        return package not in self._own and _is_installed(package)
 
     def _reached(self, one) -> list:
         """The objects that an object refers to."""
@@ -152,7 +152,7 @@ def is_namespace(one) -> bool:
 
 def is_numerical(one) -> bool:
     """Whether an object is of a library of arrays, whose objects have state of their own."""
-    return _outer(_module_of_class(one)) in _LIBRARIES
+    return outer(_module_of_class(one)) in _LIBRARIES
 
 
 def _behind(f: Callable) -> list[types.FunctionType]:
@@ -196,7 +196,7 @@ def _module_of_class(one) -> str:
     return (one if isinstance(one, type) else type(one)).__module__ or ""
 
 
-def _outer(module: str) -> str:
+def outer(module: str) -> str:
     """The package to which a module belongs."""
     return module.partition(".")[0]
 
