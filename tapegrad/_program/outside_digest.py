@@ -7,7 +7,7 @@ import types
 
 import numpy as np
 
-from .._core.tensor.container_contents import Contents, Lie, held_memory
+from .._core.tensor.container_contents import Contents, Placement, held_memory
 from .._core.tensor.dependencies import Dependencies
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), range, slice)
@@ -23,7 +23,7 @@ def digest_of(names: Dependencies) -> str:
     """
     lines = []
     for one in names:
-        value = one.owner if isinstance(one, (Contents, Lie)) else one.value
+        value = one.owner if isinstance(one, (Contents, Placement)) else one.value
         lines.append(f"{one.name} {_described(value, frozenset())}")
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 

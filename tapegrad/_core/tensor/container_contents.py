@@ -66,7 +66,7 @@ class Contents(NamedTuple):
         return Part(self.owner, self.name, self.value, places, whole).left()
 
 
-class Lie(NamedTuple):
+class Placement(NamedTuple):
     """An array whose elements are read in each call, and how it lies: they are not compared."""
 
     owner: np.ndarray
@@ -74,13 +74,13 @@ class Lie(NamedTuple):
     value: tuple  # its address, shape, strides and dtype
 
     @classmethod
-    def of(cls, owner: np.ndarray, name: str) -> Lie:
+    def of(cls, owner: np.ndarray, name: str) -> Placement:
         """How it lies now."""
         return cls(owner, name, (memory_of(owner), owner.shape, owner.strides, owner.dtype))
 
     def is_there(self) -> bool:
         """Whether it lies as it did."""
-        return Lie.of(self.owner, self.name).value == self.value
+        return Placement.of(self.owner, self.name).value == self.value
 
     def left(self) -> None:
         """Nothing of it, where a call has changed how it lies."""

@@ -21,8 +21,8 @@ from .container_contents import (
     MOST_INSIDE,
     PLAIN,
     Contents,
-    Lie,
     Part,
+    Placement,
     contains,
     is_equal,
 )
@@ -79,7 +79,7 @@ _HEAP, _IMMUTABLE = 1 << 9, 1 << 8
 #: So often names are compared one by one, which takes less time than to compile a check of all.
 _BEFORE_COMPILED = 32
 #: What is compared in each call.
-Checked = Dependency | Contents | Part | Lie
+Checked = Dependency | Contents | Part | Placement
 
 
 class Dependencies:
@@ -134,25 +134,27 @@ class Dependencies:
         arrays = [one for one in found if isinstance(one.owner, np.ndarray)]
         return [one for one in arrays if one.owner.nbytes > SMALL]
 
-    def lying(self) -> list[Lie]:
+    def in_place(self) -> list[Placement]:
         """Arrays whose elements are read where they lie."""
-        return [one for one in self._found if isinstance(one, Lie)]
+        return [one for one in self._found if isinstance(one, Placement)]
 
-    def where_they_lie(self, arrays: Sequence[np.ndarray]) -> Dependencies:
+    def read_in_place(self, arrays: Sequence[np.ndarray]) -> Dependencies:
         """The same without a comparison of the elements of some arrays."""
         ids = {*map(id, arrays)}
         chosen = [one for one in self.compared() if id(one.owner) in ids]
-        return self._with([Lie.of(one.owner, one.name) for one in chosen])
+        return self._with([Placement.of(one.owner, one.name) for one in chosen])
 
     def with_elements(self) -> Dependencies:
         """The same with a comparison of the elements of all arrays, as they are now."""
-        lying = self.lying()
-        return self._with([Contents.of(one.owner, one.name) for one in lying]) if lying else self
+        in_place = self.in_place()
+        return (
+            self._with([Contents.of(one.owner, one.name) for one in in_place]) if in_place else self
+        )
 
     def _with(self, others: Sequence[Checked]) -> Dependencies:
         """The same with others of some arrays."""
         by_owner = {id(one.owner): one for one in others}
-        kinds = Contents, Lie
+        kinds = Contents, Placement
         found = [
             by_owner.get(id(one.owner), one) if isinstance(one, kinds) else one
             for one in self._found
@@ -362,8 +364,8 @@ def _term(one: Checked, k: int, cells: dict[str, Any]) -> str:
         return f"{value}()"
     if isinstance(one, Contents):
         return _term_of_contents(one, value, f"{_OURS}owner_{k}", cells)
-    if isinstance(one, Lie):
-        return _term_of_lie(one, value, f"{_OURS}owner_{k}", cells)
+    if isinstance(one, Placement):
+        return _term_of_placement(one, value, f"{_OURS}owner_{k}", cells)
     if one.value is ABSENT:
         return _term_of_absence(one, value, f"{_OURS}owner_{k}", cells)
     now = _expression(one, f"{_OURS}owner_{k}", cells)
@@ -407,7 +409,7 @@ def _term_of_contents(one: Contents, value: str, owner: str, cells: dict[str, An
     return " and ".join(terms)
 
 
-def _term_of_lie(one: Lie, value: str, owner: str, cells: dict[str, Any]) -> str:
+def _term_of_placement(one: Placement, value: str, owner: str, cells: dict[str, Any]) -> str:
     """The expression for how an array lies, which takes 150 ns."""
     word = f"{value}_word"
     cells[word] = types.CellType(ctypes.c_int64.from_address(id(one.owner) + layout.ARRAY_DATA))

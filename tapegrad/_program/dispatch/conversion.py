@@ -12,7 +12,7 @@ from ..lowering.lower import Converter
 from ..lowering.tape_rows import Unsupported
 from ..passes.input_planning import put_down
 from ..passes.pipeline import Account, optimised
-from .lying_arrays import LyingArrays
+from .arrays_in_place import ArraysInPlace
 
 
 def converted(
@@ -28,22 +28,22 @@ def converted(
     return optimised(converter.convert(outputs), *converter.counts(), without)
 
 
-def converted_lying(
+def converted_in_place(
     inputs: list[tuple[Any, bool]],
     end: int,
     outputs: list,
     trace: Trace,
-    lying: LyingArrays,
+    in_place: ArraysInPlace,
     without: tuple[str, ...],
 ) -> tuple[Code, Account] | None:
     """The same with arrays from outside that are read where they lie; None if they cannot be."""
     try:
-        converter = Converter(inputs, end, outputs, trace, lying.dtype, outside=lying)
+        converter = Converter(inputs, end, outputs, trace, in_place.dtype, outside=in_place)
         code = converter.convert(outputs)
     except Unsupported:
         return None
-    if not lying.agrees(converter.lying.rows):
+    if not in_place.agrees(converter.in_place.rows):
         return None
     made, account = optimised(code, *converter.counts(), without)
-    found = put_down(made, lying.roots)
+    found = put_down(made, in_place.roots)
     return None if found is None else (found, account)

@@ -18,13 +18,13 @@ from ..._transforms.gradients import value_and_grad
 from ..build.executable import Program
 from ..ir.json_values import printable
 from ..replay import rule_parts
+from .arrays_in_place import arrays_in_place
 from .background import compile_later, failed, patience
 from .effects import Effects
 from .families import Families
 from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
-from .lying_arrays import lying_arrays
 from .names_read import Renewals
 from .random_draws import Draws
 from .recorded_call import recorded_call, short_recorded_call
@@ -269,10 +269,10 @@ class Replayed(Verified):
         if names.unknown is not None:
             raise NotRecorded(names.unknown)
         draws, long = Draws(self._f, self._watched), names.long_now()
-        lying = lying_arrays(self._f, arguments, names)
-        with traced_call(self._entered, arguments, draws=draws, lying=lying) as traced:
+        in_place = arrays_in_place(self._f, arguments, names)
+        with traced_call(self._entered, arguments, draws=draws, in_place=in_place) as traced:
             traced.names = names = self._families.after_call(names)
-            traced.keep_lying(names)
+            traced.keep_in_place(names)
             if self._verify == "never":
                 self._report(self._effects.of_recording([*names.effects, *long]), arguments)
             self._watched = draws.is_unsure  # once more

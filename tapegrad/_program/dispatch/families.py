@@ -52,13 +52,13 @@ class Families:
     def settle(self, variant: Variant) -> None:
         """Compare no longer the arrays that all programs, with a new one, read where they lie."""
         others = [one for family in list(self.found.values()) for one in family.found]
-        lying = [{*map(id, other.lying)} for other in others]
-        found = [one for one in variant.lying if all([id(one) in ids for ids in lying])]
+        in_place = [{*map(id, other.in_place)} for other in others]
+        found = [one for one in variant.in_place if all([id(one) in ids for ids in in_place])]
         before = names = self.names or NOTHING
-        if not {id(one.owner) for one in names.lying()}.issubset(map(id, found)):
+        if not {id(one.owner) for one in names.in_place()}.issubset(map(id, found)):
             names = variant.names  # another thread has recorded meanwhile
         if found or names is not before:
-            self.put(names.where_they_lie(found))
+            self.put(names.read_in_place(found))
 
     def put(self, names: Dependencies) -> None:
         """Compare other names from now on."""

@@ -31,9 +31,9 @@ from ..passes.pipeline import Account
 from ..replay.opaque_calls import LARGEST, error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, GUARD_FAILED
-from .conversion import converted, converted_lying
+from .arrays_in_place import ArraysInPlace
+from .conversion import converted, converted_in_place
 from .flows import Flow
-from .lying_arrays import LyingArrays
 from .python_floats import refused_by_python
 from .random_draws import Draws
 from .recording_budget import Budget
@@ -65,7 +65,7 @@ class Variant:
     is_exact: bool = False  # data without axes must have the types that they had
     #: The names that the function reads, with the values that it was recorded with.
     names: Dependencies = NOTHING
-    lying: list[np.ndarray] = dataclasses.field(default_factory=list)  # read where they lie
+    in_place: list[np.ndarray] = dataclasses.field(default_factory=list)  # read where they lie
 
     def use(self, program: Program) -> None:
         """Evaluate by another program from now on, also in calls by the fast path of this one."""
@@ -183,7 +183,7 @@ class Traced:
         self, f: Callable, arguments: Arguments, without: tuple[str, ...], draws: Draws | None
     ):
         self.trace = Trace(lambda: places(1))
-        self.lying: LyingArrays | None = None
+        self.in_place: ArraysInPlace | None = None
         self._call, self._without, self.draws = (f, arguments), without, draws
         self.names = NOTHING  # see `Variant`
 
@@ -191,7 +191,7 @@ class Traced:
         """Call the function; its rows are recorded."""
         f, arguments = self._call
         store.collect()
-        if self.lying is not None:
+        if self.in_place is not None:
             self.trace.copies = {}
         with rt.tracing(self.trace):
             self._first = self.trace.now()
@@ -244,11 +244,11 @@ class Traced:
         """Where its code asks for types, so that the program is compared with the function."""
         return asks_for_types(*self._call)
 
-    def keep_lying(self, names: Dependencies) -> None:
+    def keep_in_place(self, names: Dependencies) -> None:
         """Read no array where it lies that the call has changed."""
         left = {id(one.owner) for one in names.compared()}
-        if self.lying is not None and not left.issuperset(map(id, self.lying.arrays)):
-            self.lying = None
+        if self.in_place is not None and not left.issuperset(map(id, self.in_place.arrays)):
+            self.in_place = None
 
     def program(self) -> tuple[Variant | None, str | None]:
         """The program, or why there is none; the rows must not have been used up."""
@@ -292,14 +292,16 @@ class Traced:
                 leaves.append((-1, plain(np.array(value_of(value)))))
             else:
                 leaves.append((-1, np.array(value) if isinstance(value, np.ndarray) else value))
-        made = self._lying(outputs) if self.lying is not None else None
+        made = self._in_place(outputs) if self.in_place is not None else None
         code, account = made or self._code(outputs)
         tree = tree_build(self.out, iter([0.0] * len(leaves)))
         guards = [dataclasses.replace(guard, tensor=None) for guard in self.trace.guards]
         program = interpreted(code)  # neither it nor the guards keep rows alive
         variant = Variant(program, guards, tree, leaves, account, names=self.names)
         variant.is_exact = self.trace.is_exact
-        variant.lying = self.lying.arrays if made is not None and self.lying is not None else []
+        variant.in_place = (
+            self.in_place.arrays if made is not None and self.in_place is not None else []
+        )
         return variant
 
     def _code(self, outputs: list) -> tuple[Code, Account]:
@@ -307,11 +309,11 @@ class Traced:
         dtype = self._call[1].dtype
         return converted(self.inputs, self._end, outputs, self.trace, dtype, self._without)
 
-    def _lying(self, outputs: list) -> tuple[Code, Account] | None:
+    def _in_place(self, outputs: list) -> tuple[Code, Account] | None:
         """The same with arrays from outside that are read where they lie; None if none can be."""
-        assert self.lying is not None
+        assert self.in_place is not None
         given = self.inputs, self._end, outputs, self.trace
-        return converted_lying(*given, self.lying, self._without)
+        return converted_in_place(*given, self.in_place, self._without)
 
     def value(self):
         """The result with plain values."""
@@ -326,13 +328,13 @@ def traced_call(
     arguments: Arguments,
     without: tuple[str, ...] = (),
     draws: Draws | None = None,
-    lying: LyingArrays | None = None,
+    in_place: ArraysInPlace | None = None,
 ) -> Iterator[Traced]:
     """Call a function, and go on where its recording can be differentiated; see `Traced`."""
     rt.start()
     with rt.recording():
         traced = Traced(f, arguments, without, draws)
-        traced.lying = lying
+        traced.in_place = in_place
         traced.run()
         yield traced
 

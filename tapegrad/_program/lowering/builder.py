@@ -21,8 +21,8 @@ from . import intervals
 from .boxes import Box, all_of
 from .buffers import Buffers, is_output, pattern
 from .intervals import Interval
-from .lying import Lying
 from .numbers_written import Numbers
+from .operands_in_place import OperandsInPlace
 from .outputs import Originals, broadcast
 from .tape_rows import Reference, Rows, Unsupported
 
@@ -57,11 +57,11 @@ class Writer:
         dtype: np.dtype,
         custom: dict[int, CustomCall],
         reached: Collection[int],
-        lying: Lying,
+        in_place: OperandsInPlace,
     ):
         self.rows, self.dtype = rows, dtype
         self.custom, self.reached = custom, reached
-        self.originals, self.lying = originals, lying
+        self.originals, self.in_place = originals, in_place
         self.steps: list[Step] = []
         self.constants: list[tuple[int, np.ndarray]] = []
         self.held = 0  # elements of arrays among them
@@ -89,7 +89,7 @@ class Writer:
 
     def constant_array(self, array: np.ndarray) -> View:
         """The slots of an array that never changes, or of one that lies outside."""
-        if self.lying.roots and (found := self._lying(array)) is not None:
+        if self.in_place.roots and (found := self._in_place(array)) is not None:
             return found
         if not holds(self.dtype, array):
             raise Unsupported(f"an array of {array.dtype}, which {self.dtype} does not hold")
@@ -101,11 +101,11 @@ class Writer:
             return View(slot, array.shape, (0,) * array.ndim)
         return self.constant_slots(array)
 
-    def _lying(self, array: np.ndarray) -> View | None:
+    def _in_place(self, array: np.ndarray) -> View | None:
         """An array that lies outside, or is computed of such a one."""
-        if (found := self.lying.view_of(array)) is not None:
+        if (found := self.in_place.view_of(array)) is not None:
             return found
-        if (derived := self.lying.derived_of(array)) is None:
+        if (derived := self.in_place.derived_of(array)) is None:
             return None
         name, operands = derived
         numbers = [x if isinstance(x, View) else self.rows.constant(x) for x in operands]
@@ -146,7 +146,7 @@ class Writer:
         if reference.id >= 0:
             return self.buffers.slots(reference.id, reference.array)
         array = self.originals.of(reference.array)
-        if self.lying.roots and (found := self._lying(array)) is not None:
+        if self.in_place.roots and (found := self._in_place(array)) is not None:
             return slots_of(found)
         if array.size > FEW_NUMBERS or not holds(self.dtype, array):
             return slots_of(self.constant_array(array))

@@ -20,7 +20,7 @@ from . import tape_scan
 from .array_rows import Row, write_row
 from .buffers import base_array
 from .builder import FEW, MIXED, Writer
-from .lying import NONE, Lying, Outside
+from .operands_in_place import NONE, OperandsInPlace, Outside
 from .outputs import Originals
 from .tape_rows import WRITES_DATA, Reference, Rows, Unsupported
 
@@ -44,7 +44,7 @@ class Converter:
         *,
         outside: Outside = NONE,
     ):
-        roots, self.lying = outside.roots, Lying(outside, trace.copies)
+        roots, self.in_place = outside.roots, OperandsInPlace(outside, trace.copies)
         self.trace, self.dtype = trace, dtype
         guards = trace.guards
         needed = [o._id for o in outputs] + [g.tensor._id for g in guards]
@@ -56,10 +56,10 @@ class Converter:
             raise Unsupported(MIXED)  # numbers of Python are recorded in float64
         originals = Originals(list(trace.originals.values()))
         reached = self._reached(outputs)
-        self.writer = Writer(self.rows, originals, dtype, trace.custom, reached, self.lying)
+        self.writer = Writer(self.rows, originals, dtype, trace.custom, reached, self.in_place)
         self.inputs = [self._input(*one) for one in inputs]
-        self.lying.views += [self.writer.buffers.allocate(root.shape) for root in roots]
-        self.inputs += [Input(view, dtype, False) for view in self.lying.views]
+        self.in_place.views += [self.writer.buffers.allocate(root.shape) for root in roots]
+        self.inputs += [Input(view, dtype, False) for view in self.in_place.views]
 
     def _reached(self, outputs: list) -> set[int]:
         """The rows that adjoints of the results reach, if any calls a user's operation."""
@@ -105,8 +105,8 @@ class Converter:
                 self._leaf(place, number, references)
         else:
             write_row(self.writer, Row(place, number, BY_CODE[op - layout.ARRAY], references))
-            if self.lying.roots:
-                self.lying.count(references[:-1])
+            if self.in_place.roots:
+                self.in_place.count(references[:-1])
 
     def _constant(self, place: int, number: int, array: np.ndarray) -> None:
         _, content = self.trace.originals.get(number, (array, array))

@@ -71,9 +71,9 @@ def _key(key: tuple) -> str:
 
 def _data(variant: Variant) -> Iterator[str]:
     """The arrays from outside that each call reads to see whether they have changed."""
-    if lying := variant.names.lying():
-        size = sum([one.owner.nbytes for one in lying]) / 1e6
-        names = ", ".join([one.name for one in lying])
+    if in_place := variant.names.in_place():
+        size = sum([one.owner.nbytes for one in in_place]) / 1e6
+        names = ", ".join([one.name for one in in_place])
         yield f"data from outside, read where they lie: {names}, {size:.3g} MB"
     if arrays := variant.names.large_arrays():
         size = sum(arrays.values()) / 1e6

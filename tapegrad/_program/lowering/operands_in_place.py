@@ -38,7 +38,7 @@ class _None:
 NONE = _None()
 
 
-class Lying:
+class OperandsInPlace:
     """What rows read `outside`, and where it begins.
 
     `copies` are constants of rows that are copies, and what they are copies of, by id. `rows` are

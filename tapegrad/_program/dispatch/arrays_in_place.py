@@ -34,7 +34,7 @@ def root_of(array: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
     return found if fits and found.size >= LARGE else None
 
 
-class LyingArrays:
+class ArraysInPlace:
     """Arrays that a call only hands to recorded operations, and the memory that they lie in.
 
     `counts` has for each way through the function how many operations read each of the `roots`, and
@@ -98,7 +98,7 @@ def _place(array: np.ndarray) -> tuple:
     return memory_of(array), array.shape, array.strides
 
 
-def lying_arrays(f: Callable, arguments: Arguments, names: Dependencies) -> LyingArrays | None:
+def arrays_in_place(f: Callable, arguments: Arguments, names: Dependencies) -> ArraysInPlace | None:
     """Those of a call that is to be recorded; None where there are none, or none are known."""
     every = [one.owner for one in names.compared()]
     given = [one for one in every if type(one) is np.ndarray]
@@ -110,7 +110,7 @@ def lying_arrays(f: Callable, arguments: Arguments, names: Dependencies) -> Lyin
     uses = outside_uses.shown(f, forms[: arguments.count], named, given)
     if uses is None:
         return None
-    found = LyingArrays(uses, given, arguments.dtype)
+    found = ArraysInPlace(uses, given, arguments.dtype)
     return found if found.arrays else None
 
 
