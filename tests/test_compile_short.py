@@ -53,6 +53,31 @@ def test_numbers_are_short():
     assert c(X, a=2.0) == 3.0  # and so does a name
 
 
+@pytest.mark.parametrize("kind", [float, np.float64, np.array])
+def test_numbers_of_other_kinds_are_short(kind):
+    """A number that is differentiated may be NumPy's, or an array without axes."""
+    c = tg.compile(lambda a, x: (x * a * a).sum(), argnums=(0, 1))
+    for _ in range(3):
+        c.value_and_grad(0.5, X), c(0.5, X)
+    assert c._fast.value_and_grad((kind(2.0), X)) is not None
+    value, (slope, gradient) = c.value_and_grad(kind(2.0), X)
+    assert (value, slope, type(slope)) == (6.0, 6.0, float)
+    np.testing.assert_array_equal(gradient, 4.0 * np.ones(3))
+    assert c(kind(3.0), X) == 13.5
+
+
+def test_arrays_without_axes_that_are_one():
+    def f(a, b):
+        a += 1.0
+        return a * b
+
+    one, other = np.array(2.0), np.array(2.0)
+    for pairs in ([(one, other), (one, one)], [(one, one), (one, other)]):
+        c = tg.compile(f, argnums=(0, 1))
+        for a, b in pairs * 3:
+            assert c.value_and_grad(a, b) == tg.value_and_grad(f, argnums=(0, 1))(a, b)
+
+
 @pytest.mark.parametrize("verify", ["once", "always", "never"])
 def test_other_arguments(verify):
     def f(x):

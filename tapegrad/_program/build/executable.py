@@ -16,7 +16,7 @@ from ..._core.tensor import buffer_pool
 from ..ir.custom_step import Custom
 from ..ir.scalars_step import Scalars
 from ..ir.slots import slots_of
-from ..ir.steps import DOUBLE, NOTHING, Code, View
+from ..ir.steps import DOUBLE, NOTHING, Code, Input
 from ..replay import driver, njit_calls, run_layout
 from ..replay.clearing import clearing
 from ..replay.opaque_calls import error_of
@@ -74,7 +74,7 @@ class Program:
         forward = [self._forward(k) for k in steps]
         ahead = [self.ahead_calls(k) for k in steps]
         reverse = [self.reverse_calls(k) for k in steps]
-        inputs = [self._input_words(one.view) for one in code.inputs]
+        inputs = [self._input_words(one) for one in code.inputs]
         tables = (
             (driver.VALUE_PLAN, _plan(forward)),
             (driver.AHEAD_PLAN, _plan(ahead)),
@@ -90,12 +90,13 @@ class Program:
         result = code.outputs[0].view.offset if code.outputs else NOTHING
         self.words[driver.RESULT // 8] = result
 
-    def _input_words(self, view: View) -> tuple[int, ...]:
+    def _input_words(self, one: Input) -> tuple[int, ...]:
+        view = one.view
         shape = np.array(view.shape, np.int64)
         self._keep.append(shape)
         zeroed = view.base not in self.parts.fresh
         place = (view.offset, view.size, view.shape != (), view.base, zeroed)
-        return (*place, len(shape), shape.ctypes.data)
+        return (*place, one.differentiated, len(shape), shape.ctypes.data)
 
     def _forward(self, k: int) -> list[Call]:
         """The calls of a step."""

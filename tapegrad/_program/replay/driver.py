@@ -35,10 +35,10 @@ from ..._core.codegen.factory import functions
 WORDS = 17
 POOL_SIZE = 1024
 #: Words of an input: slot, how many, whether it is an array, its base, whether the memory of its
-#: adjoint is set to 0 first.
+#: adjoint is set to 0 first, whether it is differentiated.
 #: Last come its number of axes and the address of its shape.
-SLOT, SIZE, IS_ARRAY, BASE, ZEROED, AXES, SHAPE = range(0, 56, 8)
-INPUT_WORDS = 7
+SLOT, SIZE, IS_ARRAY, BASE, ZEROED, WANTED, AXES, SHAPE = range(0, 64, 8)
+INPUT_WORDS = 8
 #: Bytes of an input in the table that `rows` takes.
 ROW_BYTES = 48
 #: What `fast` returns where objects are not what the program takes.
@@ -48,6 +48,7 @@ SOURCE = '''
 from tapegrad._core.codegen.layout import (
     ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, ARRAY_NDIM, ARRAY_SHAPE, C_CONTIGUOUS, FLOAT_VALUE,
     OBJECT_TYPE, STATE_FLOAT32, STATE_FLOAT64, STATE_FLOAT_TYPE, STATE_NDARRAY_TYPE,
+    STATE_NUMPY_FLOAT_TYPE,
 )
 from tapegrad._core.codegen.intrinsics import (
     global_address, helper, load_f64, load_i32, load_i64, memcpy, memset, store_f64, store_i64,
@@ -67,14 +68,17 @@ def input_row(program, k):
 
 
 @helper
+def is_array(given):
+    return load_i64(given, OBJECT_TYPE) == load_i64(state(), STATE_NDARRAY_TYPE)
+
+
+@helper
 def data_of(program, objects, pointers):
     """Addresses of the data of objects; 0 stays."""
     for k in range(load_i64(program, INPUTS_COUNT)):
         given = load_i64(objects, k * 8)
-        if load_i64(input_row(program, k), IS_ARRAY) != 0 and given != 0:
-            given = load_i64(given, ARRAY_DATA)
-        elif given != 0:
-            given += FLOAT_VALUE
+        if given != 0:
+            given = load_i64(given, ARRAY_DATA) if is_array(given) else given + FLOAT_VALUE
         store_i64(pointers, k * 8, given)
     return pointers
 
@@ -146,10 +150,19 @@ def evaluate(run, program, pointers, gradients):
 
 @helper
 def fits(row, given):
-    """Whether an object is what an input takes: a float, or an array of floats in C order."""
+    """Whether an object is what an input takes: a float, or an array of floats in C order.
+
+    Of a number that is differentiated it does not matter whether it is Python's or NumPy's, or an
+    array without axes.
+    """
     S, kind = state(), load_i64(given, OBJECT_TYPE)
     if load_i64(row, IS_ARRAY) == 0:
-        return kind == load_i64(S, STATE_FLOAT_TYPE)
+        if kind == load_i64(S, STATE_FLOAT_TYPE):
+            return True
+        if ITEM != 8 or load_i64(row, WANTED) == 0:
+            return False
+        if kind == load_i64(S, STATE_NUMPY_FLOAT_TYPE):
+            return True
     if kind != load_i64(S, STATE_NDARRAY_TYPE):
         return False
     axes = load_i64(row, AXES)
@@ -169,12 +182,12 @@ def is_as_recorded(program, objects, k, apart):
     """Whether an array among the inputs is one of those before it exactly if it was then."""
     count = load_i64(program, INPUTS_COUNT)
     gradients, firsts = objects + count * 8, objects + count * 16
+    given = load_i64(objects, k * 8)
     for j in range(k):
-        if load_i64(input_row(program, j), IS_ARRAY) != 0:
-            is_one = load_i64(objects, j * 8) == load_i64(objects, k * 8)
-            was_one = load_i64(firsts, j * 8) == load_i64(firsts, k * 8)
-            if is_one != was_one and not (apart and load_i64(gradients, j * 8) != 0):
-                return False
+        is_one = load_i64(objects, j * 8) == given and is_array(given)
+        was_one = load_i64(firsts, j * 8) == load_i64(firsts, k * 8)
+        if is_one != was_one and not (apart and load_i64(gradients, j * 8) != 0):
+            return False
     return True
 
 
@@ -192,7 +205,8 @@ def inputs_of(table, apart):
         row = input_row(program, k)
         if not fits(row, load_i64(objects, k * 8)):
             return 0
-        is_compared = load_i64(row, IS_ARRAY) != 0 and load_i64(objects, (2 * count + k) * 8) >= 0
+        first = load_i64(objects, (2 * count + k) * 8)
+        is_compared = first >= 0 and (first != k or is_array(load_i64(objects, k * 8)))
         if is_compared and not (apart and load_i64(objects, (count + k) * 8) != 0):
             if not is_as_recorded(program, objects, k, apart):
                 return 0
