@@ -241,10 +241,8 @@ def test_whole_steps_that_nothing_reads_are_dropped():
 
 
 def test_all_new_passes_come_before_fusing():
-    names = list(PASSES)
-    assert [names.index(name) for name in ("fold", "simplify", "cse", "drop unread", "fuse")] == [
-        *range(names.index("fold"), names.index("fold") + 5)
-    ]
+    names = ["fold", "simplify", "cse", "drop unread", "multiply first", "fuse"]
+    assert list(PASSES)[: len(names)] == names
 
 
 def test_a_view_whose_ends_alone_have_been_computed_before_keeps_its_slots():

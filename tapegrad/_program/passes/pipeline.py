@@ -17,12 +17,14 @@ from .fusion import drop_stores, fuse
 from .input_planning import leave_inputs
 from .memory_reuse import share
 from .row_fusion import pick
+from .row_products import multiply_first
 
 PASSES: dict[str, Callable[[Code], Code]] = {
     "fold": fold,
     "simplify": simplify,
     "cse": share_results,
     "drop unread": drop_unread,
+    "multiply first": multiply_first,
     "fuse": fuse,
     "pick": pick,
     "drop stores": drop_stores,

@@ -26,7 +26,7 @@ MOST = 16
 _SCATTER_ADD = TABLE["scatter_add"].code
 
 
-class _Readers:
+class Readers:
     """Which steps read the slots of an array."""
 
     def __init__(self, code: Code):
@@ -102,7 +102,7 @@ def pick(code: Code) -> Code:
         return code
     steps = list(code.steps)
     done: set[int] = set()
-    readers = _Readers(code)
+    readers = Readers(code)
     for k, gather in gathers.items():
         reader = readers.only(gather.out)
         if reader >= 0:
