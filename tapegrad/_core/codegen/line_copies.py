@@ -48,6 +48,21 @@ def add4(typingctx, target, source):
 
 
 @intrinsic
+def add_both4(typingctx, target, source, distance):
+    """`add4` twice, the second time at a distance in bytes: what both add is added once."""
+
+    def codegen(context, builder, signature, args):
+        target, source, distance = args
+        places = [builder.add(at, distance) for at in (target, source)]
+        sums = [builder.fadd(*[load(builder, at) for at in pair]) for pair in (args[:2], places)]
+        for at, made in zip((target, places[0]), sums, strict=True):
+            store(builder, made, at)
+        return context.get_dummy_value()
+
+    return types.none(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
 def swap4(typingctx, one, other):
     """Exchange four doubles with four others, or as many bytes."""
 
@@ -122,15 +137,20 @@ def sum_tiny_lines(target, across, source, length, lines):
 
 @helper
 def sum_of_line(source, length):
-    """The sum of a short line, of its even and odd places by turns."""
-    s, even, odd, i = f64s(source), 0.0, 0.0, 0
-    while i + 1 < length:
-        even += s[i]
-        odd += s[i + 1]
-        i += 2
-    if i < length:
-        even += s[i]
-    return even + odd
+    """The sum of a short line, of its places by turns: four sums, added last."""
+    s, first, second, third, fourth = f64s(source), 0.0, 0.0, 0.0, 0.0
+    whole = length // LANES * LANES
+    for i in range(0, whole, LANES):
+        first, second = first + s[i], second + s[i + 1]
+        third, fourth = third + s[i + 2], fourth + s[i + 3]
+    left = length - whole
+    if left > 0:
+        first += s[whole]
+    if left > 1:
+        second += s[whole + 1]
+    if left > 2:
+        third += s[whole + 2]
+    return (first + third) + (second + fourth)
 
 
 @helper

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen.factory import functions, once
+from ..tape.memory_order import memory_of
 
 #: Bytes up to which the elements themselves are kept.
 SMALL = 1 << 16
@@ -46,7 +47,7 @@ def contents(a: np.ndarray) -> Any:
     """What is equal for arrays of equal elements, bit for bit: these, or a hash of many."""
     if a.nbytes <= SMALL or not a.flags.forc:
         return a.tobytes("A")
-    address, (words, rest) = a.ctypes.data, divmod(a.nbytes, 8)
+    address, (words, rest) = memory_of(a), divmod(a.nbytes, 8)
     return _digest()(address, words), ctypes.string_at(address + 8 * words, rest) if rest else b""
 
 

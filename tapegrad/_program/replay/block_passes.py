@@ -24,7 +24,7 @@ from .parts import Part
 VALUES, ADJOINTS = run_layout.RUN_VALUE_BASES, run_layout.RUN_ADJOINT_BASES
 #: The limit of bytes of block buffers in use at once: beyond it blocks are shorter, so that the
 #: data of a block stay in the processor's second cache.
-NEAR = 1 << 17
+NEAR = 1 << 16
 #: The least that blocks are shortened to for that.
 SHORT = 128
 #: Elements of a block that needs no buffers.

@@ -4,11 +4,35 @@ Rows are short: a call of memcpy for each, or a loop with tests of its own, woul
 """
 
 from ..._core.codegen.elements import ITEM, add_run, floats, load_float
-from ..._core.codegen.intrinsics import apart, f64s, helper, i64s, memcpy
-from ..._core.codegen.line_copies import LONG, add4, copy4
+from ..._core.codegen.intrinsics import apart, helper, i64s, memcpy
+from ..._core.codegen.line_copies import LONG, add4, add_both4, copy4
 
 #: Bytes that are moved at once.
 LANE_BYTES = 32
+
+
+@helper
+def add_lanes(to, places, of, count, row_bytes):
+    """Rows of four doubles at least: the last four of each are added with those before them."""
+    at, end = i64s(places), row_bytes - LANE_BYTES
+    if row_bytes == LANE_BYTES:
+        for k in range(count):
+            add4(to + at[k], of + k * row_bytes)
+    elif row_bytes <= 2 * LANE_BYTES:
+        for k in range(count):
+            add_both4(to + at[k], of + k * row_bytes, end)
+    elif row_bytes <= 3 * LANE_BYTES:
+        for k in range(count):
+            target, source = to + at[k], of + k * row_bytes
+            add4(target, source)
+            add_both4(target + LANE_BYTES, source + LANE_BYTES, end - LANE_BYTES)
+    else:
+        last = (row_bytes - 1) // LANE_BYTES * LANE_BYTES - LANE_BYTES
+        for k in range(count):
+            target, source = to + at[k], of + k * row_bytes
+            for part in range(0, last, LANE_BYTES):
+                add4(target + part, source + part)
+            add_both4(target + last, source + last, end - last)
 
 
 @helper
@@ -63,13 +87,7 @@ def add_rows(to, places, of, count, width):
             t, s = floats(to + at[k]), floats(of + 3 * ITEM * k)
             t[0], t[1], t[2] = t[0] + s[0], t[1] + s[1], t[2] + s[2]
     elif ITEM == 8 and width < LONG:
-        whole = width * 8 // LANE_BYTES * LANE_BYTES
-        for k in range(count):
-            target, source = to + at[k], of + k * row_bytes
-            for part in range(0, whole, LANE_BYTES):
-                add4(target + part, source + part)
-            for part in range(whole, row_bytes, 8):
-                f64s(target + part)[0] += f64s(source + part)[0]
+        add_lanes(to, places, of, count, row_bytes)
     else:
         for k in range(count):
             add_run(to + at[k], ITEM, of + k * row_bytes, ITEM, width)
