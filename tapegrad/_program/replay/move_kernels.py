@@ -219,6 +219,23 @@ def position_of(positions, picked, k, size):
 
 
 @helper
+def is_line(view):
+    """Whether the elements of a view are equally far apart."""
+    return load_i64(view, VIEW_NDIM) == 1
+
+
+@helper
+def find_in_line(positions, places, row_bytes, size, count):
+    """`find_places` of whole rows in a line, by positions one after the other."""
+    p, found, below, inside = floats(positions), i64s(places), 0.0 + size, True
+    for k in range(count):
+        is_inside = (p[k] >= 0.0) & (p[k] < below)
+        inside &= is_inside
+        found[k] = int(p[k] if is_inside else 0.0) * row_bytes
+    return inside
+
+
+@helper
 def find_places(run, data, start, count, each):
     """Write the places in the source of pieces of rows, of `each` elements, to scratch memory.
 
@@ -228,6 +245,11 @@ def find_places(run, data, start, count, each):
     positions = first_of(load_i64(run, RUN_VALUE_BASES), picked)
     size, width = load_i64(data, GATHER_SIZE), load_i64(data, GATHER_WIDTH)
     places, pieces, inside = i64s(load_i64(run, RUN_SCRATCH)), width // each, True
+    step = load_i64(picked, VIEW_AXES + 8)
+    if pieces == 1 and is_line(picked) and is_line(source) and step == ITEM:
+        row_bytes = width * load_i64(source, VIEW_AXES + 8)
+        first, found = positions + start * ITEM, load_i64(run, RUN_SCRATCH)
+        return find_in_line(first, found, row_bytes, size, count)
     for k in range(count):
         row, piece = (
             (start + k, 0) if pieces == 1 else ((start + k) // pieces, (start + k) % pieces)
