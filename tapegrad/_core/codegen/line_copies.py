@@ -108,7 +108,12 @@ def copy_lines(target, source, across, step, length, lines):
 @helper
 def copy_tiny_lines(target, source, across, step, length, lines):
     """`copy_lines` of two numbers each, or three, without a loop for each."""
-    if length == 2:
+    if length == 3 and step == 0 and lines > 0:
+        for k in range(lines - 1):  # the fourth is written again
+            fill4(target + 24 * k, load_f64(source, k * across))
+        t, last = f64s(target + 24 * (lines - 1)), load_f64(source, (lines - 1) * across)
+        t[0], t[1], t[2] = last, last, last
+    elif length == 2:
         for k in range(lines):
             t, at = f64s(target + 16 * k), source + k * across
             t[0], t[1] = load_f64(at, 0), load_f64(at, step)

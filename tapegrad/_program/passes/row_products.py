@@ -27,18 +27,18 @@ def multiply_first(code: Code) -> Code:
     gathers = {k: step for k, step in code.of(Gather).items() if _is_suited(step)}
     if not gathers:
         return code
-    steps, slots, readers = list(code.steps), code.slots, Readers(code)
+    products, slots, readers = code.of(Kernel), code.slots, Readers(code)
     instead: dict[int, list[Step]] = {}
     for k, gather in gathers.items():
         reader = readers.only(gather.out)
-        product = steps[reader]
-        if reader >= 0 and isinstance(product, Kernel) and _is_product(product, gather.out):
+        product = products.get(reader)
+        if product is not None and _is_product(product, gather.out):
             if made := _made(gather, product, slots):
                 instead[k], instead[reader] = [], made
                 slots += sum([one.out.size for one in made[:-1]])
     if not instead:
         return code
-    flat = [one for k, step in enumerate(steps) for one in instead.get(k, [step])]
+    flat = [one for k, step in enumerate(code.steps) for one in instead.get(k, [step])]
     return dataclasses.replace(code, steps=flat, slots=slots)
 
 
