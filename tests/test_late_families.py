@@ -185,3 +185,31 @@ def test_a_family_that_is_imported_while_operations_are_gone_through():
         print(*tg.grad(lambda x: np.sum(x * x))(x), len(table.BY_CODE) > before)
     """)
     assert printed == ["1.0 4.0 True"]
+
+
+def test_counterparts_of_names_are_made_when_they_are_used():
+    """What entered code does not name is not imported."""
+    printed = fresh("""
+        import scipy.special
+        tg.config.enter = True
+
+        def f(x):
+            a = np.zeros(2)
+            a[0] = np.abs(x[0])
+            return scipy.special.expit(a[0]) + np.max(x)
+
+        print(*tg.grad(f)(np.array([0.0, 2.0])))
+        assert "concatenate" not in vars(tg.numpy) and tg.numpy.zeros is vars(tg.numpy)["zeros"]
+        assert tg.numpy.concat is tg.numpy.concatenate and tg.numpy.abs is tg.numpy.absolute
+        assert tg.numpy.newaxis is None and tg.numpy.pi == np.pi
+        for name in ("numpy.random", "numpy.linalg", "scipy._fourier", "_core.operations.solving"):
+            assert f"tapegrad.{name}" not in sys.modules, name
+    """)
+    assert printed == ["0.0 1.0"]
+
+
+def test_counterparts_are_those_of_numpys_functions_and_not_of_others_in_their_place(monkeypatch):
+    own, stand_in = np.vander, tg.numpy
+    monkeypatch.setattr(np, "vander", lambda *_: 0.0)
+    vars(stand_in).pop("vander", None)
+    assert stand_in.vander.__wrapped__ is own

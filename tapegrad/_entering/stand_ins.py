@@ -26,7 +26,6 @@ _PAIRED = {*_NUMPY, *_SCIPY, "math"}
 
 #: By the identity of the original: the original, which stays alive, and its stand-in.
 _table: dict[int, tuple[Any, Any]] = {id(type): (type, type_of_recorded)}
-_read: set[str] = set()  # modules whose names are in the table
 
 
 def stand_in(value) -> Any:
@@ -39,10 +38,13 @@ def stand_in(value) -> Any:
     owner = _owner(value)
     if owner is None:
         return of_numba(value)
-    for name in _modules_of(owner):
-        _read_names(name)
-    hit = _table.get(id(value))
-    return hit[1] if hit is not None and hit[0] is value else None
+    for module in _modules_of(owner):
+        own, name = _names_of(module).get(id(value), (None, ""))
+        made = getattr(_module(module), name, value) if own is value else value
+        if made is not value:
+            _table[id(value)] = value, made
+            return made
+    return None
 
 
 class ModuleView:
@@ -94,28 +96,28 @@ def _owner(value) -> str | None:
     return package if package in ("numpy", "scipy", "math") else None
 
 
-def _modules_of(owner: str) -> list[str]:
+def _modules_of(owner: str) -> list[types.ModuleType]:
     """The modules that may have a function of a library, among those that were imported."""
     names = {"numpy": _NUMPY, "scipy": _SCIPY, "math": ("math",)}.get(
         owner, ("numpy", "scipy.special")
     )
-    return [name for name in names if name in sys.modules and name not in _read]
+    return [sys.modules[name] for name in names if name in sys.modules]
 
 
-def _read_names(name: str) -> None:
-    """Put the names of a module into the table."""
-    original = sys.modules[name]
-    made = _module(original)
-    if made is None:
-        return
-    names = dir(math) if name == "math" else getattr(made, "__all__", None) or dir(made)
-    for key in names:
-        if key.startswith("_") or isinstance(vars(original).get(key), types.ModuleType):
-            continue
-        try:
-            theirs, ours = getattr(original, key), getattr(made, key)
-        except AttributeError:
-            continue
-        if theirs is not ours and (callable(theirs) or _owner(theirs)):
-            _table.setdefault(id(theirs), (theirs, ours))
-    _read.add(name)
+@functools.lru_cache(maxsize=64)
+def _names_of(module: types.ModuleType) -> dict[int, tuple[Any, str]]:
+    """The public names in a module, by the identities of the objects, when it is first asked for.
+
+    What tests and others put in the place of a function later is none of these.
+    """
+    space = vars(module)
+    held = [(space.get(name), name) for name in space.get("__all__") or [*space]]
+    return {
+        id(one): (one, name)
+        for one, name in held
+        if not name.startswith("_") and not isinstance(one, types.ModuleType)
+    }
+
+
+for _early in (np, math):
+    _names_of(_early)

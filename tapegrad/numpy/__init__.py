@@ -19,25 +19,22 @@ written with recorded values; arrays of integers, booleans and objects are plain
 True
 """
 
+import functools as _functools
 from pathlib import Path as _Path
 
 import numpy as _numpy
 
 from .._core.later import later as _later
-from . import _classes, _creators, _index_tricks, _poly1d, _submodules, _vectorizing
-from ._lists import fill as _fill
-from ._refusals import REFUSED as _REFUSED
-from ._refusals import refusing as _refusing
+from . import _classes, _creators, _index_tricks, _poly1d, _refusals, _submodules, _vectorizing
+from ._lists import finder as _finder
 
 __all__ = sorted(_numpy.__all__)
 __version__ = _numpy.__version__
 
-_fill(globals(), _numpy)
-for _name, _reason in _REFUSED.items():
-    if hasattr(_numpy, _name):
-        globals()[_name] = _refusing(_name, getattr(_numpy, _name), _reason)
-for _module in (_creators, _index_tricks, _classes, _poly1d, _vectorizing):
-    globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
+_makers = _refusals.MAKERS | _creators.MAKERS | _poly1d.MAKERS
+for _module in (_index_tricks, _classes, _vectorizing):
+    _makers |= dict.fromkeys(_module.__all__, _functools.partial(getattr, _module))
+_of_numpy = _finder(globals(), _numpy, _makers)
 
 #: Submodules of this package; others are NumPy's own.
 _OURS = {_path.stem for _path in _Path(__file__).parent.iterdir() if _path.stem.isidentifier()}
@@ -47,9 +44,7 @@ _find, _names = _later(globals(), {_name: f".{_name}" for _name in _OURS})
 
 
 def __getattr__(name: str):
-    if name in _OURS:
-        return _find(name)
-    return getattr(_numpy, name)  # submodules that NumPy itself loads later, and its own errors
+    return _find(name) if name in _OURS else _of_numpy(name)
 
 
 def __dir__() -> list[str]:

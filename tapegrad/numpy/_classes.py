@@ -131,8 +131,7 @@ class ufunc(metaclass=_Ufunc):
 
 
 __all__ = ["ufunc"]
-for _name in dir(numpy):
-    _class = getattr(numpy, _name)
+for _name, _class in vars(numpy).items():
     if isinstance(_class, type) and _class in _classes:  # aliases too, as `double` and `intp`
         globals()[_name] = _classes[_class]
         __all__.append(_name)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import numpy
 
@@ -71,9 +73,8 @@ def _is_shared(made, args) -> bool:
     return any([numpy.may_share_memory(part, a) for part in parts for a in given])
 
 
-def _creator(name: str):
+def _creator(name: str, found):
     """A NumPy function whose results inside transforms are tensors."""
-    found = getattr(numpy, name)
 
     def function(*args, **kwargs):
         try:
@@ -94,13 +95,15 @@ def _creator(name: str):
 _NONE = object()
 
 
-def _with_recorded(name: str, plain: tuple[type, ...]):
+def _with_recorded(name: str, found):
     """`full`, `full_like` or `arange`, on whose arguments NumPy does not dispatch.
 
     The last positional argument is of one of the `plain` classes where nothing is recorded.
     """
-    found = getattr(numpy, name)
     of_shape = name != "arange"  # the first argument is
+    plain: tuple[type, ...] = (int, float)
+    if of_shape:
+        plain = *plain, bool, numpy.float64, numpy.ndarray
 
     def function(first=_NONE, second=_NONE, /, *others, **kwargs):
         if not (_transforming or others or kwargs):
@@ -144,9 +147,8 @@ def array(object, *args, **kwargs):
     return _converted("array", object, *args, **{"copy": True, **kwargs})
 
 
-def _conversion(name: str):
+def _conversion(name: str, found):
     """One of the functions that give arrays as they are, or as near as can be."""
-    found = getattr(numpy, name)
     order_of = {"ascontiguousarray": "C", "asfortranarray": "F"}.get(name)
 
     def function(a, *args, **kwargs):
@@ -234,14 +236,16 @@ def kaiser(M, beta):
     return fresh(made) if _transforming and _mode.depth else made
 
 
-kaiser = named_like(kaiser, numpy.kaiser)
-for _function in (array, require, fromiter):
-    named_like(_function, getattr(numpy, _function.__name__), note=CONVERTS)
-_NUMBERS = int, float, bool, numpy.float64, numpy.ndarray
-full, full_like = (_with_recorded(_name, _NUMBERS) for _name in ("full", "full_like"))
-arange = _with_recorded("arange", (int, float))
-globals().update({_name: _creator(_name) for _name in _FRESH})
-globals().update({_name: _conversion(_name) for _name in _CONVERSIONS})
+def _converting(name: str, found):
+    """One of those above that convert recorded values."""
+    return named_like(globals()[name], found, note=CONVERTS)
 
-__all__ = ["array", "require", "fromiter", "full", "full_like", "arange", "kaiser"]
-__all__ += [*_FRESH, *_CONVERSIONS]
+
+#: What makes the functions of this file, by their names.
+MAKERS: dict[str, Callable[[str, Any], Any]] = {
+    **dict.fromkeys(_FRESH, _creator),
+    **dict.fromkeys(_CONVERSIONS, _conversion),
+    **dict.fromkeys(("array", "require", "fromiter"), _converting),
+    **dict.fromkeys(("full", "full_like", "arange"), _with_recorded),
+    "kaiser": lambda _, found: named_like(kaiser, found),
+}

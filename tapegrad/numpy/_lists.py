@@ -11,6 +11,7 @@ import collections.abc
 import functools
 import inspect
 import types
+from collections.abc import Callable
 
 import numpy
 
@@ -55,23 +56,32 @@ _AS_THEY_ARE = frozenset(
 _made: dict = {}
 
 
-def fill(space: dict, module: types.ModuleType) -> None:
-    """Put the public names of a NumPy module into a namespace of this package."""
-    for name in sorted({*dir(module), *getattr(module, "__all__", ())}):
-        if name.startswith("_") or name == "test":
-            continue
-        found = getattr(module, name)
-        if isinstance(found, types.ModuleType):
-            if module is not numpy:  # those of the namespace of NumPy are imported later
-                space[name] = found
-            continue
-        space[name] = stand_in(found, space["__name__"])
+def finder(space: dict, module: types.ModuleType, makers: dict[str, Callable] | None = None):
+    """`__getattr__` of a module of this package with the names of a NumPy module.
+
+    `space` are its globals. What a name stands for is made when it is first read, of what NumPy has
+    now. For some names `makers` make it, given the name and what NumPy has.
+    """
+    theirs = {name: found for name, found in vars(module).items() if not name.startswith("_")}
+    theirs.pop("test", None)
+
+    def find(name: str):
+        found = theirs.get(name, module)
+        if isinstance(found, types.ModuleType):  # NumPy imports some of its own later
+            return getattr(module, name)
+        if id(found) in _made:
+            made = _made[id(found)]
+        elif makers and name in makers:
+            made = makers[name](name, found)
+        else:
+            made = _stand_in(found, space["__name__"])
+        return space.setdefault(name, made)  # another thread may have been faster
+
+    return find
 
 
-def stand_in(found, module: str = "tapegrad.numpy"):
+def _stand_in(found, module: str):
     """The stand-in of a NumPy object: itself if nothing needs to change."""
-    if id(found) in _made:
-        return _made[id(found)]
     if isinstance(found, numpy.ufunc):
         made = _of_operands(found, module)
         for name in dir(found):

@@ -21,15 +21,15 @@ DRAWS = (
 )
 _NO_DERIVATIVE = "Recorded values are accepted; the result has no derivative."
 _WITHOUT = {*" ".join(UNRECORDED.values()).split(), *COMPARISONS}
-_NAMES = {id(ours): name for name, ours in PUBLIC.items()}
 
 
 def of_recorded(found) -> str:
     """How a NumPy function takes recorded values; empty if it takes none."""
     ours, name = implementation(found), getattr(found, "__name__", "")
-    if ours is not None and id(ours) in _NAMES:
-        name = name if PUBLIC.get(name) is ours else _NAMES[id(ours)]
-        return f"Recorded values are accepted, also in lists; see `tapegrad.{name}`."
+    if ours is not None:
+        names = [name] if PUBLIC.get(name) is ours else PUBLIC.names_of(ours)
+        if names:
+            return f"Recorded values are accepted, also in lists; see `tapegrad.{names[-1]}`."
     is_without = name in _WITHOUT and getattr(numpy, name, None) is found
     return _NO_DERIVATIVE if is_without else ""
 

@@ -66,9 +66,8 @@ def _holds(argument) -> bool:
     return holds_tensor((argument,))
 
 
-def _function(name: str):
+def _function(name: str, found):
     """NumPy's function, or ours if an argument is recorded or a `poly1d` holds a tensor."""
-    found = getattr(numpy, name)
 
     def function(*args, **kwargs):
         if any(map(_holds, (*args, *kwargs.values()))):
@@ -78,5 +77,4 @@ def _function(name: str):
     return named_like(function, found, note=SERIES)
 
 
-globals().update({_name: _function(_name) for _name in _NAMES})
-__all__ = ["poly1d", *_NAMES]
+MAKERS = {"poly1d": lambda *_: poly1d, **dict.fromkeys(_NAMES, _function)}

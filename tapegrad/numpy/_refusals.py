@@ -20,8 +20,9 @@ REFUSED = {
 }
 
 
-def refusing(name: str, found, reason: str):
+def _refusing(name: str, found):
     """A NumPy function with an error that says why it does not take recorded values."""
+    reason = REFUSED[name]
 
     def function(*args, **kwargs):
         try:
@@ -37,3 +38,6 @@ def refusing(name: str, found, reason: str):
             ) from None
 
     return named_like(function, found, note=refuses(reason))
+
+
+MAKERS = dict.fromkeys(REFUSED, _refusing)

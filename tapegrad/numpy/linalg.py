@@ -2,11 +2,11 @@
 
 import numpy as _numpy
 
-from ._lists import fill as _fill
+from ._lists import finder as _finder
 
 __all__ = list(_numpy.linalg.__all__)
-_fill(globals(), _numpy.linalg)
+__getattr__ = _finder(globals(), _numpy.linalg)
 
 
-def __getattr__(name: str):
-    return getattr(_numpy.linalg, name)
+def __dir__() -> list[str]:
+    return dir(_numpy.linalg)

@@ -19,21 +19,7 @@ from .._core.tensor.recorded_arguments import none_recorded, none_traced
 from .._core.tensor.refusal_advice import ARRAY_ALONE, of_scipy
 from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.registry import STAND_INS
-from . import (  # noqa: F401
-    _analytic,
-    _banded_matrices,
-    _convolutions,
-    _filters,
-    _fourier,
-    _functions_of_matrices,
-    _matrix_equations,
-    _matrix_factors,
-    _quadrature,
-    _released,
-    _special_matrices,
-    _spectral,
-    _toeplitz_matrices,
-)
+from . import _released
 from ._differentiable import OURS
 from ._stacks import holds_stack, is_of_matrices
 
@@ -45,6 +31,15 @@ _INNER = (
     *("stats.contingency", "stats.distributions", "stats.mstats", "stats.qmc", "stats.sampling"),
 )
 _PACKAGE = __name__.rpartition(".")[0]
+#: The files with functions of a submodule, imported when one of its names is first used.
+_FILES = {
+    "fft": "_fourier",
+    "integrate": "_quadrature",
+    "linalg": "_banded_matrices _functions_of_matrices _matrix_equations _matrix_factors "
+    "_special_matrices _spectral _toeplitz_matrices",
+    "signal": "_analytic _convolutions _filters",
+}
+OURS |= _released.functions()
 
 
 def forward(module: dict[str, Any]) -> tuple[Callable, Callable]:
@@ -86,6 +81,13 @@ for _name in _INNER:
 # --- functions ------------------------------------------------------------------------------------
 
 
+def find_ours(name: str) -> Callable | None:
+    """Our function of a name below `scipy`, such as "special.ndtr"; None if there is none."""
+    for file in _FILES.get(name.partition(".")[0], "").split():
+        importlib.import_module(f"{_PACKAGE}.{file}")
+    return OURS.get(name)
+
+
 def _note(name: str) -> str:
     """The note in the docstring of a function, in addition to SciPy's."""
     if name in OURS:
@@ -104,7 +106,7 @@ def stand_in(place: str, theirs):
     SciPy's ufuncs dispatch on tensors, and name themselves in errors.
     """
     name = place.partition(".")[2].removeprefix("scipy.")
-    ours = OURS.get(name)
+    ours = find_ours(name)
     if ours is None and (isinstance(theirs, np.ufunc) or not inspect.isroutine(theirs)):
         return theirs
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 
 from .._core.tensor.refused_derivatives import DerivativeLost
-from ._differentiable import OURS
 
 _BY_MODULE = {
     "fft": "fftfreq rfftfreq",
@@ -46,4 +45,6 @@ def _by_its_own_code(name: str):
     return function
 
 
-OURS |= {name: _by_its_own_code(name) for name in RELEASED}
+def functions() -> dict:
+    """These functions by name."""
+    return {name: _by_its_own_code(name) for name in RELEASED}

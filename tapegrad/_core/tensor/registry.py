@@ -74,6 +74,10 @@ class Public(dict):
         load_families()
         return super().items()
 
+    def names_of(self, one) -> list[str]:
+        """The names of a function whose module is imported."""
+        return [name for name, other in super().items() if other is one]
+
     def early(self) -> list[str]:
         """The names of functions whose modules are imported already."""
         return list(super().keys())

@@ -15,7 +15,7 @@ _OURS = f"{PACKAGE.name}.scipy._forwarding"
 
 def has_derivative(name: str) -> bool:
     """Whether `tapegrad.scipy` has a function of this name, such as "special.ndtr"."""
-    return name in importlib.import_module(_OURS).OURS
+    return importlib.import_module(_OURS).find_ours(name) is not None
 
 
 def scipy_name(frames: list[types.FrameType]) -> str | None:
