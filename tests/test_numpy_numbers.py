@@ -1,5 +1,7 @@
 """NumPy's numbers beside recorded ones, and ufuncs of recorded numbers: compiled after one call."""
 
+import functools
+import math
 import operator
 import os
 import subprocess
@@ -46,8 +48,15 @@ def known():
     return {*native_types._ufuncs()[:count, 0].tolist()}
 
 
+@functools.cache
+def calling(ufunc):
+    """What `tapegrad.numpy` and `tapegrad.math` call."""
+    rt.start()
+    return native_types.calling(ufunc, ufunc)
+
+
 def check(ufunc, function, *operands):
-    """A ufunc, three times, against the function that computes as for arrays."""
+    """A ufunc, three times, and its builtin, against the function that computes as for arrays."""
     inputs = [tg.tensor(x, requires_grad=True) * 1.0 for x in operands if type(x) is Recorded]
 
     def given():
@@ -56,8 +65,9 @@ def check(ufunc, function, *operands):
 
     expected = function(*given())
     partials = tg.autograd.grad(expected, inputs)
-    for _ in range(3):
-        found = ufunc(*given())
+    also = [calling(ufunc)] * 2 if isinstance(ufunc, np.ufunc) else []
+    for call in (*also, ufunc, ufunc, ufunc, *also):
+        found = call(*given())
         assert type(found) is type(expected) is rt.Scalar and found.dtype == np.float64
         np.testing.assert_array_equal(found._value, expected._value)
         assert type(found.grad_fn) is type(expected.grad_fn)
@@ -162,10 +172,10 @@ def test_in_every_mode():
 def test_without_recording():
     t = tg.tensor(0.5, requires_grad=True) * 1.0
     plain = tg.tensor([0.5])[0]
-    for _ in range(2):
+    for log in (np.log, calling(np.log), np.log, calling(np.log)):
         with tg.no_grad():
-            made = [np.float64(2.0) * t, np.log(t), np.float64(2.0) ** t]
-        made += [np.float64(2.0) * plain, np.log(plain)]
+            made = [np.float64(2.0) * t, log(t), np.float64(2.0) ** t]
+        made += [np.float64(2.0) * plain, log(plain)]
         assert not any(one.requires_grad for one in made)
         assert [one._value for one in made] == [1.0, np.log(0.5), 2.0**0.5, 1.0, np.log(0.5)]
 
@@ -190,6 +200,44 @@ def test_what_python_computes():
             np.float64(1.0) * t * None
         with pytest.raises((TypeError, ValueError)):
             np.datetime64("2020-01-01") + t
+
+
+def test_builtins_are_called_as_their_ufuncs():
+    t, out = tg.tensor(0.5, requires_grad=True) * 1.0, np.empty(2)
+    add, log, less = calling(np.add), calling(np.log), calling(np.less)
+    for _ in range(2):
+        assert add(1, 2) == 3 and type(add(1, 2)) is np.int64 and type(log(1.0)) is np.float64
+        assert type(add(np.float32(1.0), 1.0)) is np.float32
+        np.testing.assert_array_equal(log(np.ones((2, 2))), np.zeros((2, 2)))
+        assert add([1.0, 2.0], 3, out=out) is out and out.tolist() == [4.0, 5.0]
+        assert add([1.0, 2.0], 3, out) is out
+        assert add(t, 1.0, dtype=np.float64).requires_grad and bool(less(t, 1.0))
+        assert add(t, np.ones(2)).shape == add(np.ones(2), t).shape == (2,)
+        assert (add(t, 2j)).dtype == np.complex128
+        for arguments, error in (((), TypeError), ((t, t, t, t), TypeError), ((t, "a"), TypeError)):
+            with pytest.raises(error):
+                add(*arguments)
+        with pytest.raises(TypeError, match="derivative"):
+            add(t, 1.0, np.empty(()))
+        with pytest.raises(TypeError):
+            log(t, t)
+    with pytest.warns(RuntimeWarning, match="invalid value"):
+        log(-1.0)
+    with np.errstate(invalid="raise"), pytest.raises(FloatingPointError):
+        log(t - 1.0)
+
+
+def test_numbers_of_math_without_recording():
+    t, still = tg.tensor(0.5, requires_grad=True) * 1.0, tg.tensor([0.5])[0]
+    cell = tg.tensor(0.5, requires_grad=True).reshape(())
+    for _ in range(2):
+        with tg.no_grad():
+            made = [tg.math.exp(t), tg.math.exp(cell), tg.math.atan2(t, 2.0)]
+        assert not any([one.requires_grad for one in made])
+        np.testing.assert_array_equal(made, [np.exp(0.5), np.exp(0.5), np.arctan2(0.5, 2.0)])
+        assert type(tg.math.exp(still)) is float and tg.math.exp(still) == math.exp(0.5)
+        with np.errstate(all="raise"), pytest.raises(ValueError, match="domain"):
+            tg.math.log(t - 1.0)
 
 
 def test_comparisons():

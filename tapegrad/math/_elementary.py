@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math as _math
 from collections.abc import Callable
 
 import numpy as np
 
+from .._core.operations.numpy_protocols import OF_NUMBERS
+from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
 from .._core.tensor.tensor_classes import Tensor
 from .._core.tensor.trace import steered
@@ -16,23 +17,33 @@ from ._operands import PLAIN, as_number, as_numbers, checked, standing_for
 
 def _unary(name: str, ours: str | None = None, refuses: bool = True):
     """A function of one number; `refuses` says that Python's raises for some numbers."""
-    theirs, ours = getattr(_math, name), ours or name
+    theirs = getattr(_math, name)
+    return standing_for(_of_one(name, ours or name, refuses), theirs)
+
+
+def _of_one(name: str, ours: str, refuses: bool = True):
+    theirs = getattr(_math, name)
 
     def function(x, /):
         kind = type(x)  # tested first, since most are
-        if kind is float or kind is int or not isinstance(x, Tensor):
+        if kind is float or kind is int:
             return theirs(x)
-        x = as_number(name, x)
-        if type(x) is float:
-            return theirs(x)
-        made = apply(ours, x)
-        return checked(name, theirs, made, [x]) if refuses else made
+        if kind is not rt.Scalar or x._id < 0:
+            x = as_number(name, x) if isinstance(x, Tensor) else x
+            if not isinstance(x, Tensor):
+                return theirs(x)
+        made = OF_NUMBERS[ours](x)
+        if not refuses:
+            return made
+        if type(made) is rt.Scalar and rt.trace() is None and _math.isfinite(made._value):
+            return made
+        return checked(name, theirs, made, [x])
 
-    return standing_for(function, theirs)
+    return function
 
 
-def _binary(name: str, ours: Callable, refuses: bool = True):
-    """A function of two numbers."""
+def _binary(name: str, ours: str | Callable, refuses: bool = True):
+    """A function of two numbers, as an operation or another function of them."""
     theirs = getattr(_math, name)
 
     def function(x, y, /):
@@ -43,7 +54,7 @@ def _binary(name: str, ours: Callable, refuses: bool = True):
         pair, recorded = as_numbers(name, (x, y))
         if not recorded:
             return theirs(*pair)
-        made = ours(*pair)
+        made = OF_NUMBERS[ours](*pair) if isinstance(ours, str) else ours(*pair)
         return checked(name, theirs, made, pair) if refuses else made
 
     return standing_for(function, theirs)
@@ -62,10 +73,10 @@ erf, erfc = _unary("erf", refuses=False), _unary("erfc", refuses=False)
 gamma, lgamma = _unary("gamma"), _unary("lgamma", "gammaln")
 fabs = _unary("fabs", "absolute", refuses=False)
 degrees, radians = _unary("degrees", refuses=False), _unary("radians", refuses=False)
-atan2 = _binary("atan2", functools.partial(apply, "arctan2"), refuses=False)
-copysign = _binary("copysign", functools.partial(apply, "copysign"), refuses=False)
-fmod = _binary("fmod", functools.partial(apply, "fmod"))
-pow = _binary("pow", functools.partial(apply, "power"))
+atan2 = _binary("atan2", "arctan2", refuses=False)
+copysign = _binary("copysign", "copysign", refuses=False)
+fmod = _binary("fmod", "fmod")
+pow = _binary("pow", "power")
 
 
 def _remainder(x, y):
@@ -84,22 +95,18 @@ def _remainder(x, y):
 remainder = _binary("remainder", _remainder)
 
 
+_natural = _of_one("log", "log")
+
+
 def _log(x, /, *base):
-    if not base and type(x) in PLAIN:
-        return _math.log(x)
+    if not base:
+        return _natural(x)
     if len(base) > 1 or not any([isinstance(one, Tensor) for one in (x, *base)]):
         return _math.log(x, *base)
     given, recorded = as_numbers("log", (x, *base))
     if not recorded:
         return _math.log(*given)
-    parts = [_math.log(x) if type(x) is float else _log_of(x) for x in given]
-    if not base:
-        return parts[0]
-    return checked("log", _math.log, apply("divide", *parts), given)
-
-
-def _log_of(x):
-    return checked("log", _math.log, apply("log", x), [x])
+    return checked("log", _math.log, apply("divide", *map(_natural, given)), given)
 
 
 log = standing_for(_log, _math.log)

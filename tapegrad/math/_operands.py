@@ -29,6 +29,11 @@ def are_plain(numbers) -> bool:
 
 def as_number(name: str, x):
     """An operand: a recorded number in double precision, else the float that `math` reads."""
+    kind = type(x)
+    if kind is float:
+        return x
+    if kind is rt.Scalar:
+        return x if x._id >= 0 else x._value
     if not isinstance(x, Tensor):
         return math.ldexp(x, 0)  # by the rules of `math`, with its errors
     if np.size(value_of(x)) != 1:
@@ -59,7 +64,7 @@ def checked(name: str, theirs: Callable, made, operands):
     It refuses nothing whose value is finite, which is cheap to check in a program. Where the value
     is not, a program serves these operands alone.
     """
-    value = float(value_of(made))
+    value = made._value if type(made) is rt.Scalar else float(value_of(made))
     if math.isfinite(value):
         if rt.trace() is not None:
             learned(steered(np.isfinite, made), f"math.{name}()")

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import numpy
 
+from .._core.tape import native_types
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import holds_tensor, unlisted
 from .._core.tensor.docstrings import with_note
@@ -125,13 +126,17 @@ def taking_lists(found, module: str = "tapegrad.numpy"):
 def _of_operands(found: numpy.ufunc, module: str):
     """As `taking_lists`; faster for one or two operands."""
 
-    others = taking_lists(found, module)
+    others, call = taking_lists(found, module), found
+
+    def start() -> None:
+        nonlocal call
+        call = native_types.calling(found, found)
 
     def unary(x, /, *args, **kwargs):
         if args or kwargs:
             return others(x, *args, **kwargs)
         try:
-            return found(x)
+            return call(x)
         except PlainAsked:
             pass
         return again(found, (x,), kwargs)
@@ -140,13 +145,14 @@ def _of_operands(found: numpy.ufunc, module: str):
         if args or kwargs:
             return others(x, y, *args, **kwargs)
         try:
-            return found(x, y)
+            return call(x, y)
         except PlainAsked:
             pass
         return again(found, (x, y), kwargs)
 
     if found.nin > 2:
         return others
+    rt.when_started(start)
     return named_like(unary if found.nin == 1 else binary, found, module)
 
 

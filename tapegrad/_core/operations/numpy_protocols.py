@@ -265,15 +265,20 @@ def _ufunc_of_numbers(self, ufunc, method, *inputs, **keywords):
         if all([isinstance(value, float) or _is_float64(value) for value in values]):
             return wrap(compare(*values))
     function = _find(ufunc)
-    if function is not None and ufunc not in _tried:
-        _tried.add(ufunc)
-        _let_compute(ufunc, function)
+    if function is not None:
+        _note_tried(ufunc, function)
     return rt.Tensor.__array_ufunc__(self, ufunc, method, *inputs, **keywords)
 
 
 def _is_float64(value) -> bool:
     """Whether a value is an array without axes, as which NumPy compares its numbers."""
     return type(value) is np.ndarray and value.ndim == 0 and value.dtype == np.float64
+
+
+def _note_tried(ufunc, function) -> None:
+    if ufunc not in _tried:
+        _tried.add(ufunc)
+        _let_compute(ufunc, function)
 
 
 def _let_compute(ufunc, function) -> None:
@@ -288,6 +293,21 @@ def _let_compute(ufunc, function) -> None:
         loop = loop_of_doubles(ufunc)
         if loop is not None:
             native_types.add_ufunc(ufunc, 4 * (op.code + 1), loop, op.name == "power")
+
+
+class _OfNumbers(dict):
+    """By the name of an element-wise operation the function that is fastest for numbers."""
+
+    def __missing__(self, name: str):
+        rt.start()
+        ufunc, ours = ufunc_of(name), PUBLIC[name]
+        if _find(ufunc) is not ours:
+            return self.setdefault(name, ours)
+        _note_tried(ufunc, ours)
+        return self.setdefault(name, native_types.calling(ufunc, ours))
+
+
+OF_NUMBERS = _OfNumbers()
 
 
 def _start() -> None:

@@ -1,8 +1,8 @@
 """NumPy's ufuncs on recorded numbers: value by the inner loop of the ufunc, and one row.
 
 `np.float64(2.0) * t` and `np.log(t)` reach tensors by `__array_ufunc__`, which is compiled for
-numbers. It knows the ufuncs in a table, each added when Python has computed it once; all else is
-passed on to Python.
+numbers; a builtin of `native_types.calling` does not need NumPy for that. Both know the ufuncs in a
+table, each added when Python has computed it once; all else is passed on to Python.
 """
 
 from ..codegen.cpython import character, error_clear, error_occurred, tuple_size, vectorcall
@@ -44,6 +44,10 @@ from ..codegen.layout import (
 from .rows import mode, number_at, result_of_two, scalar_row, state
 
 UNDERSCORE = 95
+#: Items of a tuple, as byte offsets.
+FIRST, SECOND = 24, 32
+#: What is no object's address, and no error.
+NOT_COMPUTED = -1
 loop_call = call_address(types.none(*[types.int64] * 4))
 
 
@@ -109,16 +113,15 @@ def is_call(method):
 
 
 @helper
-def number_ufunc(self, arguments, count, names):
-    """`__array_ufunc__(self, ufunc, method, *operands)` of a recorded number."""
+def computed(ufunc, operands, inputs):
+    """The result of a ufunc where all operands are numbers, at least one of them recorded."""
     how = mode()
-    inputs = count - 2
-    if names == 0 and (inputs == 1 or inputs == 2) and how != WATCHED:
-        entry = entry_of(load_i64(arguments, 0), inputs)
-        last = load_i64(arguments, (count - 1) * 8)
-        if entry != 0 and is_call(load_i64(arguments, 8)) and fits(entry, last):
+    if (inputs == 1 or inputs == 2) and how != WATCHED:
+        entry = entry_of(ufunc, inputs)
+        last = load_i64(operands, (inputs - 1) * 8)
+        if entry != 0 and fits(entry, last):
             op = load_i64(entry, UFUNC_OP)
-            first, x, row = number_at(load_i64(arguments, 16), how)
+            first, x, row = number_at(load_i64(operands, 0), how)
             second, y, other = number_at(last, how)
             if first and second:
                 value = value_by_loop(entry, inputs, x, y)
@@ -127,4 +130,27 @@ def number_ufunc(self, arguments, count, names):
                 if inputs == 1:
                     return scalar_row(op, row, -1, 0.0, value)
                 return result_of_two(op, x, row, y, other, value)
+    return NOT_COMPUTED
+
+
+@helper
+def number_ufunc(self, arguments, count, names):
+    """`__array_ufunc__(self, ufunc, method, *operands)` of a recorded number."""
+    if names == 0 and count > 2 and is_call(load_i64(arguments, 8)):
+        made = computed(load_i64(arguments, 0), arguments + 16, count - 2)
+        if made != NOT_COMPUTED:
+            return made
     return by_python(self, arguments, count, names)
+
+
+@helper
+def ufunc_called(pair, arguments, count, names):
+    """A call of the second of two functions, by the first, a ufunc, where a number is recorded."""
+    if names == 0 and (count == 1 or count == 2):
+        scalar = load_i64(state(), STATE_SCALAR_TYPE)
+        first = load_i64(load_i64(arguments, 0), OBJECT_TYPE)
+        if first == scalar or load_i64(load_i64(arguments, (count - 1) * 8), OBJECT_TYPE) == scalar:
+            made = computed(load_i64(pair, FIRST), arguments, count)
+            if made != NOT_COMPUTED:
+                return made
+    return vectorcall(load_i64(pair, SECOND), arguments, count, names)

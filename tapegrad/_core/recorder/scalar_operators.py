@@ -112,6 +112,7 @@ _SHARED = {
     "array_operator": ("array_operators.array_operator", 5),
     "tensor_item": ("array_operators.tensor_item", 2),
     "number_ufunc": ("number_ufuncs.number_ufunc", 4),
+    "ufunc_called": ("number_ufuncs.ufunc_called", 4),
     "free_scalar": ("rows.release_scalar", 1),
     "free_tensor": ("rows.release_tensor", 1),
     "class_of": ("rows.class_of", 1),

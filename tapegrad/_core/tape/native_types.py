@@ -143,17 +143,18 @@ def builtins(names: tuple[str, ...], address: int) -> dict:
 
     They share one compiled function, which is given the number of the one that is called as self.
     """
+    return {name: _builtin(name, address, number) for number, name in enumerate(names)}
+
+
+def _builtin(name: str, address: int, own, flags: int = 0):
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = (
         ctypes.py_object,
         [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p],
     )
-    made = {}
-    for number, name in enumerate(names):
-        method = _Method(name.encode(), address, _FAST_CALL, None)
-        _keep.append(method)
-        made[name] = make(ctypes.addressof(method), number, None)
-    return made
+    method = _Method(name.encode(), address, _FAST_CALL | flags, None)
+    _keep.append(method)
+    return make(ctypes.addressof(method), own, None)
 
 
 def _add_method(kind: type, name: str, address: int) -> None:
@@ -186,6 +187,11 @@ def add_ufunc(ufunc, op: int, loop: tuple[int, int], last_is_tensor: bool) -> No
         immortal(ufunc)
         _ufuncs()[count] = (id(ufunc), op, ufunc.nin, *loop, last_is_tensor)
         set_word(layout.STATE_UFUNC_COUNT, count + 1)
+
+
+def calling(ufunc, function):
+    """A builtin that calls a function, or faster for recorded numbers the ufunc that it means."""
+    return _builtin(ufunc.__name__, _addresses["ufunc_called"], (ufunc, function), _KEYWORDS)
 
 
 @once

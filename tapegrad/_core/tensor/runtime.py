@@ -74,6 +74,15 @@ def start() -> None:
 on_start: list = []
 
 
+def when_started(prepare) -> None:
+    """Call a function when the compiled classes exist, which may be now."""
+    with _lock:
+        if not started:
+            on_start.append(prepare)
+            return
+    prepare()
+
+
 # --- modes ------------------------------------------------------------------------------------
 
 
