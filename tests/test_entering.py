@@ -2,17 +2,21 @@
 
 import _thread
 import functools
+import gc
 import math
 import os
 import threading
+import timeit
 import unittest.mock
+import weakref
 
 import numpy as np
 import plain_programs
 import pytest
 
 import tapegrad as tg
-from tapegrad._entering import name_uses
+from tapegrad._entering import exchanged_names, name_uses
+from tapegrad._entering.entering import kinds_of
 from tapegrad._entering.exchanged_names import ABSENT, Loaded, Watched, rewritten
 
 POINTS = np.array([[0.4, 1.3], [1.1, -0.7], [-0.6, 0.9]])
@@ -301,3 +305,42 @@ def test_code_keeps_its_shape():
         for name in ("co_names", "co_varnames", "co_firstlineno", "co_stacksize", "co_filename"):
             assert getattr(made, name) == getattr(code, name)
         assert [*made.co_lines()] == [*code.co_lines()]
+
+
+# --- what it costs --------------------------------------------------------------------------------
+
+
+def test_what_is_kept_holds_no_data_and_serves_for_other_data():
+    def objective(data):
+        return lambda x: math.sin(x[0]) * np.sum(x * data)
+
+    kept = []
+    for k in range(3):
+        data = np.full(2, 1.0 + k)
+        kept.append(weakref.ref(data))
+        found = tg.grad(objective(data))(X)
+        wanted = [math.cos(0.3) * 0.7 + math.sin(0.3), math.sin(0.3)]
+        np.testing.assert_allclose(found, np.array(wanted) * (1.0 + k))
+        if k == 0:
+            before = exchanged_names._rewritten.cache_info().misses
+    assert exchanged_names._rewritten.cache_info().misses == before
+    del data
+    gc.collect()
+    assert [one() for one in kept] == [None] * 3
+
+
+def test_functions_in_arguments_are_found_in_a_time_that_does_not_depend_on_sizes():
+    def inner(x):
+        return x
+
+    class Holder:
+        def __init__(self, held):
+            self.held = held
+
+    kinds = [(inner,), ([1.0, inner],), ({"a": (2, inner)},), (X, {inner}), ([Holder([inner])],)]
+    assert [kinds_of(one)[-1:] for one in kinds] == [(inner,)] * len(kinds)
+    assert kinds_of((Holder(1.0),)) == (Holder,) and kinds_of((max, int)) == (int,)
+    assert kinds_of((1, "a", np.float32(1.0), X, [X] * 90, {"a": None}, tg.tensor(X))) == ()
+    large = [[[1.0] * 90 for _ in range(90)] for _ in range(90)]
+    seconds = min(timeit.repeat(lambda: kinds_of((large, Holder(large))), number=1, repeat=5))
+    assert seconds < 2e-3

@@ -11,7 +11,7 @@ import functools
 import itertools
 import types
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,12 @@ from .._core.codegen import forks
 from .._core.tensor import runtime as rt
 from .._core.tensor.own_code import made_for, own_code
 from .._core.tensor.plain_data import answer_all, answer_no_more
-from .._core.tensor.reachable import MOST_ITEMS, Reach, held_by, outer
+from .._core.tensor.reachable import MOST_ITEMS, Reach, held_by, items_of, outer
 from .config import config
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten, watched_in
 from .name_uses import instructions, names_imported
 from .numba_functions import Checked, checked, is_compiled
-from .stand_ins import imported
+from .stand_ins import imported, may_count
 
 _lock = forks.lock()
 
@@ -51,12 +51,13 @@ class Entering:
         self._found: dict[Any, _Found] = {}
 
     def __call__(self, /, *args, **kwargs):
-        handed = kinds_of((*args, *kwargs.values()))
+        handed = kinds_of((*args, *kwargs.values()) if kwargs else args)
         found = self._found.get(handed)
         if found is None or not found.is_current():
             if len(self._found) >= _MOST_KINDS:
                 self._found.clear()
-            found = self._found[handed] = _Found([self.__wrapped__, *args, *kwargs.values()])
+            held = [one for one in (*args, *kwargs.values()) if type(one) not in _DATA]
+            found = self._found[handed] = _Found([self.__wrapped__, *held])
         if not found.entered:
             return self.__wrapped__(*args, **kwargs)
         run = _Run(found.entered)
@@ -71,30 +72,48 @@ class Entering:
 
 #: The number of kinds of arguments for which what is found is kept.
 _MOST_KINDS = 32
-_DATA = frozenset(
-    (type(None), bool, int, float, complex, str, bytes, range, slice, np.ndarray, np.float64)
-)
+#: The number of objects in containers that are looked at, and how deep.
+_MOST_HELD, _DEEPEST = 256, 3
+#: Types of objects through which no function is reached; those of tensors are added.
+_DATA = {type(None), bool, int, float, complex, str, bytes, range, slice, np.ndarray, np.float64}
+_CONTAINERS = frozenset((list, tuple, dict, set, frozenset))
+_FUNCTIONS = frozenset((types.FunctionType, types.MethodType, functools.partial, type))
 _LIBRARIES = frozenset(("numpy", "scipy", "tapegrad", "builtins", "datetime", "decimal", "pandas"))
 
 
-def kinds_of(objects: Iterable, depth: int = 3) -> tuple:
+def kinds_of(objects: Collection) -> tuple:
     """What of some objects decides which functions can be reached through them: () for data.
 
     Functions and classes are what they are; of other objects it is the class and their attributes.
+    The time that it takes does not depend on the size of containers.
     """
+    if _DATA.issuperset(map(type, objects)):
+        return ()
     found: list = []
-    for one in objects:
-        kind = type(one)
-        if kind in _DATA or isinstance(one, (rt.Tensor, np.generic)):
+    held, count = [(objects, 0)], 0
+    for items, depth in held:  # which grows
+        count += len(items)
+        if count > _MOST_HELD:
+            break
+        if _DATA.issuperset(map(type, items)):
             continue
-        if isinstance(one, (list, tuple, dict, set)):
-            items = one.values() if isinstance(one, dict) else one
-            found += kinds_of(items, depth - 1) if depth and len(one) <= MOST_ITEMS else ()
-        elif isinstance(one, (types.FunctionType, type, types.MethodType, functools.partial)):
-            found.append(one)
-        elif outer(kind.__module__ or "") not in _LIBRARIES:
-            found += [kind, *(kinds_of(held_by(one).values(), depth - 1) if depth else ())]
+        for one in items:
+            kind, inner = type(one), ()  # type: Any, Collection
+            if kind in _DATA:
+                continue
+            if kind in _CONTAINERS:
+                inner = one.values() if kind is dict else one
+            elif kind in _FUNCTIONS or isinstance(one, type):
+                found.append(one)
+            elif outer(kind.__module__ or "") not in _LIBRARIES:
+                found.append(kind)
+                inner = [*held_by(one).values(), *items_of(one)]
+            if inner and depth < _DEEPEST and len(inner) <= MOST_ITEMS:
+                held.append((inner, depth + 1))
     return tuple(found)
+
+
+rt.when_started(lambda: _DATA.update((rt.Scalar, rt.Array, rt.ComplexTensor)))
 
 
 # --- in and out -----------------------------------------------------------------------------------
@@ -263,7 +282,7 @@ def _resolver(f: types.FunctionType, assigned: set, names: dict):
             return ABSENT
         if callable(value) or isinstance(value, types.ModuleType):
             names[id(owner), name] = owner, key, value
-        return value
+        return value if may_count(value) else ABSENT
 
     return resolve
 

@@ -22,6 +22,7 @@ _OF_SCIPY = (
     "special stats"
 ).split()
 _SCIPY = ("scipy", *[f"scipy.{name}" for name in _OF_SCIPY])
+_OF_PYTHON = frozenset(("builtins", "functools", "_functools", "numpy"))
 _PAIRED = {*_NUMPY, *_SCIPY, "math"}
 
 #: By the identity of the original: the original, which stays alive, and its stand-in.
@@ -45,6 +46,17 @@ def stand_in(value) -> Any:
             _table[id(value)] = value, made
             return made
     return None
+
+
+def may_count(value) -> bool:
+    """Whether code depends on an object beyond its name: not on data, nor on the user's functions.
+
+    What is found for code is kept with these objects, and serves for all others.
+    """
+    if isinstance(value, types.ModuleType) or stand_in(value) is not None:
+        return True
+    owner = getattr(value, "__module__", None) if callable(value) else None
+    return isinstance(owner, str) and outer(owner) in _OF_PYTHON
 
 
 class ModuleView:
