@@ -14,6 +14,7 @@ from benchmarks import (
     computed_indices,
     conversion,
     custom,
+    entering,
     figures,
     limits,
     linear_algebra,
@@ -45,6 +46,15 @@ def test_functions_of_the_stand_in_are_numpys(name):
     data = np.linspace(0.5, 2.0, 50), np.linspace(0.1, 3.0, 50)
     found, wanted = (stand_in.FUNCTIONS[name](module, *data) for module in (tg.numpy, np))
     assert found == wanted and type(found) is type(wanted)
+
+
+@pytest.mark.parametrize("name", entering.LOOPS)
+def test_gradients_of_entered_functions_are_those_by_hand(name):
+    by_hand, entered = entering.pair(
+        getattr(entering.PLAIN, name), other=getattr(entering.BY_HAND, name)
+    )
+    (value, gradient), (found, found_gradient) = by_hand(), entered()
+    assert found == value and np.array_equal(found_gradient, gradient) and gradient.any()
 
 
 def test_a_wrong_gradient_is_seen():
