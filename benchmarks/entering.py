@@ -171,7 +171,7 @@ def loop_ratio(name, seconds=2.0):
 
 def small_ratio():
     """Return the seconds of a small gradient without entering, and with it beside them."""
-    off, on = by_turns(*pair(PLAIN.small), many=100)
+    off, on = by_turns(*pair(PLAIN.small), many=10)
     return off, on / off
 
 
@@ -191,7 +191,7 @@ def _new_lambda(on):
 
 def new_lambda_seconds():
     """Return the seconds that the first gradient of a new function of known code takes longer."""
-    off, on = by_turns(_new_lambda(False), _new_lambda(True), many=20)
+    off, on = by_turns(_new_lambda(False), _new_lambda(True), many=10)
     return on - off
 
 
@@ -204,7 +204,7 @@ def replay_ratio():
             for _ in range(4):
                 compiled.value_and_grad(P)
         made.append(lambda compiled=compiled: compiled.value_and_grad(P))
-    off, on = by_turns(*made, many=500)
+    off, on = by_turns(*made, many=50)
     return on / off
 
 

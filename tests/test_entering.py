@@ -15,9 +15,9 @@ import plain_programs
 import pytest
 
 import tapegrad as tg
-from tapegrad._entering import exchanged_names, name_uses
-from tapegrad._entering.entering import kinds_of
+from tapegrad._entering import entering, exchanged_names, name_uses
 from tapegrad._entering.exchanged_names import ABSENT, Loaded, Watched, rewritten
+from tapegrad._entering.kinds_of_objects import kinds_of
 
 POINTS = np.array([[0.4, 1.3], [1.1, -0.7], [-0.6, 0.9]])
 
@@ -344,3 +344,112 @@ def test_functions_in_arguments_are_found_in_a_time_that_does_not_depend_on_size
     large = [[[1.0] * 90 for _ in range(90)] for _ in range(90)]
     seconds = min(timeit.repeat(lambda: kinds_of((large, Holder(large))), number=1, repeat=5))
     assert seconds < 2e-3
+
+
+class Model:
+    """A user's model: an activation, and data."""
+
+    def __init__(self, act, scale):
+        self.act, self.scale = act, scale
+
+    def loss(self, x):
+        return self.scale * self.act(x[0]) * np.array([x[1], 1.0])[0]
+
+    def __call__(self, x):
+        return self.loss(x)
+
+
+def by_sin(t):
+    return math.sin(t)
+
+
+def by_exp(t):
+    made = np.zeros(1)
+    made[0] = math.exp(t)
+    return made[0]
+
+
+TABLE = {"act": by_sin}
+
+
+def of_table(x, scale=1.0):
+    return scale * TABLE["act"](x[0]) * x[1]
+
+
+def new_functions(act, scale):
+    """Functions made anew, of the same code, that differ in data and in what they call."""
+    model, table = Model(act, scale), {"of": [act]}
+    return [
+        lambda x: scale * act(x[0]) * x[1],
+        lambda x, scale=scale, act=act: scale * act(x[0]) * x[1],
+        lambda x, *, held=(scale, act): held[0] * held[1](x[0]) * x[1],
+        lambda x: model.loss(x),
+        lambda x: model(x),
+        lambda x: scale * table["of"][0](x[0]) * x[1],
+        lambda x: scale * (np.exp(x[0]) if act is by_exp else math.sin(x[0])) * x[1],
+        model.loss,
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(new_functions(by_sin, 1.0))))
+def test_new_functions_of_known_code(number, monkeypatch):
+    """What has been found for one serves for others, if what they reach is the same."""
+    searched = []
+    first = entering._Found.__init__
+    monkeypatch.setattr(
+        entering._Found, "__init__", lambda *one: (searched.append(1), first(*one))[1]
+    )
+    for act, slope in ((by_sin, math.cos), (by_exp, math.exp), (by_sin, math.cos)):
+        value = math.sin(0.3) if act is by_sin else math.exp(0.3)
+        for k in range(5):
+            scale = np.float64(1.5 + k)
+            f = new_functions(act, scale)[number]
+            found = tg.grad(f)(X)
+            np.testing.assert_allclose(found, [scale * slope(0.3) * 0.4, scale * value])
+    assert by_sin.__code__.co_consts == (None,)
+    assert len(searched) <= 6
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+@pytest.mark.parametrize("change", ["table", "global", "cell", "attribute"])
+def test_functions_where_what_is_reached_changes(change, is_new, monkeypatch):
+    model, held = Model(by_sin, 1.0), by_sin
+
+    def function(scale):
+        return {
+            "table": lambda x: of_table(x, scale),
+            "global": lambda x: scale * helper(x[0]) * x[1],
+            "cell": lambda x: scale * held(x[0]) * x[1],
+            "attribute": lambda x: scale * model.act(x[0]) * x[1],
+        }[change]
+
+    first = tg.grad(function(1.0))
+    for act, slope in ((by_sin, math.cos), (by_exp, math.exp)):
+        monkeypatch.setitem(TABLE, "act", act)
+        monkeypatch.setitem(globals(), "helper", act)
+        held = model.act = act
+        for k in range(4):
+            found = tg.grad(function(1.0 + k))(X) if is_new else first(X) * (1.0 + k)
+            np.testing.assert_allclose(found[0], (1.0 + k) * slope(0.3) * 0.4)
+
+
+def test_functions_made_once_are_not_kept():
+    """Neither those of new code nor what they hold, nor the data of others of known code."""
+    kept = []
+
+    def functions(k):
+        array = np.full(2, 1.0 + k)
+
+        def inner(t):
+            return t * array[0]
+
+        kept.extend([weakref.ref(array), weakref.ref(inner)])
+        return lambda x: math.sin(inner(x[0])) * x[1], lambda x: np.sum(array * x)
+
+    for k in range(6):
+        f, g = functions(k)
+        np.testing.assert_allclose(tg.grad(f)(X)[1], math.sin(0.3 * (1.0 + k)))
+        np.testing.assert_allclose(tg.grad(g)(X), 1.0 + k)
+    del f, g
+    gc.collect()
+    assert [one() for one in kept] == [None] * len(kept)

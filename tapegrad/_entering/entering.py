@@ -11,18 +11,16 @@ import functools
 import itertools
 import types
 import weakref
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from .._core.codegen import forks
-from .._core.tensor import runtime as rt
 from .._core.tensor.own_code import made_for, own_code
 from .._core.tensor.plain_data import answer_all, answer_no_more
-from .._core.tensor.reachable import MOST_ITEMS, Reach, held_by, items_of, outer
+from .._core.tensor.reachable import Reach
 from .config import config
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten, watched_in
+from .kinds_of_objects import DATA, kinds_of, likeness
 from .name_uses import instructions, names_imported
 from .numba_functions import Checked, checked, is_compiled
 from .stand_ins import imported, may_count
@@ -56,8 +54,8 @@ class Entering:
         if found is None or not found.is_current():
             if len(self._found) >= _MOST_KINDS:
                 self._found.clear()
-            held = [one for one in (*args, *kwargs.values()) if type(one) not in _DATA]
-            found = self._found[handed] = _Found([self.__wrapped__, *held])
+            held = [one for one in (*args, *kwargs.values()) if type(one) not in DATA]
+            found = self._found[handed] = _search(self.__wrapped__, handed, held)
         if not found.entered:
             return self.__wrapped__(*args, **kwargs)
         run = _Run(found.entered)
@@ -65,6 +63,7 @@ class Entering:
             return self.__wrapped__(*args, **kwargs)
         except BaseException:
             self._found.pop(handed, None)  # a function that was not found may be the reason
+            _alike.pop(found.key, None)
             raise
         finally:
             run.end()
@@ -72,48 +71,35 @@ class Entering:
 
 #: The number of kinds of arguments for which what is found is kept.
 _MOST_KINDS = 32
-#: The number of objects in containers that are looked at, and how deep.
-_MOST_HELD, _DEEPEST = 256, 3
-#: Types of objects through which no function is reached; those of tensors are added.
-_DATA = {type(None), bool, int, float, complex, str, bytes, range, slice, np.ndarray, np.float64}
-_CONTAINERS = frozenset((list, tuple, dict, set, frozenset))
-_FUNCTIONS = frozenset((types.FunctionType, types.MethodType, functools.partial, type))
-_LIBRARIES = frozenset(("numpy", "scipy", "tapegrad", "builtins", "datetime", "decimal", "pandas"))
+#: By the likeness of functions: None after the first one, then what was found for the second one,
+#: with a function that holds nothing in its place.
+_alike: dict[tuple, tuple[types.FunctionType, _Found] | None] = {}
+_MOST_ALIKE = 64
 
 
-def kinds_of(objects: Collection) -> tuple:
-    """What of some objects decides which functions can be reached through them: () for data.
-
-    Functions and classes are what they are; of other objects it is the class and their attributes.
-    The time that it takes does not depend on the size of containers.
-    """
-    if _DATA.issuperset(map(type, objects)):
-        return ()
-    found: list = []
-    held, count = [(objects, 0)], 0
-    for items, depth in held:  # which grows
-        count += len(items)
-        if count > _MOST_HELD:
-            break
-        if _DATA.issuperset(map(type, items)):
-            continue
-        for one in items:
-            kind, inner = type(one), ()  # type: Any, Collection
-            if kind in _DATA:
-                continue
-            if kind in _CONTAINERS:
-                inner = one.values() if kind is dict else one
-            elif kind in _FUNCTIONS or isinstance(one, type):
-                found.append(one)
-            elif outer(kind.__module__ or "") not in _LIBRARIES:
-                found.append(kind)
-                inner = [*held_by(one).values(), *items_of(one)]
-            if inner and depth < _DEEPEST and len(inner) <= MOST_ITEMS:
-                held.append((inner, depth + 1))
-    return tuple(found)
+def _search(f: Any, handed: tuple, held: list) -> _Found:
+    """What a call can reach; for functions that differ in data alone what the second one could."""
+    key = None if handed else likeness(f)
+    if key is None:
+        return _Found([f, *held])
+    own, known = getattr(f, "__func__", f), _alike.get(key)
+    if known is not None and (found := known[1].of_another(own, known[0], key)).is_current():
+        return found
+    found = _Found([f, *held])
+    if len(_alike) >= _MOST_ALIKE:
+        _alike.clear()
+    if key in _alike:
+        empty = _without_data(own) if own is f else own
+        _alike[key] = empty, found.of_another(empty, own, key)
+    else:
+        _alike[key] = None
+    return found
 
 
-rt.when_started(lambda: _DATA.update((rt.Scalar, rt.Array, rt.ComplexTensor)))
+def _without_data(f: types.FunctionType) -> types.FunctionType:
+    """A function of the same code whose variables of enclosing functions have no values."""
+    cells = tuple([types.CellType() for _ in f.__closure__ or ()])
+    return types.FunctionType(own_code(f), f.__globals__, f.__name__, None, cells)
 
 
 # --- in and out -----------------------------------------------------------------------------------
@@ -127,6 +113,10 @@ class _Entered:
     def __init__(self, function: types.FunctionType, own: types.CodeType, made: types.CodeType):
         self.function, self.own, self.made = function, own, made
         self.calls: set[int] = set()
+
+    def of(self, function: types.FunctionType, own: types.FunctionType) -> _Entered:
+        """The same of a function in the place of `own`."""
+        return _entry(function, self.own, self.made) if self.function is own else self
 
 
 #: The one entry of each function, by its identity, for as long as anything needs it.
@@ -189,16 +179,20 @@ def _leave_all() -> None:
 class _Found:
     """The functions that are entered, and the names on which that depends.
 
-    A name is (its dict, name, value), or (a cell, None, value).
+    A name is (its dict, name, value), or (a cell, None, value); `kinds` are those of objects that
+    are no functions.
     """
 
-    __slots__ = ("_names", "entered")
+    __slots__ = ("_kinds", "_names", "entered", "key")
+
+    key: tuple | None
 
     def __init__(self, objects: list):
         functions = _functions([_function_of(one) for one in objects])
         assigned = {key for one in functions for key in _assigned(one)}
         names: dict[tuple[int, str], tuple[Any, str | None, Any]] = {}
-        every = [Loaded(own_code(one), _resolver(one, assigned, names)) for one in functions]
+        kinds: dict[tuple[int, str], tuple[Any, str | None, Any]] = {}
+        every = [Loaded(own_code(one), _resolver(one, assigned, names, kinds)) for one in functions]
         pairs = zip(*map(watched_in, every), strict=True)
         kept = Watched(*[frozenset().union(*one) for one in pairs])
         entered = []
@@ -208,11 +202,26 @@ class _Found:
                 entered.append(_entry(function, loaded.code, made.code))
                 names.update({(id(one[0]), one[1]): one for one in made.attributes})
         self.entered, self._names = tuple(entered), [*names.values()]
+        self._kinds, self.key = [*kinds.values()], None
+
+    def of_another(self, f: types.FunctionType, own: types.FunctionType, key: tuple) -> _Found:
+        """The same for a function like `own`, in its place."""
+        cells = dict(zip(map(id, own.__closure__ or ()), f.__closure__ or (), strict=True))
+        made = object.__new__(_Found)
+        made._names, made._kinds = (
+            [(cells.get(id(owner), owner), name, value) for owner, name, value in pairs]
+            for pairs in (self._names, self._kinds)
+        )
+        made.entered, made.key = tuple([one.of(f, own) for one in self.entered]), key
+        return made
 
     def is_current(self) -> bool:
         """Whether names and functions are what they were when they were searched."""
         for owner, name, value in self._names:
-            if (_content(owner) if name is None else owner.get(name, ABSENT)) is not value:
+            if _value(owner, name) is not value:
+                return False
+        for owner, name, kinds in self._kinds:
+            if kinds_of((_value(owner, name),)) != kinds:
                 return False
         for one in self.entered:
             code = one.function.__code__
@@ -259,7 +268,7 @@ def _functions(objects: list) -> list[types.FunctionType]:
 _MEMOIZED = type(functools.lru_cache(lambda: 0))
 
 
-def _resolver(f: types.FunctionType, assigned: set, names: dict):
+def _resolver(f: types.FunctionType, assigned: set, names: dict, kinds: dict):
     """What loads of names give in the code of a function and in the code in it."""
     code = own_code(f)
     cells = dict(zip(code.co_freevars, f.__closure__ or (), strict=True))
@@ -280,11 +289,19 @@ def _resolver(f: types.FunctionType, assigned: set, names: dict):
                 return getattr(builtins, name, ABSENT)
         if value is ABSENT or (id(owner), name) in assigned:
             return ABSENT
-        if callable(value) or isinstance(value, types.ModuleType):
+        found = kinds_of((value,))
+        if found and found[0] is not value:
+            kinds[id(owner), name] = owner, key, found
+        elif callable(value) or isinstance(value, types.ModuleType):
             names[id(owner), name] = owner, key, value
         return value if may_count(value) else ABSENT
 
     return resolve
+
+
+def _value(owner, name: str | None) -> Any:
+    """The value of a name in a dict, or of a cell."""
+    return _content(owner) if name is None else owner.get(name, ABSENT)
 
 
 def _content(cell) -> Any:
