@@ -24,6 +24,7 @@ from .types_asked import type_of_recorded
 _VERSION = sys.version_info[:2]
 _NULL_BIT, _NULL_ABOVE = _VERSION >= (3, 11), _VERSION >= (3, 13)
 _PUSH_NULL, _NOP = dis.opmap.get("PUSH_NULL", 0), dis.opmap["NOP"]
+_JUMP = dis.opmap["JUMP_FORWARD"]
 _EXTENDED, _CONST = dis.opmap["EXTENDED_ARG"], dis.opmap["LOAD_CONST"]
 #: Instructions that load a name; those of a module are in the class body or at the top of a file.
 _LOADS = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "IMPORT_NAME"))
@@ -307,7 +308,11 @@ def _put_constant(code, raw: bytearray, constants: list, number: int, value) -> 
     if place > 65535 or len(made) > stop - start:
         return False
     constants.append(value)
-    raw[start:stop] = bytes(made + [_NOP, 0] * ((stop - start - len(made)) // 2))
+    count = (stop - start - len(made)) // 2
+    rest = [_NOP, 0] * count
+    if count > 2:  # which takes longer than to pass over them
+        rest[:2] = _JUMP, count - 1
+    raw[start:stop] = bytes(made + rest)
     return True
 
 
