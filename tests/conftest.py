@@ -9,6 +9,7 @@ from assumed import needs
 from compiled import HOT
 from hypothesis import HealthCheck, settings
 
+from tapegrad._flow.reading import kept_readings
 from tapegrad._program.build import executable
 from tapegrad._program.dispatch import evaluation
 from tapegrad._program.files.verify import check
@@ -56,6 +57,12 @@ def seeded():
     """Global generators start each test alike."""
     random.seed(20)
     np.random.seed(20)
+
+
+@pytest.fixture(autouse=True)
+def read_anew():
+    """What one test reads is not known to the next one."""
+    kept_readings.clear()
 
 
 @pytest.fixture(autouse=True)

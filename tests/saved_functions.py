@@ -6,8 +6,8 @@ from compiled import by_ways
 import tapegrad as tg
 import tapegrad.numpy as tnp
 from tapegrad._flow.reading.read import Reading
+from tapegrad._program.dispatch.compilation import Compilation
 from tapegrad._program.dispatch.flows import Flow
-from tapegrad._program.dispatch.variants import Compilation
 from tapegrad._program.passes.input_planning import LARGE
 
 A = np.linspace(-1.0, 1.5, 30).reshape(5, 6)

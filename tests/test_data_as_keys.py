@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad._program.dispatch.recording_budget import Budget
 
 X = np.array([1.3, 2.7, 3.1])
 TABLE = {1: 5.0, 2: 7.0}
@@ -111,7 +112,9 @@ def test_programs_with_keys_go_to_files(f, tmp_path):
     np.testing.assert_allclose(gradient, tg.grad(f)(X + 0.5, labels), rtol=1e-12)
 
 
-def test_a_program_serves_the_keys_that_it_was_recorded_with():
+def test_a_program_serves_the_keys_that_it_was_recorded_with(monkeypatch):
+    monkeypatch.setattr(Budget, "is_there", lambda *_: True)  # however short calls are
+    monkeypatch.setattr(Budget, "is_worth", lambda *_: True)
     calls = []
 
     def counted(x, k):
@@ -119,9 +122,12 @@ def test_a_program_serves_the_keys_that_it_was_recorded_with():
         return summed(x, k)
 
     c = tg.compile(counted, verify="never")
-    for x, labels, count in [(X, [1, 2, 1], 1), (2 * X, [1, 2, 1], 1), (X, [1, 2, 2], 2)]:
+    given = [(X, [1, 2, 1], 1), (2 * X, [1, 2, 1], 2), (3 * X, [1, 2, 1], 2), (X, [1, 2, 2], 3)]
+    for x, labels, count in given:
         labels = np.array(labels)
-        np.testing.assert_allclose(c.grad(x, labels), tg.grad(summed)(x, labels))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of calls, and of paths
+            np.testing.assert_allclose(c.grad(x, labels), tg.grad(summed)(x, labels))
         assert len(calls) == count
 
 

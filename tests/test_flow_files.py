@@ -133,6 +133,7 @@ def test_what_is_read_outside_is_as_it_was(tmp_path, monkeypatch):
 @needs("numba-reader")
 def test_a_call_that_leaves_says_why(tmp_path):
     _, loaded, _ = in_file(stepped, tmp_path)
+    families = [*loaded._families.found]
     reason = (
         "stepped leaves its graph, and its file has no function to call: the function raises an exc"
     )
@@ -147,7 +148,7 @@ def test_a_call_that_leaves_says_why(tmp_path):
     assert loaded(0.5, 3.0) == stepped(0.5, 3.0) and "raised an error" in loaded.explain()
     with pytest.raises(RuntimeError, match="no program in its file for arguments like these"):
         loaded(X, 2.0)
-    assert len(loaded._families.found) == 1
+    assert [*loaded._families.found] == families
 
 
 @needs("numba-reader")
@@ -247,7 +248,7 @@ def test_a_damaged_graph_is_refused(message, tmp_path):
     for change in CHANGES[message]:
         damaged = copy.deepcopy(header)
         change(graph_in(damaged))
-        archive.write(tmp_path / "g.npz", damaged, pools.pools)
+        archive.write(tmp_path / "g.npz", damaged, {"float64": np.ones(1), **pools.pools})
         with pytest.raises(ValueError, match=f"^tapegrad.load: .*{message}"):
             tg.load(tmp_path / "g.npz")
 

@@ -11,10 +11,10 @@ from .._core.tensor.values import is_recorded
 from .._transforms.derivative_products import hvp, jvp, vjp
 from .._transforms.jacobians import hessian, jacobian
 from .dispatch.background import finish
+from .dispatch.compilation import Compilation
 from .dispatch.fast_path import arrays_for
 from .dispatch.flow_derivatives import hessian_of, hvp_of, jacobian_of, jvp_of, vjp_of
 from .dispatch.signature import own_copy
-from .dispatch.variants import Compilation
 from .files import file_format
 from .many_rows import OverRows
 from .methods import BoundCompiled, MethodPrograms
@@ -346,7 +346,7 @@ class Compiled(OverRows):
 
     def _compilation(self) -> Compilation:
         for family in list(self._families.found.values()):
-            self._convert(family)
+            self._settle(family)
         derived = {name: one._compilation() for name, one in list(self._derived.items())}
         settings = self._name, self._kind, self._argnums, self._single
         graphs = tuple(self._flows.found.values())

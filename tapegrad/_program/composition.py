@@ -10,10 +10,11 @@ import numpy as np
 
 from .._core.tensor.dependencies import Dependencies
 from .._core.tensor.error_state import is_loud
+from .dispatch.compilation import Compilation
 from .dispatch.flow_choice import Flows
 from .dispatch.flow_derivatives import by_graph
 from .dispatch.signature import Arguments
-from .dispatch.variants import Compilation, Variants
+from .dispatch.variants import Variants
 from .reports.reported import Reported
 
 #: Methods that compute the transform of the same name.
@@ -121,7 +122,7 @@ class Composed(Reported):
         made = self._again(self._asked())
         made._kind = self._kind
         for key, family in list(self._families.found.items()):
-            self._convert(family)
+            self._settle(family)
             made._families.found[key] = copied = Variants(family.most)
             copied.found = list(family.found)
         made._families.names = self._families.names
@@ -150,7 +151,7 @@ class Composed(Reported):
         variants = [variant for family in families for variant in family.found]
         if self._reason is not None:
             state = f"runs eagerly: {self._reason}"
-        elif not families:
+        elif not families and not self._flows.found:
             state = "not called yet"
         else:
             native = sum([variant.program.native for variant in variants])

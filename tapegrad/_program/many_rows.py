@@ -268,7 +268,7 @@ class OverRows(Composed):
         arguments = Arguments(args, {}, self._argnums)
         family = self._families.found.get(arguments.key)
         if family is not None:
-            self._convert(family)
+            self._settle(family)
         if self._reason is not None or family is None or not family.found:
             return None
         variant, memory, _ = family.run(arguments.values, False)

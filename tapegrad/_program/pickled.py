@@ -18,8 +18,8 @@ from typing import Any
 
 from .._core.tensor import runtime as rt
 from .composition import Composed
+from .dispatch.compilation import Compilation
 from .dispatch.names_read import names_read
-from .dispatch.variants import Compilation
 from .files import file_format
 from .outside_digest import digest_of
 

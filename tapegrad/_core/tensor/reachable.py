@@ -17,7 +17,7 @@ import numpy as np
 
 from .own_code import own_code
 
-_LIBRARIES = frozenset(("tapegrad", "numpy", "scipy", "numba", "math", "builtins", "torch"))
+LIBRARIES = frozenset(("tapegrad", "numpy", "scipy", "numba", "math", "builtins", "torch"))
 #: The number of objects that are searched, and of items of containers.
 MOST, MOST_ITEMS = 2000, 100
 #: Containers with items, and objects of the standard library that hold nothing but others.
@@ -85,7 +85,7 @@ class Reach:
         package = outer(module)
         if package == "__main__":  # which is among the names of the standard library
             return False
-        if package in _LIBRARIES or package in sys.stdlib_module_names:
+        if package in LIBRARIES or package in sys.stdlib_module_names:
             return True
         return package not in self._own and _is_installed(package)
 
@@ -152,7 +152,7 @@ def is_namespace(one) -> bool:
 
 def is_numerical(one) -> bool:
     """Whether an object is of a library of arrays, whose objects have state of their own."""
-    return outer(_module_of_class(one)) in _LIBRARIES
+    return outer(_module_of_class(one)) in LIBRARIES
 
 
 def _behind(f: Callable) -> list[types.FunctionType]:

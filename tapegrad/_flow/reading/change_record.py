@@ -8,12 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..ir.flow_graph import Line
+from .errors import Outdated
 
 BUILT_IN = (list, dict, set, collections.deque, bytearray)
 CONTAINERS = (
     *(*BUILT_IN, collections.Counter, collections.defaultdict, collections.OrderedDict),
     np.ndarray,
 )
+#: The number of points after which readings are not begun again before their end.
+_EARLY = 8
 #: Whatever an object contains; how many items it has, which grows without a change of the others.
 WHOLE, ORDER = object(), object()
 
@@ -42,6 +45,11 @@ class Changes:
         """Begin another reading."""
         self._read.clear()
         self.is_outdated = False
+
+    def check(self, followed: int) -> None:
+        """Begin another reading early, where one of so many points is outdated; else at its end."""
+        if self.is_outdated and followed <= _EARLY:
+            raise Outdated
 
     def named(self, value, name: str) -> None:
         """Note a name for an object, and for what lies in it."""
@@ -94,6 +102,12 @@ class Changes:
             self._owners.setdefault(id(owner), owner)
         places = self._places(owner, key, self._found)
         return self._found[places[0]] if places else None
+
+    def without_objects(self) -> Changes:
+        """What is reported, alone."""
+        made = Changes()
+        made._found, made.texts = dict(self._found), dict(self.texts)
+        return made
 
     @property
     def found(self) -> list[tuple[str, Line | None]]:

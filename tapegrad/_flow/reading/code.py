@@ -10,7 +10,7 @@ from numba.core import bytecode, errors, interpreter, ir
 
 from ..._core.codegen import compat
 from ..ir.flow_graph import Line
-from .errors import Refused
+from .errors import Refused, Unread
 
 #: An expression: a variable as it is, or nothing where it is unbound.
 SAVED = "saved"
@@ -158,7 +158,7 @@ def read_by(statement) -> list[str]:
 def code_of(code: types.CodeType) -> Code:
     """The code read; Refused if Numba's reader does not know it."""
     if not compat.holds("numba-reader", _reads):
-        raise Refused(f"{code.co_name} cannot be read: numba-reader is off, or does not hold here")
+        raise Unread(f"{code.co_name} cannot be read: numba-reader is off, or does not hold here")
     return Code(code)
 
 

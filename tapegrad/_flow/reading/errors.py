@@ -9,9 +9,16 @@ class Refused(Exception):
     """A function has no graph, for this reason, found at a line if it is known."""
 
     line: Line | None = None
+    dependencies: list | None = None  # what was read before, if reading can be repeated
+    #: The branch at which calls take one path each, once that is known, shared by equal refusals.
+    paths: list[str] | None = None
 
     def __str__(self) -> str:
         return super().__str__() + (f" ({self.line})" if self.line else "")
+
+
+class Unread(Refused):
+    """Functions are not read here at all."""
 
 
 class Lost(Refused):
@@ -43,3 +50,7 @@ class Again(Exception):
     def __init__(self, sites, element, why="its lists hold items of kinds that do not fit"):
         super().__init__(why)
         self.sites, self.element, self.why = sites, element, why
+
+
+class Outdated(Exception):
+    """Something was read as a value that the function is found to change: it is read once more."""

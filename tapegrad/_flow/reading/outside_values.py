@@ -71,6 +71,7 @@ class Opened(Reader):
         self._kept: list[Any] = []  # these
         self._laid: dict[Any, Row | None] = {}
         self._constants: dict[tuple, Form] = {}
+        self.arrays: list[np.ndarray] = []  # those that lie outside
         self._own: dict[int, types.MappingProxyType] = {}  # attributes of instances
 
     def outside(self, value, name: str = "") -> Form:
@@ -96,6 +97,11 @@ class Opened(Reader):
         self._kept.append(value)
         self._forms[id(value)] = form
         return form
+
+    @property
+    def has_own(self) -> bool:
+        """Whether attributes of instances themselves are looked for."""
+        return bool(self._own)
 
     # --- numbers and arrays -------------------------------------------------------------------
 
@@ -153,6 +159,7 @@ class Opened(Reader):
 
     def _of_array(self, value: np.ndarray) -> Form:
         form = self._keep(value, self._array(value))
+        self.arrays.append(value)
         if isinstance(form, Array):
             self.hidden_regions[form.region] = value
         return form

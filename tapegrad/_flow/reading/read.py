@@ -18,7 +18,7 @@ from .access import new_list
 from .change_record import Changes
 from .code import code_of
 from .entered_inputs import Given, entered
-from .errors import Again, Leaves, Refused
+from .errors import Again, Leaves, Outdated, Refused
 from .forms import SINGLE, Form, Known, Tuple, shape_of
 from .joins import element_joined
 from .namedtuples import is_plain_namedtuple
@@ -47,11 +47,24 @@ class Outside:
 
 
 @dataclasses.dataclass
+class Shared:
+    """What readings of one code for other data share: evaluators of the graph, by their kind.
+
+    `is_first` says that the graph was made before a program of a recording.
+    """
+
+    evaluators: dict[bool, Any] = dataclasses.field(default_factory=dict)
+    is_first: bool = False
+
+
+@dataclasses.dataclass
 class Reading:
     """The result of reading: the graph, its result's form, and what it read outside.
 
     A call is like this one if the dependencies are unchanged. `hidden` are arrays from outside:
-    further inputs. `changes` are what the function changes there, which the graph does not.
+    further inputs, of which `given` lie there as they are. `changes` are what the function changes
+    there, which the graph does not. `is_of_objects` says that attributes are looked for in
+    instances that have none.
     """
 
     graph: Graph
@@ -59,6 +72,9 @@ class Reading:
     dependencies: list[Checked]
     hidden: list[np.ndarray]
     changes: Changes = dataclasses.field(default_factory=Changes)
+    given: Sequence[np.ndarray] = ()
+    is_of_objects: bool = False
+    shared: Shared = dataclasses.field(default_factory=Shared)
 
 
 def read(
@@ -89,8 +105,11 @@ def read(
                 return found
         except Again as again:
             _choose(choices, again)
-        except Refused:
+        except Outdated:
+            pass
+        except Refused as error:
             if not changes.is_outdated:
+                error.dependencies = once(reader.dependencies)
                 raise
         except Leaves as error:
             raise Refused(str(error)) from None
@@ -122,7 +141,8 @@ def _read(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Giv
     reader.run(lambda: _start(reader, f, trees, names, inputs))
     validate(reader.graph)
     dependencies = once(reader.dependencies)
-    return Reading(reader.graph, reader.result, dependencies, reader.hidden, reader.changes)
+    found = reader.graph, reader.result, dependencies, reader.hidden, reader.changes
+    return Reading(*found, reader.arrays, reader.has_own)
 
 
 def _start(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Given]):

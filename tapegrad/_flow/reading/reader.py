@@ -136,15 +136,15 @@ class Reader:
         first.block, self.point = entry, first
         self.builder.block = entry
         entry.end = Jump(start())
-        self.points["entry"] = first
+        self.points["entry"], begun = first, self.followed
         while self._waiting:
             point = heapq.heappop(self._waiting)[2]
             point.waits = False
-            point.times += 1
-            self.followed += 1
+            point.times, self.followed = point.times + 1, self.followed + 1
             if point.times > TIMES or self.followed > FOLLOWED:
                 raise Refused("it has too many paths to follow")
             self._again(point)
+            self.changes.check(self.followed - begun)
         self._finish()
 
     def _again(self, point: Point) -> None:

@@ -26,13 +26,13 @@ from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
 from .names_read import Renewals
+from .put_off import PutOff
 from .random_draws import Draws
 from .recorded_call import recorded_call, short_recorded_call
 from .rule_programs import rule_program
 from .signature import Arguments, own_copy
 from .takeover import Trial
 from .variants import NotRecorded, RaisedError, Variant, Variants, traced_call
-from .verification import Verified
 
 #: The largest numbers of programs kept for one signature, and of signatures.
 VARIANTS, SIGNATURES = 32, 64
@@ -45,7 +45,7 @@ NO_NUMBER = (
 rule_parts.makers.append(rule_program)
 
 
-class Replayed(Verified):
+class Replayed(PutOff):
     """A function and its programs."""
 
     def __init__(self, f: Callable, kind: str, argnums, *, on_branch, verify, native, memory):
@@ -83,6 +83,8 @@ class Replayed(Verified):
                 if (row := self._as_row(args, kwargs, arguments)) is not None:
                     return row[0], None
             return self._eagerly(args, kwargs, gradient)
+        if (found := self._without_program(family, arguments, args, kwargs, gradient)) is not None:
+            return found
         self._go_on_with_trials(family, arguments.values)
         variant, memory, stopped = family.run(arguments.values, gradient)
         if variant is None or memory is None:
@@ -96,9 +98,8 @@ class Replayed(Verified):
         self._count_hit(family, variant, arguments.values)
         try:
             value = variant.result(memory.program.results(memory))
-            if not gradient:
-                found = value, None
-            else:
+            found = value, None
+            if gradient:
                 found = self._differentiated(variant, memory, arguments, value)
         finally:
             memory.program.end(memory)
@@ -132,7 +133,7 @@ class Replayed(Verified):
         family = self._families.found.get(arguments.key) if self._reason is None else None
         run = None
         if family is not None:
-            self._convert(family)
+            self._settle(family)
             _, run, _ = family.run(arguments.values, False)
         if run is None:
             raise ValueError(f"tapegrad.compile: {self._name} has no program: {self._reason}")
@@ -145,8 +146,13 @@ class Replayed(Verified):
 
     def _flow_for(self, arguments: Arguments) -> Flow | None:
         """The graph that serves a call, if there is one."""
-        if not self._flows.found or arguments.nested or arguments.reason is not None:
+        if arguments.nested or arguments.reason is not None:
             return None
+        if not self._flows.found:
+            if arguments.key in self._families.found:
+                return None
+            if lost := self._flows.recall(self, arguments):
+                self._families.of(arguments.key).lost = lost
         return self._flows.of(self, arguments)
 
     def _by_flow(self, arguments: Arguments, args, kwargs, gradient: bool) -> tuple | None:
@@ -222,7 +228,8 @@ class Replayed(Verified):
                 "pass an int that changes as a float or an array"
             )
             return None
-        self._convert(family)
+        if family.branching is None:
+            self._convert(family)
         return family if self._reason is None else None
 
     def _renew(self, names: Dependencies, arguments: Arguments) -> None:
@@ -251,10 +258,11 @@ class Replayed(Verified):
         return plain(np.reshape(value, ())), arguments.gradients(found, self._argnums, self._single)
 
     def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
-        """Call the function, and keep its program."""
+        """Call the function, and keep its program, if it is worth one."""
         try:
             with family.budget.recording():
-                return self._recorded(family, arguments, gradient)
+                found = self._recorded(family, arguments, gradient)
+            return self._eagerly(args, kwargs, gradient) if found is None else found
         except RaisedError as error:
             reason = str(error)
         except NotRecorded as error:
@@ -265,6 +273,7 @@ class Replayed(Verified):
         return found
 
     def _recorded(self, family: Variants, arguments: Arguments, gradient: bool):
+        """The result of the recorded call; None if only its program would show that it is right."""
         names = self._families.names_for(self._f, arguments)
         if names.unknown is not None:
             raise NotRecorded(names.unknown)
@@ -278,8 +287,13 @@ class Replayed(Verified):
             self._watched = draws.is_unsure  # once more
             if names.unchanged() and not draws.is_unsure:  # else it may be of either value
                 family.pending = traced
+            is_put_off = self._is_put_off(family, arguments, traced)
+            if is_put_off and traced.asks_for_types:
+                return None
             waits = self._native or traced.asks_for_types  # the first result, for the program
-            later = traced.is_long and not waits
+            later = is_put_off or (traced.is_long and not waits)
+            if later:
+                traced.keep()
             if not later and (reason := self._reason_against(family)) is not None:
                 if traced.trace.refusal is None:
                     raise NotRecorded(reason)
@@ -291,7 +305,8 @@ class Replayed(Verified):
 
     def _convert(self, family: Variants) -> None:
         """Make a program of the last recording, if that is still due."""
-        with family.budget.recording():
+        family.branching = None
+        with family.budget.making():
             reason = self._reason_against(family)
         if reason is not None:
             self._give_up(reason)

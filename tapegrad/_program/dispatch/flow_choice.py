@@ -13,18 +13,21 @@ import numpy as np
 
 from ..._core.tensor.dependencies import Checked
 from ..._core.tensor.row_listeners import users_level
+from ..._core.tensor.trace import Guard
 from ..._flow.reading.errors import Lost, ReadsChanges, Refused
 from ..._flow.reading.forms import described
+from ..._flow.reading.kept_readings import keep_refusal
 from .background import later
 from .effects import seems_read
 from .flow_results import is_result
 from .flow_tiers import TieredGraph
-from .flows import Flow, flow_for, is_readable, key_of, regardless_of_argnums
+from .flows import Flow, flow_for, is_readable, key_of, known_flow, regardless_of_argnums
 from .graph_advice import advised
 from .names_read import Renewals
+from .recording_budget import repeated
 from .rounding import RoundingOfCalls, first_difference
 from .signature import Arguments
-from .variants import Variants
+from .variants import Traced, Variants
 
 #: Recordings of calls that differ in lengths alone before a graph is tried.
 _LENGTHS = 2
@@ -32,6 +35,8 @@ _LENGTHS = 2
 _MOST = 64
 #: Per this number of recordings at least one in FEW_HITS evaluations must have found a program.
 MANY, FEW_HITS = 16, 4
+#: Bytes of arrays between two branches of which programs are faster than graphs.
+_LARGE = 1 << 11
 #: Lengths that graphs are refused for before no others are tried.
 _REFUSALS = 2
 
@@ -68,6 +73,11 @@ class Flows:
         finally:
             self._set_aside -= 1
 
+    @property
+    def is_aside(self) -> bool:
+        """Whether calls go by programs of one way now."""
+        return bool(self._set_aside)
+
     def renew(self) -> None:
         """Forget what recordings showed, since a name that the function reads has another value.
 
@@ -82,7 +92,7 @@ class Flows:
 
         That is so where a program was stopped at a branch, or calls differ in lengths.
         """
-        if owner._on_branch == "error" or self._set_aside:
+        if owner._on_branch == "error" or self.is_aside:
             return False
         key = key_of(arguments, exact=False)
         self._recorded[key] = self._recorded.get(key, 0) + 1
@@ -92,19 +102,32 @@ class Flows:
         self.branches = True
         return self._read(owner, arguments) is not None
 
+    def first_for(self, owner, arguments: Arguments, traced: Traced) -> Guard | None:
+        """The branch for which a graph is looked for before a program of a recording is made.
+
+        That is so where the recording passes a branch several times, so that other calls will pass
+        it in other ways, and computes little between: graphs are slow on large arrays.
+        """
+        if owner._on_branch == "error" or owner._native or self.is_aside:
+            return None
+        guards = traced.trace.guards
+        if self.serves(arguments) or traced.bytes > _LARGE * len(guards):
+            return None
+        return repeated(owner._f, guards) if is_readable(owner._f) else None
+
     def serves(self, arguments: Arguments) -> bool:
         """Whether such calls ask a graph first, which sees changes that programs do not."""
         return any([key_of(arguments, exact) in self.found for exact in (False, True)])
 
     def graph(self, owner, arguments: Arguments) -> Flow | None:
         """The graph for a call whose derivatives are asked for, read if there is none yet."""
-        if self._set_aside or arguments.nested or arguments.reason is not None:
+        if self.is_aside or arguments.nested or arguments.reason is not None:
             return None
         return self.of(owner, arguments) or self._read(owner, arguments)
 
     def of(self, owner, arguments: Arguments) -> Flow | None:
         """The graph for a call; one that read what has changed since is made anew."""
-        if self._set_aside:
+        if self.is_aside:
             return None
         for exact in (False, True):
             key = key_of(arguments, exact)
@@ -147,6 +170,45 @@ class Flows:
             return None
         return self._read(owner, arguments)
 
+    def recall(self, owner, arguments: Arguments) -> str:
+        """Take a graph that was made for other data of the same code, in place of a program.
+
+        If it is known that there is none, the branch at which calls take one path each.
+        """
+        if owner._on_branch == "error" or self.is_aside or not is_readable(owner._f):
+            return ""
+        lost = ""
+        for exact in (False, True):
+            try:
+                flow = known_flow(owner._f, arguments, exact)
+            except Refused as error:
+                self._refuse(key_of(arguments, exact), arguments, error, exact)
+                lost = "".join(error.paths or ())
+                continue
+            if flow is not None and flow.reading.shared.is_first:
+                self._take(owner, arguments, flow)
+                return ""
+        return "" if owner._native else lost
+
+    def note_loss(self, owner, arguments: Arguments, stopped: str) -> None:
+        """Note at which branch calls take one path each, for other functions of the code."""
+        for exact in (False, True):
+            try:
+                known_flow(owner._f, arguments, exact)
+            except Refused as error:
+                if error.paths is not None:
+                    error.paths[:] = [stopped]
+
+    def drop_last(self, owner, reason: str) -> None:
+        """Drop the graph used last, since calls leave it."""
+        for key, flow in list(self.found.items()):
+            if flow is self._last:
+                self._give_up(key, f"calls leave it: {reason}")
+                error = Refused(self.refused[key])
+                error.dependencies = flow.reading.dependencies
+                keep_refusal(owner._f, key, error)
+                return
+
     def _read(self, owner, arguments: Arguments) -> Flow | None:
         f = owner._f
         if not is_readable(f):
@@ -161,29 +223,38 @@ class Flows:
             alike = regardless_of_argnums(key)
             choices = dict(self.choices.get(alike, ()))
             try:
-                flow = flow_for(owner._f, arguments, exact, choices)
+                flow = known_flow(f, arguments, exact) or flow_for(f, arguments, exact, choices)
                 if not is_result(flow.reading.result):
                     raise Refused(f"its result is {described(flow.reading.result)}")
             except ReadsChanges as error:
                 owner._give_up(advised(str(error)))
                 return None
             except Refused as error:
-                self.refused[key] = str(error)
-                self._refusals[open_key] += _REFUSALS if isinstance(error, Lost) else exact
+                self._refuse(key, arguments, error, exact)
                 continue
             except Exception as error:  # a fault of ours must not stop the user's call
                 self.refused[key] = f"reading failed, please report this: {error!r}"
                 continue
             self.choices[alike] = choices
-            self.found[key] = flow
-            if len(self.found) > _MOST:  # another thread may have been first
-                self.found.pop(next(iter(self.found)), None)
-            if owner._native:
-                self._make_native(owner, flow.primal, flow.inputs(arguments.values))
-            if owner._verify != "always":
-                owner._effects.of_graph(flow.reading.changes, owner._name)
+            self._take(owner, arguments, flow)
             return flow
         return None
+
+    def _refuse(self, key, arguments: Arguments, error: Refused, exact: bool) -> None:
+        """Note why there is no graph."""
+        self.refused[key] = str(error)
+        count = _REFUSALS if isinstance(error, Lost) else exact
+        self._refusals[key_of(arguments, exact=False)] += count
+
+    def _take(self, owner, arguments: Arguments, flow: Flow) -> None:
+        """Let a graph serve calls."""
+        self.found[flow.key] = flow
+        if len(self.found) > _MOST:  # another thread may have been first
+            self.found.pop(next(iter(self.found)), None)
+        if owner._native:
+            self._make_native(owner, flow.primal, flow.inputs(arguments.values))
+        if owner._verify != "always":
+            owner._effects.of_graph(flow.reading.changes, owner._name)
 
     def check_branch(self, owner, family: Variants, stopped: str | Exception) -> None:
         """None of the programs so far covers the branch."""
@@ -199,10 +270,23 @@ class Flows:
         if family.recorded >= MANY and family.evaluations < FEW_HITS * family.recorded // MANY:
             owner._give_up(f"it takes another branch at {stopped} at nearly every call")
 
+    def is_refused(self, arguments: Arguments) -> bool:
+        """Whether it is known that no graph serves such calls."""
+        return key_of(arguments, exact=False) in self.refused and not self.serves(arguments)
+
     @property
     def is_lost(self) -> bool:
         """Whether the function was to have a graph and has none."""
         return bool(self.refused) and not self.found
+
+    def is_without_program(self, owner, family: Variants) -> bool:
+        """Whether a call is made eagerly, since no path is known to have come again."""
+        if not family.lost or self.is_aside:
+            return False
+        if not family.budget.has_called:
+            return True
+        self._warn_of_loss(owner, family.lost)
+        return not family.budget.is_there(0)
 
     def is_lost_at(self, owner, family: Variants, stopped: str | Exception) -> bool:
         """Whether a call is made eagerly, since each takes another path and there is no graph."""
@@ -210,13 +294,15 @@ class Flows:
             return False
         if not family.budget.is_due_to(owner._f, *family.stopped_at):
             return False
-        if not self.has_warned:
-            self.has_warned = True
-            self._warn_of_loss(owner, stopped)
+        family.lost = stopped
+        self._warn_of_loss(owner, stopped)
         return not family.budget.is_there(family.evaluations)
 
     def _warn_of_loss(self, owner, stopped: str) -> None:
-        """Say that calls take one path each, and why no graph serves them all."""
+        """Say once that calls take one path each, and why no graph serves them all."""
+        if self.has_warned:
+            return
+        self.has_warned = True
         warnings.warn(
             f"tapegrad.compile: {owner._name} is slow: it takes another path at {stopped}, each "
             "path is recorded on its own, and calls between are made eagerly, since its loops and "
@@ -280,7 +366,7 @@ class Flows:
 
     def short(self, owner, args: tuple, gradient: bool) -> tuple | None:
         """Value and gradient for floats and arrays, by the graph used last."""
-        flow = None if self._set_aside or owner._verify == "always" else self._last
+        flow = None if self.is_aside or owner._verify == "always" else self._last
         values = None if flow is None else flow.values(args)
         if flow is None or values is None or not flow.is_number or not flow.is_like:
             return None

@@ -27,6 +27,8 @@ SAMPLED, MANY = 1000, 32
 class TieredGraph:
     """A graph, its evaluator, and counts of its calls; its floats are of `dtype`.
 
+    `functions` are those of its interpreter, if there are some.
+
     `calls` counts its calls, `reasons` why some of them had to leave it. A graph whose addresses
     are checked stays interpreted.
     """
@@ -37,9 +39,10 @@ class TieredGraph:
         read: Callable[[Call], Any] | None,
         limits: Limits,
         dtype: np.dtype = DOUBLE,
+        functions: Functions | None = None,
     ):
         self.dtype = dtype
-        self.program = FlowProgram(graph, limits=limits, read=read)
+        self.program = FlowProgram(graph, functions, limits=limits, read=read)
         self.calls = 0
         self.reasons: Counter[str] = Counter()
         self.seconds = 0.0

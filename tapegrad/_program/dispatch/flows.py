@@ -14,9 +14,11 @@ from ..._core.tensor.dependencies import Checked, Dependencies
 from ..._core.tensor.pytree import repeats
 from ..._derivatives.inputs import plain
 from ..._flow.foreign_calls import Callee, entry
+from ..._flow.ir.frame import FINISHED
 from ..._flow.passes.simplify import simplified
 from ..._flow.passes.tangents import with_tangents
 from ..._flow.program import OWN, Limits, Outcome
+from ..._flow.reading import kept_readings
 from ..._flow.reading.calls import held_by_partial
 from ..._flow.reading.errors import Refused
 from ..._flow.reading.forms import FLOATS, SINGLE, Known, Number
@@ -25,6 +27,7 @@ from ..ir.steps import DOUBLE
 from ..replay import njit_calls
 from .flow_results import has_array, of_call, of_numbers, with_tangents_of
 from .flow_tiers import TieredGraph
+from .rounding import first_difference
 from .signature import Arguments
 
 _FLOAT32 = np.dtype(np.float32)
@@ -82,7 +85,7 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> F
     `choices` are what other readings of the function have found, to which this one adds.
     """
     leaves: list[Given | Known] = []
-    key = key_of(arguments, exact)
+    given, key = f, key_of(arguments, exact)
     kinds = iter(inputs_of(key))
     for is_fixed, value in arguments.static:
         if is_fixed:
@@ -104,10 +107,24 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> F
     if isinstance(f, functools.partial):
         trees, names = with_bound(f, trees, names, held)
         f = f.func
-    reading = read(f, trees, names, inputs, choices)
+    try:
+        reading = read(f, trees, names, inputs, choices)
+    except Refused as error:
+        if f is given:
+            kept_readings.keep_refusal(f, key, error)
+        raise
     reading.dependencies += held
     simplified(reading.graph)
+    if f is given:
+        kept_readings.keep(f, key, reading)
     return Flow(reading, key)
+
+
+def known_flow(f: Callable, arguments: Arguments, exact: bool) -> Flow | None:
+    """The graph of a function for such arguments, if its code was read before, or Refused."""
+    key = key_of(arguments, exact)
+    reading = kept_readings.kept(f, key) if isinstance(f, types.FunctionType) else None
+    return None if reading is None else Flow(reading, key)
 
 
 def with_bound(
@@ -163,7 +180,10 @@ class Flow:
         self.limits = limits
         self.dtype = dtype_of(key)
         read = functools.partial(of_call, form) if has_array(form) else None
-        self.primal = TieredGraph(reading.graph, read, self.limits, self.dtype)
+        evaluators = reading.shared.evaluators
+        known = evaluators.get(limits.are_checked)
+        self.primal = TieredGraph(reading.graph, read, self.limits, self.dtype, known)
+        evaluators[limits.are_checked] = self.primal.program.functions
         self._tangents: TieredGraph | None = None
         self.hidden = reading.hidden
         self.names = Dependencies(reading.dependencies)
@@ -234,6 +254,19 @@ class Flow:
             return None
         result = self._result(outcome, gradient)
         return Evaluated(result, self._gradients(outcome), outcome.taken)
+
+    def compare(self, values: list, expected: tuple | None) -> str:
+        """Compare with what an earlier call gave, if that is known; why it leaves, if it does.
+
+        If it is the same, its edges are compared.
+        """
+        gradient = expected is not None and expected[1] is not None
+        outcome = self.primal.program.run(self.inputs(values), gradient)
+        if outcome.status == FINISHED and expected is not None:
+            found = self._result(outcome, gradient), self._gradients(outcome) if gradient else None
+            if first_difference(found, expected, dtype=self.dtype) is None:
+                self.primal.note_compared(outcome.taken, gradient)
+        return outcome.reason
 
     def again(self, values: list, gradient: bool) -> tuple[Any, list]:
         """The result of `run`, at inputs that are no call's: nothing is counted."""

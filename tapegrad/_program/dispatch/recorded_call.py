@@ -201,7 +201,7 @@ def _begun(owner, family: Variants, arguments: Arguments) -> tuple[Variant | Non
                 raise
         if owner._reason is not None:
             break
-        owner._convert(family)
+        owner._settle(family)
     return None, None
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..._core.codegen import collection
+from ..._core.codegen.layout import STATE_BYTES
 from ..._core.remembered import remembered
 from ..._core.tape import store
 from ..._core.tape.memory_order import copied, copy_axes
+from ..._core.tape.native_types import get_word
 from ..._core.tape.reverse_sweep import Sweep
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.dependencies import NOTHING, Dependencies
@@ -33,7 +35,6 @@ from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, GUARD_FAILED
 from .arrays_in_place import ArraysInPlace
 from .conversion import converted, converted_in_place
-from .flows import Flow
 from .python_floats import refused_by_python
 from .random_draws import Draws
 from .recording_budget import Budget
@@ -184,6 +185,7 @@ class Traced:
     ):
         self.trace = Trace(lambda: places(1))
         self.in_place: ArraysInPlace | None = None
+        self.result: tuple | None = None  # its value, and the gradients of its inputs if asked for
         self._call, self._without, self.draws = (f, arguments), without, draws
         self.names = NOTHING  # see `Variant`
 
@@ -194,7 +196,7 @@ class Traced:
         if self.in_place is not None:
             self.trace.copies = {}
         with rt.tracing(self.trace):
-            self._first = self.trace.now()
+            self._first, before = self.trace.now(), get_word(STATE_BYTES)
             self.inputs = arguments.record(self.trace)
             args, kwargs = arguments.build([tensor for tensor, _ in self.inputs])
             watched = contextlib.nullcontext() if self.draws is None else self.draws.watching()
@@ -219,6 +221,8 @@ class Traced:
             if refused is not None:
                 raise RaisedError(refused)
             self._end = self.trace.now()
+        self.bytes = get_word(STATE_BYTES) - before  # of the arrays that it has made
+        self.rows = self._end - self._first  # about as many, those of other threads included
         self.is_long = is_long(self._first, self._end)
 
     def _check_outside(self) -> None:
@@ -279,7 +283,8 @@ class Traced:
             if is_recorded(self.out) and self.out._id not in self.trace.steering:
                 plant(sweep, self.out, np.ones((1, *value.shape)))
                 run(sweep)
-            return plain(value.reshape(())), inputs.flat(sweep)
+            self.result = plain(value.reshape(())), inputs.flat(sweep)
+            return self.result
 
     def _convert(self) -> Variant:
         outputs: list = []
@@ -319,7 +324,13 @@ class Traced:
         """The result with plain values."""
         leaves = [value for _, value in tree_leaves(self.out)]
         made = [shown(np.array(value_of(v))) if is_tensor(v) else v for v in leaves]
-        return tree_build(self.out, iter(made))
+        self.result = tree_build(self.out, iter(made)), None
+        return self.result[0]
+
+    def keep(self) -> None:
+        """Keep the values of the inputs for later; the caller may change arrays."""
+        values = self._call[1].values
+        values[:] = [x.copy() if isinstance(x, np.ndarray) else x for x in values]
 
 
 @contextlib.contextmanager
@@ -353,10 +364,14 @@ class Variants:
         self.most = most
         self.found: list[Variant] = []
         self.pending: Traced | None = None  # a recording that is no program yet
+        self.spare: Traced | None = None  # one that became none
+        #: A branch of it for which a graph is looked for first: calls seem to take one path each.
+        self.branching: Guard | None = None
         self.nested = False  # it was called with recorded arguments
         self.recorded = 0  # the number so far
         self.hits = 0  # evaluations without a new recording, except for those by a fast path
         self.budget = Budget()
+        self.lost = ""  # the branch at which calls take one path each, if no graph serves them all
         #: The guard at which the last call stopped, and those of that program.
         self.stopped_at: tuple[Guard, list[Guard]] | None = None
 
@@ -412,25 +427,3 @@ def _goes_on(variant: Variant, other: Variant, k: int, seen: float) -> bool:
     if len(variant.guards) <= k or not same(variant.outcome(k), seen):
         return False
     return all(same(variant.outcome(j), other.outcome(j)) for j in range(k))
-
-
-@dataclasses.dataclass
-class Compilation:
-    """A compiled function: name, kind of result, differentiated arguments, programs.
-
-    `derived` are transforms of it, such as its Hessian, by name; `reason` is that of having no
-    programs; `graphs` are those of its loops and branches, `refused` the reason for having none;
-    `native` is the setting.
-    """
-
-    name: str
-    kind: str
-    argnums: tuple[int, ...]
-    single: bool
-    families: dict[Any, Variants]
-    derived: dict[str, Compilation]
-    reason: str | None = None
-    graphs: tuple[Flow, ...] = ()
-    refused: tuple[str, ...] = ()
-    native: bool | None = None
-    changes: str | None = None  # what the function changes outside, and where

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from ..._core.tensor.trace import Guard
 from ..build.executable import Program
-from ..dispatch.variants import Compilation, Variant, Variants, same
+from ..dispatch.compilation import Compilation
+from ..dispatch.variants import Variant, Variants, same
 from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS, Size, nanoseconds, size_of
 from ..ir.operation_words import counted
 from ..ir.steps import Step
@@ -29,7 +30,8 @@ def explain(found: Compilation) -> str:
 
 def _compilation(found: Compilation, name: str) -> Iterator[str]:
     count = sum(bool(family.found) for family in found.families.values())
-    yield f"{name}: {counted(count, 'signature')}"
+    is_graph = bool(found.graphs) and not count
+    yield f"{name}: {counted(*(len(found.graphs), 'graph') if is_graph else (count, 'signature'))}"
     if found.reason:
         yield f"  runs eagerly, without a program: {found.reason}"
     if found.changes and name == found.name:

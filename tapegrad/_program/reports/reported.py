@@ -6,9 +6,9 @@ import contextlib
 
 from ..._core.tape.svg import saved
 from ..._core.tensor.values import records
+from ..dispatch.compilation import Compilation
 from ..dispatch.evaluation import Replayed
 from ..dispatch.signature import Arguments
-from ..dispatch.variants import Compilation
 from .draw import drawing_of_program
 from .draw_graph import drawing_of_graph
 from .explain import explain

@@ -1,0 +1,374 @@
+"""Readings of code kept for functions that are made of it anew, as a closure over other data is.
+
+A reading depends on what its dependencies say, on nothing else outside. So it is that of another
+function of the same code if that reads the same numbers, texts, modules and classes, by the same
+names, and in place of lists, dicts, arrays, instances of plain classes, functions and cells others
+of their kind, each of them in place of one, which hold the same in turn. No object is kept that one
+function has and another has not.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from ..._core.tensor.container_contents import Contents, Part, Placement, is_equal
+from ..._core.tensor.dependencies import (
+    ABSENT,
+    Checked,
+    Dependency,
+    is_absent,
+    is_open,
+    value_now,
+)
+from ..._core.tensor.own_code import own_code
+from ..._core.tensor.reachable import LIBRARIES
+from ..._entering.config import config
+from ..ir.flow_graph import Graph
+from .change_record import Changes
+from .errors import Lost, Refused
+from .forms import Form, Known
+from .read import Reading, Shared
+
+#: Readings kept, for other data of one code, and items of a container that is compared for them.
+_MOST, _ALIKE, _MOST_ITEMS = 256, 4, 1000
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
+_CONTAINERS = (list, dict, set)
+_Any = TypeVar("_Any", Dependency, Contents, Part)
+_NAMESPACES = (types.ModuleType, types.CodeType)
+_HOLDERS = (functools.partial, types.MethodType)
+_PAIRED = (*_CONTAINERS, np.ndarray, types.CellType, types.FunctionType, types.SimpleNamespace)
+
+
+class Unknown(Exception):
+    """Something whose likeness cannot be told."""
+
+
+class Pattern(NamedTuple):
+    """What a value is to be like: `how` says whether it is this one, equal, of items, or another.
+
+    `what` is the value, the patterns of its items, or the number of an object; `kind` its type.
+    """
+
+    how: str
+    kind: type
+    what: Any
+
+
+# --- what was read --------------------------------------------------------------------------------
+
+
+class _Patterns:
+    """The patterns of a function and of what was read from it on."""
+
+    def __init__(self, f: types.FunctionType):
+        self._numbers: dict[int, int] = {}
+        self._objects: list = []
+        self.parts: list[Any] = []  # by object what is the same of all that stand for it
+        self.root = self.of(f)
+
+    def of(self, value) -> Pattern:
+        kind = type(value)
+        if kind in _PLAIN or isinstance(value, np.generic):
+            return Pattern("equal", kind, value)
+        if isinstance(value, tuple):
+            return Pattern("items", kind, tuple(map(self.of, value)))
+        if not _is_paired(kind):
+            if not (callable(value) or kind in _NAMESPACES) or kind in _HOLDERS:
+                raise Unknown  # it may be large, and would be kept
+            return Pattern("same", kind, value)
+        if id(value) not in self._numbers:
+            self._numbers[id(value)] = len(self._objects)
+            self._objects.append(value)
+            self.parts.append(None)
+            self.parts[self._numbers[id(value)]] = self._parts(value)
+        return Pattern("object", kind, self._numbers[id(value)])
+
+    def _parts(self, value) -> Any:
+        if isinstance(value, np.ndarray):
+            return _layout(value)
+        if not isinstance(value, types.FunctionType):
+            return None
+        if value.__kwdefaults__:
+            raise Unknown
+        own = value.__defaults__, tuple(value.__closure__ or ())
+        return own_code(value), value.__globals__, self.of(own)
+
+    def owner(self, owner) -> Pattern:
+        """That of what holds a name: a namespace is the same one."""
+        if isinstance(owner, Mapping):
+            return Pattern("same", type(owner), owner)
+        return self.of(owner)
+
+    def read(self, one: Checked) -> tuple:
+        """What a dependency compares."""
+        if isinstance(one, Dependency):
+            value = None if one.value is ABSENT else self.of(one.value)
+            return Dependency, self.owner(one.owner), one.name, value
+        if isinstance(one, Placement) or type(one.value) is not list:  # memory, or part of a set
+            raise Unknown
+        if len(one.value) > _MOST_ITEMS:
+            raise Unknown
+        items = [self.of(item) for item in one.value]
+        if isinstance(one, Contents):
+            return Contents, self.of(one.owner), one.name, (items, _plain_keys(one.keys))
+        whole = _plain_keys(one.whole) if isinstance(one.whole, list) else one.whole
+        return Part, self.of(one.owner), one.name, (items, _plain_keys([*one.places]), whole)
+
+    def hidden(self, array: np.ndarray, is_read: bool) -> Pattern:
+        """That of an array that is an input: one that is made of what was read is the same."""
+        if not is_read:
+            return Pattern("same", type(array), array)
+        if id(array) not in self._numbers:  # it was not found by a name
+            raise Unknown
+        return self.of(array)
+
+
+def _is_paired(kind: type) -> bool:
+    """Whether objects of a type may stand for each other, if the same is read of them.
+
+    Whatever can be read of such an object can be changed, and is therefore a dependency. Instances
+    of libraries' classes have attributes that are taken to stay.
+    """
+    if kind in _PAIRED:
+        return True
+    bases = [one for one in kind.__mro__ if one not in (object, types.SimpleNamespace)]
+    return not issubclass(kind, type) and bool(bases) and all(map(_is_users, bases))
+
+
+def _is_users(kind: type) -> bool:
+    package = str(kind.__module__).partition(".")[0]
+    is_library = package in LIBRARIES or package in sys.stdlib_module_names
+    return is_open(kind) and (package == "__main__" or not is_library)
+
+
+def _layout(array: np.ndarray) -> tuple:
+    flags = array.flags
+    return array.dtype, array.shape, array.strides, flags.writeable, array.base is None
+
+
+def _plain_keys(keys: list | None) -> list | None:
+    if keys is not None and not {*map(type, keys)} <= {*_PLAIN}:
+        raise Unknown
+    return keys
+
+
+# --- what is read by another ----------------------------------------------------------------------
+
+
+class _Match:
+    """Objects of another function in place of those of patterns."""
+
+    def __init__(self, parts: list):
+        self._parts = parts
+        self._found: dict[int, Any] = {}
+        self._numbers: dict[int, int] = {}
+
+    def fits(self, pattern: Pattern, value) -> bool:
+        """Whether a value is like a pattern; what stands for what is noted."""
+        how, kind, what = pattern
+        if how == "same":
+            return value is what
+        if type(value) is not kind:
+            return False
+        if how == "equal":
+            return _is_alike(value, what)
+        if how == "items":
+            items: Any = value
+            return self._fit(what, items)
+        if what in self._found or id(value) in self._numbers:
+            return self._found.get(what) is value
+        self._found[what], self._numbers[id(value)] = value, what
+        return self._has_parts(self._parts[what], value)
+
+    def _has_parts(self, parts, value) -> bool:
+        if isinstance(value, np.ndarray):
+            return parts == _layout(value)
+        if not isinstance(value, types.FunctionType):
+            return True
+        code, names, own = parts
+        if own_code(value) is not code or value.__globals__ is not names or value.__kwdefaults__:
+            return False
+        return self.fits(own, (value.__defaults__, tuple(value.__closure__ or ())))
+
+    def object(self, pattern: Pattern) -> Any:
+        """What stands for a pattern."""
+        if pattern.how == "same":
+            return pattern.what
+        if pattern.how != "object" or pattern.what not in self._found:
+            raise Unknown
+        return self._found[pattern.what]
+
+    def read(self, kind: type, owner: Pattern, name: str, what) -> Checked:
+        """The dependency of the other function; `Unknown` if it has another value."""
+        held = self.object(owner)
+        if kind is Dependency:
+            one = Dependency(held, name, ABSENT)
+            if what is None:
+                return self._checked(is_absent(one), one)
+            one = one._replace(value=value_now(one))
+            return self._checked(self.fits(what, one.value), one)
+        if kind is Contents:
+            items, keys = what
+            contents = Contents.of(held, name)
+            is_like = _are_alike(contents.keys, keys) and self._fit(items, contents.value)
+            return self._checked(is_like, contents)
+        return self._part(held, name, *what)
+
+    def _part(self, held, name: str, items: list[Pattern], places: list, whole) -> Part:
+        values = [held[place] for place in places]
+        one = Part(held, name, values, places, whole)
+        return self._checked(self._fit(items, values) and one.is_there(), one)
+
+    def _fit(self, patterns: Sequence[Pattern], values: Sequence) -> bool:
+        if len(patterns) != len(values):
+            return False
+        return all(self.fits(*pair) for pair in zip(patterns, values, strict=True))
+
+    def _checked(self, holds: bool, one: _Any) -> _Any:
+        if not holds:
+            raise Unknown
+        return one
+
+    @property
+    def share_memory(self) -> bool:
+        """Whether arrays may lie in each other, or in other memory."""
+        arrays = [one for one in self._found.values() if isinstance(one, np.ndarray)]
+        return not all([one.base is None for one in arrays])
+
+
+def _is_alike(a, b) -> bool:
+    if isinstance(a, np.generic):
+        return a.dtype == b.dtype and a.tobytes() == b.tobytes()
+    return a is b or is_equal(a, b) or (isinstance(a, (complex, bytes)) and repr(a) == repr(b))
+
+
+def _are_alike(a: list | None, b: list | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    pairs = [*zip(a, b, strict=False)]
+    return len(a) == len(b) and all([type(x) is type(y) and _is_alike(x, y) for x, y in pairs])
+
+
+# --- readings -------------------------------------------------------------------------------------
+
+
+class _Made(NamedTuple):
+    """What is made of a reading: patterns of further inputs, and the graph with what it gives."""
+
+    hidden: list[Pattern]
+    graph: Graph
+    result: Form
+    changes: Changes
+    shared: Shared
+
+
+class _Kept(NamedTuple):
+    """A reading without what one function has alone; `made` is the reason why there is no graph."""
+
+    code: types.CodeType
+    root: Pattern
+    parts: list
+    read: list[tuple]
+    made: _Made | Refused
+
+    def of(self, f: types.FunctionType) -> Reading | Refused | None:
+        """The reading of a function of this code, if it is the same."""
+        match = _Match(self.parts)
+        try:
+            if not match.fits(self.root, f):
+                return None
+            dependencies = [match.read(*one) for one in self.read]
+            if isinstance(self.made, Refused):
+                return self.made
+            hidden, graph, result, changes, shared = self.made
+            arrays = [match.object(one) for one in hidden]
+        except Exception:  # whatever the user's objects raise
+            return None
+        if changes.found and match.share_memory:
+            return None
+        return Reading(graph, result, dependencies, arrays, changes, shared=shared)
+
+
+_kept: OrderedDict[tuple, list[_Kept]] = OrderedDict()
+
+
+def keep(f: Callable, key, reading: Reading) -> None:
+    """Keep a reading of a function for arguments of a key; its graph must stay as it is."""
+    if reading.is_of_objects or not _is_plain(reading.result):
+        return
+
+    def made(patterns: _Patterns) -> _Made:
+        given = {id(one) for one in reading.given}
+        hidden = [patterns.hidden(one, id(one) in given) for one in reading.hidden]
+        changes = reading.changes.without_objects()
+        return _Made(hidden, reading.graph, reading.result, changes, reading.shared)
+
+    _keep(f, key, reading.dependencies, made)
+
+
+def keep_refusal(f: Callable, key, error: Refused) -> None:
+    """Keep why a function has no graph for arguments of a key."""
+    made = type(error)(str(error))
+    made.paths = []
+    if error.dependencies is not None and type(error) in (Refused, Lost):
+        _keep(f, key, error.dependencies, lambda patterns: made)
+
+
+def _keep(f, key, dependencies: list[Checked], make: Callable[[_Patterns], _Made | Refused]):
+    if not (isinstance(f, types.FunctionType) and _is_plain_key(key)):
+        return
+    try:
+        patterns = _Patterns(f)
+        read = [patterns.read(one) for one in dependencies]
+        made = make(patterns)
+    except Unknown:
+        return
+    one, place = _Kept(own_code(f), patterns.root, patterns.parts, read, made), _place(f, key)
+    _kept[place] = [one, *_kept.get(place, ())][:_ALIKE]
+    while len(_kept) > _MOST:
+        _kept.popitem(last=False)
+
+
+def kept(f: types.FunctionType, key) -> Reading | None:
+    """The reading of a function for arguments of a key, if one was kept of the same code.
+
+    Raises Refused if it is known that there is no graph.
+    """
+    for one in _kept.get(_place(f, key), ()):
+        if (found := one.of(f)) is not None:
+            if isinstance(found, Refused):
+                error = type(found)(str(found))  # without the frames of another call
+                error.paths = found.paths
+                raise error
+            return found
+    return None
+
+
+def _place(f: types.FunctionType, key) -> tuple:
+    return id(own_code(f)), key, config.enter
+
+
+def _is_plain_key(key) -> bool:
+    """Whether the description of arguments holds no object of the user's, such as a function."""
+    if isinstance(key, (tuple, list)):
+        return all(map(_is_plain_key, key))
+    return type(key) in _PLAIN or isinstance(key, (type, np.dtype))
+
+
+def clear() -> None:
+    """Keep none of the readings so far."""
+    _kept.clear()
+
+
+def _is_plain(form: Form) -> bool:
+    """Whether a result holds no object of the user's."""
+    if isinstance(form, Known):
+        return type(form.value) in _PLAIN
+    return all(map(_is_plain, form.parts))
