@@ -1,5 +1,6 @@
 """Compiled functions held against the functions themselves."""
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import tapegrad as tg
 from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._core.tensor.values import value_of
+from tapegrad._program.dispatch.recording_budget import Budget
 
 #: Evaluations before native code, where the fixture `native_when_hot` is used.
 HOT = 200
@@ -55,15 +57,25 @@ def programs(c):
 
 
 def is_native(c):
-    """Whether all programs, or none, have code of their own."""
-    (found,) = {v.program.native for one in c._families.found.values() for v in one.found}
+    """Whether all programs, or graphs where there are none, have code of their own, or none has."""
+    programs = {v.program.native for one in c._families.found.values() for v in one.found}
+    (found,) = programs or {one.primal.state == "native" for one in c._flows.found.values()}
     return found
+
+
+@contextlib.contextmanager
+def unlimited():
+    """Let each path be recorded and become a program at once, whatever that takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Budget, "is_there", lambda *_: True)
+        patch.setattr(Budget, "is_worth", lambda *_: True)
+        yield
 
 
 def check_tiers(f, calls, argnums=0, rtol=1e-12, exact=False, recorded=None):
     """Value and gradient at each of some calls; with `exact` the values bit for bit."""
     eager = tg.value_and_grad(f, argnums)
-    with np.errstate(all="ignore"):
+    with unlimited(), np.errstate(all="ignore"):
         wanted = [eager(*args) for args in calls]
         for native in (False, True):
             c = tg.compile(f, argnums=argnums, native=native, verify="never")

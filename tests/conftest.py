@@ -3,10 +3,10 @@
 import gc
 import random
 
+import compiled
 import numpy as np
 import pytest
 from assumed import needs
-from compiled import HOT
 from hypothesis import HealthCheck, settings
 
 from tapegrad._flow.reading import kept_readings
@@ -49,7 +49,7 @@ def frozen():
 @pytest.fixture
 def native_when_hot(monkeypatch):
     """Native code after a fixed number of evaluations, whatever they are expected to cost."""
-    monkeypatch.setattr(evaluation, "patience", lambda program: HOT)
+    monkeypatch.setattr(evaluation, "patience", lambda program: compiled.HOT)
 
 
 @pytest.fixture(autouse=True)
@@ -81,6 +81,12 @@ def checked(monkeypatch):
     passes = {name: after(one) for name, one in passes.items()}
     monkeypatch.setattr(pipeline, "PASSES", passes)
     monkeypatch.setattr(executable, "sum_chains", after(executable.sum_chains))
+
+
+@pytest.fixture
+def unlimited():
+    with compiled.unlimited():
+        yield
 
 
 @pytest.fixture

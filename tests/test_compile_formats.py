@@ -35,6 +35,7 @@ def rounded(x):
 
 
 @counts
+@pytest.mark.usefixtures("unlimited")
 @pytest.mark.parametrize(
     "f",
     [formatted, shown, pytest.param(percent, marks=needs("cpython-bytecode")), truncated, rounded],

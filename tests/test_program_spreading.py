@@ -106,6 +106,7 @@ def test_loops_over_small_arrays(f):
     assert max(map(int, re.findall(r"loop of (\d+) x", c.explain()))) >= STEPS - 3
 
 
+@pytest.mark.usefixtures("unlimited")
 def test_a_guard_that_fails_is_named_and_recorded():
     c = compiled(branching)
     other = P * 9.0
