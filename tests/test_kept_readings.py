@@ -1,6 +1,7 @@
 """Functions made anew of code that was read before have its graph, if what they read is alike."""
 
 import gc
+import math
 import types
 import warnings
 import weakref
@@ -8,8 +9,12 @@ import weakref
 import numpy as np
 import pytest
 from assumed import needs
+from scipy.interpolate import CubicSpline
 
 import tapegrad as tg
+import tapegrad.math as tm
+import tapegrad.numpy as tnp
+import tapegrad.scipy.special as special
 from tapegrad._program.dispatch import flows
 
 pytestmark = needs("numba-reader")
@@ -30,9 +35,9 @@ def readings(monkeypatch):
     return found
 
 
-def check(f, points=POINTS):
+def check(f, points=POINTS, verify="once"):
     """Compile a function and compare; returns it."""
-    c = tg.compile(f)
+    c = tg.compile(f, verify=verify)
     for x in points:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
@@ -103,6 +108,26 @@ def with_two(a, b):
     return f
 
 
+def with_one(a, b):
+    def f(x):
+        total = 0.0
+        for v in x:
+            total = total + (v * v if a is b and v > 0.0 else -v)
+        return total
+
+    return f
+
+
+def with_part(number):
+    def f(x):
+        total = 0.0
+        for v in x:
+            total = total + (v * np.copysign(2.0, number.imag) if v > 0.0 else -v)
+        return total
+
+    return f
+
+
 def with_default(rate):
     def f(x, weight=rate):
         total = 0.0
@@ -145,6 +170,16 @@ def test_the_same_graph_serves_from_the_first_call_on(what, readings):
     assert len(readings) == 1
 
 
+def _square(v):
+    return v * v
+
+
+def _cube(v):
+    return v * v * v
+
+
+PAIR, TEXTS, LISTS = [float("1.5"), float("1.5")], ["".join("ab"), "".join("ab")], [[1.0], [1.0]]
+
 #: Functions of one code that differ in what their graphs depend on.
 DIFFERENT = {
     "items": [with_data(items(k)) for k in range(3)],
@@ -157,6 +192,13 @@ DIFFERENT = {
     "rates": [with_object(Settings(rate, [1.0, 2.0])) for rate in (0.5, 0.1, 1)],
     "tables": [with_object(Settings(0.5, one)) for one in ([1.0, 2.0], [2.0, 2.0], (1.0, 2.0))],
     "functions": [with_function(one) for one in (scaled([2.0]), scaled([3.0]), np.sin, abs)],
+    "our functions": [with_function(one) for one in (tm.sin, tm.cos, tnp.sin, tnp.exp)],
+    "functions for SciPy's": [with_function(one) for one in (special.expit, special.erf)],
+    "elementwise": [with_function(tg.elementwise(one)) for one in (_square, _cube)],
+    "signs of parts": [with_part(one) for one in (complex(1.0, 0.0), complex(1.0, -0.0))],
+    "one number": [with_one(one, other) for one in PAIR for other in PAIR],
+    "one text": [with_one(one, other) for one in TEXTS for other in TEXTS],
+    "one object": [with_one(one, other) for one in LISTS for other in LISTS],
     "lists of functions": [with_function(lambda v, k=k: v * k[0]) for k in ([1.0], [2.0])],
     "defaults": [with_default(one) for one in ((2.0,), (3.0,), [2.0], np.array([2.0]))],
 }
@@ -164,9 +206,10 @@ DIFFERENT = {
 
 @pytest.mark.parametrize("what", DIFFERENT)
 @pytest.mark.parametrize("turn", [1, -1])
-def test_other_values_give_their_own_graph(what, turn):
+@pytest.mark.parametrize("verify", ["once", "never"])
+def test_other_values_give_their_own_graph(what, turn, verify):
     for f in DIFFERENT[what][::turn] * 2:
-        check(f)
+        check(f, verify=verify)
 
 
 def test_which_objects_are_one():
@@ -218,6 +261,54 @@ def test_an_array_that_lies_in_one_that_the_function_changes():
         memory[0] = 2.0
         expected.append(make(memory[:1], memory[:6])(x))
     np.testing.assert_allclose(found, expected)
+
+
+class Counted:
+    rate = 5.0
+
+
+def with_rate_of_class(settings):
+    def f(x):
+        Counted.rate = Counted.rate + 1.0
+        total = 0.0
+        for v in x:
+            total = total + (v * settings.rate if v > 0.0 else -v)
+        return total
+
+    return f
+
+
+def with_rate_of(settings, names):
+    def f(x):
+        names["rate"] = names["rate"] + 1.0
+        total = 0.0
+        for v in x:
+            total = total + (v * settings.rate if v > 0.0 else -v)
+        return total
+
+    return f
+
+
+def _counted(own: bool):
+    Counted.rate, made = 5.0, Counted()
+    if own:
+        made.rate = 5.0
+    return with_rate_of_class(made)
+
+
+def _rate(own: bool):
+    made = types.SimpleNamespace(rate=5.0)
+    return with_rate_of(made, {"rate": 5.0} if own else vars(made))
+
+
+@pytest.mark.parametrize("make", [_counted, _rate])
+@pytest.mark.parametrize("turn", [(True, False), (False, True, False)])
+def test_an_attribute_that_is_changed_by_another_way(make, turn):
+    for own in turn:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            found = list(map(tg.compile(make(own), verify="never"), POINTS))
+        np.testing.assert_allclose(found, list(map(make(own), POINTS)), rtol=1e-12)
 
 
 def test_what_changes_afterwards_is_seen():
@@ -280,3 +371,53 @@ def test_that_there_is_no_graph_is_known(readings):
     for limit in (0.0, 0.5):
         check(without_graph(limit))
     assert readings == ["f"]
+
+
+def with_long(data):
+    def f(x):
+        total = 0.0
+        for k in range(len(x)):
+            total = total + (x[k] * (data[k] % 7) if x[k] > 0.0 else -x[k])
+        return total
+
+    return f
+
+
+@pytest.mark.parametrize("data", [np.arange(6) + 2**53, [1.0] * 6 + ["a"] * 100])
+def test_why_there_is_no_graph_of_other_data(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        assert not check(with_long(data))._flows.found
+    other = np.arange(6) if isinstance(data, np.ndarray) else [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert check(with_long(other))._flows.found
+
+
+WORLD = """
+class Local:
+    rate = 2.0
+
+def f(x):
+    total = 0.0
+    for v in x:
+        total = total + (v * local.rate * g(0.5) if v > 0.0 else -v)
+    return total
+
+local = Local()
+"""
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_worlds_of_earlier_functions_are_not_kept(is_read):
+    """A class, an object of a library with data, and the names of the module."""
+    grid = np.arange(3.0)
+    g = math.exp if is_read else CubicSpline(grid, grid)
+    world = {"__name__": "a_world", "g": g}
+    exec(compile(WORLD, "<world>", "exec"), world)
+    gone = [weakref.ref(one) for one in (world["Local"], world["f"], g)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        assert bool(check(world["f"])._flows.found) == is_read
+    world.clear()
+    del g
+    gc.collect()
+    assert [one() for one in gone] == [None, None, math.exp if is_read else None]

@@ -113,7 +113,11 @@ def _is_chosen(reader, op, choice, other: Form) -> Form:
 
 def _of_known(reader, op, a, b) -> Form:
     """An operator of known objects, if its result cannot change."""
-    if op in (operator.is_, operator.is_not) or (is_fixed(a) and is_fixed(b)):
+    if op in (operator.is_, operator.is_not):
+        if is_fixed(a) and is_fixed(b) and type(a) is not bool:  # equal ones may be one, or two
+            reader.is_of_objects = True
+        return folded(op, a, b)
+    if is_fixed(a) and is_fixed(b):
         return folded(op, a, b)
     if op in (operator.eq, operator.ne) and all(
         _has_no(reader, one, "__eq__", "__ne__") for one in (a, b) if not is_fixed(one)

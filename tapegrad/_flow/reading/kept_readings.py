@@ -10,10 +10,12 @@ function has and another has not.
 from __future__ import annotations
 
 import functools
+import gc
 import sys
 import types
+import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -28,7 +30,7 @@ from ..._core.tensor.dependencies import (
     value_now,
 )
 from ..._core.tensor.own_code import own_code
-from ..._core.tensor.reachable import LIBRARIES
+from ..._core.tensor.reachable import LIBRARIES, held_by, module_of, outer
 from ..._entering.config import config
 from ..ir.flow_graph import Graph
 from .change_record import Changes
@@ -36,13 +38,15 @@ from .errors import Lost, Refused
 from .forms import Form, Known
 from .read import Reading, Shared
 
-#: Readings kept, for other data of one code, and items of a container that is compared for them.
-_MOST, _ALIKE, _MOST_ITEMS = 256, 4, 1000
+#: Readings kept, for other data of one code, and values that are compared for them.
+_MOST, _ALIKE, _MOST_VALUES = 256, 4, 2000
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
 _CONTAINERS = (list, dict, set)
 _Any = TypeVar("_Any", Dependency, Contents, Part)
 _NAMESPACES = (types.ModuleType, types.CodeType)
 _HOLDERS = (functools.partial, types.MethodType)
+#: Of NumPy and Python, which hold no data; weak references to them cannot be made.
+_LASTING = (np.ufunc, type(np.sum), type(str.join))
 _PAIRED = (*_CONTAINERS, np.ndarray, types.CellType, types.FunctionType, types.SimpleNamespace)
 
 
@@ -53,12 +57,21 @@ class Unknown(Exception):
 class Pattern(NamedTuple):
     """What a value is to be like: `how` says whether it is this one, equal, of items, or another.
 
-    `what` is the value, the patterns of its items, or the number of an object; `kind` its type.
+    `what` gives the object, or is the value, the patterns of its items, or the number of an object;
+    `kind` gives its type.
     """
 
     how: str
-    kind: type
+    kind: Callable[[], type | None]
     what: Any
+
+    @classmethod
+    def of(cls, how: str, value, what) -> Pattern:
+        return cls(how, weakref.ref(type(value)), what)
+
+    def is_of(self, value) -> bool:
+        """Whether a value is of its type."""
+        return type(value) is self.kind()
 
 
 # --- what was read --------------------------------------------------------------------------------
@@ -70,50 +83,74 @@ class _Patterns:
     def __init__(self, f: types.FunctionType):
         self._numbers: dict[int, int] = {}
         self._objects: list = []
+        self._classes: dict[int, type] = {}  # by the identity of the dict of their names
+        self._count = 0
         self.parts: list[Any] = []  # by object what is the same of all that stand for it
         self.root = self.of(f)
 
     def of(self, value) -> Pattern:
         kind = type(value)
+        self._count += len(value) if kind in (str, bytes) else 1
+        if self._count > _MOST_VALUES:
+            raise Unknown
         if kind in _PLAIN or isinstance(value, np.generic):
-            return Pattern("equal", kind, value)
+            return Pattern.of("equal", value, value)
         if isinstance(value, tuple):
-            return Pattern("items", kind, tuple(map(self.of, value)))
-        if not _is_paired(kind):
-            if not (callable(value) or kind in _NAMESPACES) or kind in _HOLDERS:
-                raise Unknown  # it may be large, and would be kept
-            return Pattern("same", kind, value)
+            return Pattern.of("items", value, tuple(map(self.of, value)))
+        if kind is staticmethod:
+            return Pattern.of("wrapped", value, self.of(value.__func__))
+        return self._numbered(value) if _is_paired(value) else self._same(value)
+
+    def _same(self, value) -> Pattern:
+        """That of an object which is the same one."""
+        kind = type(value)
+        if kind in _LASTING:
+            return Pattern.of("same", value, lambda: value)
+        if not (callable(value) or kind in _NAMESPACES) or kind in _HOLDERS:
+            raise Unknown
+        if isinstance(value, type):
+            self._classes[_names_of(vars(value))] = value
+        try:
+            return Pattern.of("same", value, weakref.ref(value))  # it may hold much
+        except TypeError:
+            raise Unknown from None
+
+    def _numbered(self, value) -> Pattern:
+        """That of an object for which others may stand."""
         if id(value) not in self._numbers:
             self._numbers[id(value)] = len(self._objects)
             self._objects.append(value)
             self.parts.append(None)
             self.parts[self._numbers[id(value)]] = self._parts(value)
-        return Pattern("object", kind, self._numbers[id(value)])
+        return Pattern.of("object", value, self._numbers[id(value)])
 
     def _parts(self, value) -> Any:
         if isinstance(value, np.ndarray):
             return _layout(value)
         if not isinstance(value, types.FunctionType):
-            return None
+            own = held_by(value)  # in which others may change attributes
+            return self.of(own) if own else None
         if value.__kwdefaults__:
             raise Unknown
-        own = value.__defaults__, tuple(value.__closure__ or ())
-        return own_code(value), value.__globals__, self.of(own)
+        held = value.__globals__, value.__defaults__, tuple(value.__closure__ or ())
+        return own_code(value), self.of(held)
 
     def owner(self, owner) -> Pattern:
-        """That of what holds a name: a namespace is the same one."""
-        if isinstance(owner, Mapping):
-            return Pattern("same", type(owner), owner)
-        return self.of(owner)
+        """That of what holds a name."""
+        if not isinstance(owner, types.MappingProxyType):
+            return self.of(owner)
+        kind = self._classes.get(_names_of(owner))
+        if kind is None:
+            raise Unknown
+        return Pattern.of("names", owner, weakref.ref(kind))
 
     def read(self, one: Checked) -> tuple:
         """What a dependency compares."""
         if isinstance(one, Dependency):
             value = None if one.value is ABSENT else self.of(one.value)
-            return Dependency, self.owner(one.owner), one.name, value
+            is_own = one.name in held_by(one.owner)
+            return Dependency, self.owner(one.owner), one.name, (value, is_own)
         if isinstance(one, Placement) or type(one.value) is not list:  # memory, or part of a set
-            raise Unknown
-        if len(one.value) > _MOST_ITEMS:
             raise Unknown
         items = [self.of(item) for item in one.value]
         if isinstance(one, Contents):
@@ -124,18 +161,21 @@ class _Patterns:
     def hidden(self, array: np.ndarray, is_read: bool) -> Pattern:
         """That of an array that is an input: one that is made of what was read is the same."""
         if not is_read:
-            return Pattern("same", type(array), array)
+            return Pattern.of("same", array, lambda: array)
         if id(array) not in self._numbers:  # it was not found by a name
             raise Unknown
         return self.of(array)
 
 
-def _is_paired(kind: type) -> bool:
-    """Whether objects of a type may stand for each other, if the same is read of them.
+def _is_paired(value) -> bool:
+    """Whether others of its type may stand for an object, if the same is read of them.
 
     Whatever can be read of such an object can be changed, and is therefore a dependency. Instances
-    of libraries' classes have attributes that are taken to stay.
+    of libraries' classes have attributes that are taken to stay; their functions are known as such.
     """
+    kind = type(value)
+    if kind is types.FunctionType:
+        return not _is_of_library(module_of(value))
     if kind in _PAIRED:
         return True
     bases = [one for one in kind.__mro__ if one not in (object, types.SimpleNamespace)]
@@ -143,9 +183,18 @@ def _is_paired(kind: type) -> bool:
 
 
 def _is_users(kind: type) -> bool:
-    package = str(kind.__module__).partition(".")[0]
-    is_library = package in LIBRARIES or package in sys.stdlib_module_names
-    return is_open(kind) and (package == "__main__" or not is_library)
+    return is_open(kind) and not _is_of_library(str(kind.__module__))
+
+
+def _is_of_library(module: str) -> bool:
+    package = outer(module)
+    is_known = package in LIBRARIES or package in sys.stdlib_module_names
+    return is_known and package != "__main__"
+
+
+def _names_of(names: types.MappingProxyType) -> int:
+    """The identity of the dict of a class."""
+    return id(gc.get_referents(names)[0])
 
 
 def _layout(array: np.ndarray) -> tuple:
@@ -172,11 +221,13 @@ class _Match:
 
     def fits(self, pattern: Pattern, value) -> bool:
         """Whether a value is like a pattern; what stands for what is noted."""
-        how, kind, what = pattern
-        if how == "same":
-            return value is what
-        if type(value) is not kind:
+        how, what = pattern.how, pattern.what
+        if not pattern.is_of(value):
             return False
+        if how == "same":
+            return value is what()
+        if how == "wrapped":
+            return self.fits(what, value.__func__)
         if how == "equal":
             return _is_alike(value, what)
         if how == "items":
@@ -191,16 +242,20 @@ class _Match:
         if isinstance(value, np.ndarray):
             return parts == _layout(value)
         if not isinstance(value, types.FunctionType):
-            return True
-        code, names, own = parts
-        if own_code(value) is not code or value.__globals__ is not names or value.__kwdefaults__:
+            own = held_by(value)
+            return self.fits(parts, own) if own and parts else not (own or parts)
+        code, inner = parts
+        if own_code(value) is not code or value.__kwdefaults__:
             return False
-        return self.fits(own, (value.__defaults__, tuple(value.__closure__ or ())))
+        closure = tuple(value.__closure__ or ())
+        return self.fits(inner, (value.__globals__, value.__defaults__, closure))
 
     def object(self, pattern: Pattern) -> Any:
         """What stands for a pattern."""
-        if pattern.how == "same":
-            return pattern.what
+        if pattern.how in ("same", "names"):
+            if (found := pattern.what()) is None:  # by now
+                raise Unknown
+            return found if pattern.how == "same" else vars(found)
         if pattern.how != "object" or pattern.what not in self._found:
             raise Unknown
         return self._found[pattern.what]
@@ -209,11 +264,14 @@ class _Match:
         """The dependency of the other function; `Unknown` if it has another value."""
         held = self.object(owner)
         if kind is Dependency:
+            value, is_own = what
             one = Dependency(held, name, ABSENT)
-            if what is None:
+            if value is None:
                 return self._checked(is_absent(one), one)
+            if is_own != (name in held_by(held)):
+                raise Unknown
             one = one._replace(value=value_now(one))
-            return self._checked(self.fits(what, one.value), one)
+            return self._checked(self.fits(value, one.value), one)
         if kind is Contents:
             items, keys = what
             contents = Contents.of(held, name)
@@ -246,7 +304,9 @@ class _Match:
 def _is_alike(a, b) -> bool:
     if isinstance(a, np.generic):
         return a.dtype == b.dtype and a.tobytes() == b.tobytes()
-    return a is b or is_equal(a, b) or (isinstance(a, (complex, bytes)) and repr(a) == repr(b))
+    if isinstance(a, complex):
+        return repr(a) == repr(b)
+    return a is b or is_equal(a, b)
 
 
 def _are_alike(a: list | None, b: list | None) -> bool:

@@ -73,6 +73,8 @@ class Opened(Reader):
         self._constants: dict[tuple, Form] = {}
         self.arrays: list[np.ndarray] = []  # those that lie outside
         self._own: dict[int, types.MappingProxyType] = {}  # attributes of instances
+        #: Whether what is read depends on these very objects, as on elements of an array.
+        self.is_of_objects = False
 
     def outside(self, value, name: str = "") -> Form:
         """An object from outside of the function as a form; `name` is that by which it is read."""
@@ -97,11 +99,6 @@ class Opened(Reader):
         self._kept.append(value)
         self._forms[id(value)] = form
         return form
-
-    @property
-    def has_own(self) -> bool:
-        """Whether attributes of instances themselves are looked for."""
-        return bool(self._own)
 
     # --- numbers and arrays -------------------------------------------------------------------
 
@@ -128,6 +125,7 @@ class Opened(Reader):
             )
         is_of_ints = value.dtype == np.int64 and value.size > 0
         if is_of_ints and not -EXACT < value.min() <= value.max() < EXACT:
+            self.is_of_objects = True
             raise Refused("it reads an array of integers beyond 2**53 from outside")
         kind = self._float if value.dtype == floats else value.dtype.kind
         kind = NARROW if is_narrow else kind
@@ -312,6 +310,7 @@ class Opened(Reader):
         if isinstance(inspect.getattr_static(owner, name, None), types.MemberDescriptorType):
             self.dependencies.append(Dependency(owner, name, ABSENT))
         if hasattr(owner, "__dict__"):
+            self.is_of_objects = True
             own = self._own.setdefault(id(owner), types.MappingProxyType(vars(owner)))
             self.dependencies.append(Dependency(own, name, ABSENT))
 

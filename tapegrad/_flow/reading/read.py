@@ -63,8 +63,8 @@ class Reading:
 
     A call is like this one if the dependencies are unchanged. `hidden` are arrays from outside:
     further inputs, of which `given` lie there as they are. `changes` are what the function changes
-    there, which the graph does not. `is_of_objects` says that attributes are looked for in
-    instances that have none.
+    there, which the graph does not. `is_of_objects` says that it is of these very objects, whose
+    identity or missing attributes are asked for.
     """
 
     graph: Graph
@@ -109,7 +109,8 @@ def read(
             pass
         except Refused as error:
             if not changes.is_outdated:
-                error.dependencies = once(reader.dependencies)
+                if not (reader.is_of_objects or changes.refused):
+                    error.dependencies = once(reader.dependencies)
                 raise
         except Leaves as error:
             raise Refused(str(error)) from None
@@ -142,7 +143,7 @@ def _read(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Giv
     validate(reader.graph)
     dependencies = once(reader.dependencies)
     found = reader.graph, reader.result, dependencies, reader.hidden, reader.changes
-    return Reading(*found, reader.arrays, reader.has_own)
+    return Reading(*found, reader.arrays, reader.is_of_objects)
 
 
 def _start(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Given]):

@@ -205,8 +205,9 @@ class Flows:
             if flow is self._last:
                 self._give_up(key, f"calls leave it: {reason}")
                 error = Refused(self.refused[key])
-                error.dependencies = flow.reading.dependencies
-                keep_refusal(owner._f, key, error)
+                if not flow.reading.is_of_objects:
+                    error.dependencies = flow.reading.dependencies
+                    keep_refusal(owner._f, key, error)
                 return
 
     def _read(self, owner, arguments: Arguments) -> Flow | None:
