@@ -856,3 +856,56 @@ def test_named_tuples_that_override_what_tuples_do(kind):
     assert (reason_of(c) is None) == (kind is Extended)
     if kind is not Extended:
         assert kind.__name__ in reason_of(c)
+
+
+# --- what numbers of NumPy are --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [np.int64(3), np.float64(1.0), 3, 1.0])
+def test_numbers_of_numpy_are_no_ints_of_python(value):
+    other = value
+
+    def f(x):
+        total = 0.0
+        for v in x:
+            if v > 0.0:
+                total = total + (v if isinstance(value, int) else 0.4 * v)
+            else:
+                total = total + (v if value is other else 0.2 * v)
+        return total
+
+    c = tg.compile(f, verify="never")
+    for _ in range(2):
+        for x in np.array(POINTS):
+            assert c(x) == pytest.approx(f(x))
+
+
+def test_an_empty_list_by_a_computed_index():
+    data: list = []
+
+    def f(x):
+        total = 0.0
+        for v in x:
+            total = total + (v * data[int(v > 2.0)] if v > 1.0 else -v)
+        return total
+
+    c = tg.compile(f)
+    for x in (np.array([-1.0, 0.5]), np.array([0.5, -1.0]), np.array([0.5, 0.2])):
+        assert c(x) == pytest.approx(f(x))
+    with pytest.raises(IndexError):
+        c(np.array([2.0, 1.0]))
+    assert not any("reading failed" in one for one in c._flows.refused.values())
+
+
+def test_reasons_have_the_names_of_defaults():
+    def make(history, log):
+        def f(x, history=history, *, log=log):
+            history["n"] = history["n"] + 1.0
+            log["n"] = log["n"] + 1.0
+            return x * (history["n"] if x > 1.0 else log["n"])
+
+        return f
+
+    c = tg.compile(make({"n": 0.0}, {"n": 0.0}))
+    with pytest.warns(RuntimeWarning, match="depends on history, which"):
+        [c(2.0), c(2.5), c(0.5), c(0.1)]

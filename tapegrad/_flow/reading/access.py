@@ -176,7 +176,7 @@ def get_item(s, owner: Form, index: Form) -> Form:
         return Tuple(tuple(found), s.site)
     if (row := reader.laid_out(owner)) is not None:
         return get_item(s, row, index)
-    if all(map(is_option, items)) and len({shape_of(one) for one in items}) == len(items):
+    if items and all(map(is_option, items)) and len({*map(shape_of, items)}) == len(items):
         return Choice(position(reader, index, Known(len(items))), tuple(items))
     if isinstance(owner, Ref) and given_as(owner.site) != "from outside":
         raise Again({owner.site}, None)

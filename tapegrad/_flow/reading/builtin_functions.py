@@ -241,7 +241,7 @@ def _slice(s, first, second=None, step=None):
 
 
 def _isinstance(s, form, kinds):
-    if isinstance(form, Known) and isinstance(kinds, Known):
+    if isinstance(form, Known) and isinstance(kinds, Known) and not form.of_numpy:
         return folded(isinstance, form.value, kinds.value)
     raise Refused("isinstance of a value that is computed")
 

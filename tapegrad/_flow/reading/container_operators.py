@@ -116,6 +116,8 @@ def _of_known(reader, op, a, b) -> Form:
     if op in (operator.is_, operator.is_not):
         if is_fixed(a) and is_fixed(b) and type(a) is not bool:  # equal ones may be one, or two
             reader.is_of_objects = True
+            if type(a) is type(b) and not isinstance(a, str) and a == b:  # perhaps NumPy's
+                raise Refused(f"whether two numbers, both {a!r}, are one object")
         return folded(op, a, b)
     if is_fixed(a) and is_fixed(b):
         return folded(op, a, b)

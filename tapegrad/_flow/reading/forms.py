@@ -50,15 +50,16 @@ class Form:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Known(Form):
-    """An object that is the same in each call."""
+    """An object that is the same in each call; of a number of NumPy's it is Python's."""
 
     value: Any
+    of_numpy: bool = False
 
     @property
     def head(self) -> tuple:
         value = self.value
         if isinstance(value, (bool, int, float, str, bytes, complex)):
-            return Known, type(value), repr(value)
+            return Known, type(value), repr(value), self.of_numpy
         return Known, id(value)
 
     @property

@@ -29,13 +29,13 @@ def words_of(items: tuple[Form, ...], wanted: Form | None) -> tuple[Form, np.nda
         return None
     kinds = kinds_of(element)
     words = np.zeros((len(items), len(kinds)))
-    columns = zip(*map(_values, items), strict=True)
+    columns = zip(*map(_values, items), strict=True) if items else [()] * len(kinds)
     for k, (kind, column) in enumerate(zip(kinds, columns, strict=True)):
         if kind == FLOAT:
             if any([type(x) is int and abs(x) > EXACT for x in column]):
                 return None
             words[:, k] = list(map(float, column))
-        elif max(map(abs, column)) >= _LARGEST:
+        elif max(map(abs, column), default=0) >= _LARGEST:
             return None
         else:
             words.view(np.int64)[:, k] = list(map(int, column))

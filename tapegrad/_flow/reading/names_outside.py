@@ -69,8 +69,10 @@ def defaults_of(reader, f: types.FunctionType) -> tuple[list[Form], dict[str, Fo
     reader.dependencies += own_dependencies(f)
     if f.__kwdefaults__:  # which can be changed in place
         reader.dependencies.append(Contents.of(f.__kwdefaults__, f"{f.__name__}.__kwdefaults__"))
-    keywords = {name: reader.outside(one) for name, one in (f.__kwdefaults__ or {}).items()}
-    return [reader.outside(one) for one in f.__defaults__ or ()], keywords
+    keywords = {k: reader.outside(one, k) for k, one in (f.__kwdefaults__ or {}).items()}
+    defaults = f.__defaults__ or ()
+    names = own_code(f).co_varnames[: own_code(f).co_argcount][-len(defaults) or None :]
+    return [reader.outside(*pair) for pair in zip(defaults, names, strict=False)], keywords
 
 
 def framed(reader, function: Form, args: list, kwargs: dict, name) -> tuple[Frame, dict]:

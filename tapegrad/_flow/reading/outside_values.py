@@ -104,7 +104,7 @@ class Opened(Reader):
 
     def _scalar(self, value: np.generic) -> Form:
         if isinstance(value, (np.float64, np.int64)) and not self.builder.single:
-            return Known(value.item())
+            return Known(value.item(), of_numpy=True)
         with self.at_start():
             if isinstance(value, np.bool_) and not self.builder.single:
                 return number(self.builder.constant(bool(value)))
