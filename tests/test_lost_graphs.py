@@ -395,6 +395,53 @@ def test_a_program_is_made_where_one_is_asked_for(tmp_path):
     assert recordings(c) == 1
 
 
+@pytest.mark.parametrize("calls", [1, 3])
+def test_a_program_is_made_of_the_first_of_eager_calls(tmp_path, calls):
+    """As where the graph of another function was refused."""
+
+    def make(weight):
+        def f(x):
+            total = 0.0
+            with np.errstate(all="ignore"):
+                for v in x:
+                    total = total + (v * weight if v > 0.0 else -v)
+            return total
+
+        return f
+
+    called(tg.compile(make(1.0)), make(1.0), POINTS[:3])
+    c, x = tg.compile(make(2.0)), POINTS[0].copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        c.value_and_grad(x)
+        x[:] = np.nan
+        [c.value_and_grad(one) for one in POINTS[1:calls]]
+    assert recordings(c) == 0
+    c.save(tmp_path / "program")
+    value, gradient = tg.load(tmp_path / "program").value_and_grad(POINTS[0])
+    wanted, slope = tg.value_and_grad(make(2.0))(POINTS[0])
+    assert value == pytest.approx(wanted)
+    np.testing.assert_allclose(gradient, slope)
+    assert c.value_and_grad(POINTS[1])[0] == pytest.approx(make(2.0)(POINTS[1]))
+
+
+def test_elements_for_which_calls_leave_are_of_one_function():
+    def make(data):
+        def f(x):
+            total = 0.0
+            for k in range(len(x)):
+                total = total + (x[k] * round(float(data[k]), 1) if x[k] > 0.0 else -x[k])
+            return total
+
+        return f
+
+    for offset in (0.05, 0.01):
+        f = make(np.arange(len(POINTS[0])) + offset)
+        c = tg.compile(f)
+        called(c, f, POINTS[:4])
+    assert c._flows.found
+
+
 # --- graphs before programs -----------------------------------------------------------------------
 
 

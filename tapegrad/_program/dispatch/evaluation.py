@@ -293,7 +293,7 @@ class Replayed(PutOff):
             waits = self._native or traced.asks_for_types  # the first result, for the program
             later = is_put_off or (traced.is_long and not waits)
             if later:
-                traced.keep()
+                arguments.keep()
             if not later and (reason := self._reason_against(family)) is not None:
                 if traced.trace.refusal is None:
                     raise NotRecorded(reason)

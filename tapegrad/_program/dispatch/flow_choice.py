@@ -205,7 +205,7 @@ class Flows:
             if flow is self._last:
                 self._give_up(key, f"calls leave it: {reason}")
                 error = Refused(self.refused[key])
-                if not flow.reading.is_of_objects:
+                if not (flow.reading.is_of_objects or flow.hidden):  # the elements may be why
                     error.dependencies = flow.reading.dependencies
                     keep_refusal(owner._f, key, error)
                 return

@@ -14,6 +14,7 @@ class PutOff(Verified):
 
     _by_flow: Callable
     _convert: Callable
+    _evaluate: Callable
     _flow_for: Callable
 
     def _without_program(self, family: Variants, arguments: Arguments, args, kwargs, gradient):
@@ -26,6 +27,9 @@ class PutOff(Verified):
                 return found
         if family.found or not self._flows.is_without_program(self, family):
             return None
+        if not family.budget.has_called:
+            arguments.keep()
+            family.first = arguments
         with family.budget.calling():
             return self._eagerly(args, kwargs, gradient)
 
@@ -85,5 +89,9 @@ class PutOff(Verified):
         """Make a program where one is asked for, of the last recording if there is none."""
         if family.pending is None and not family.found:
             family.pending = family.spare
-        family.spare = None
+            if family.spare is None and family.first is not None:
+                with self._flows.aside():
+                    call = lambda *args, **kwargs: self._evaluate(args, kwargs, False)  # noqa: E731
+                    family.first.call(call, family.first.values)
+        family.spare = family.first = None
         self._convert(family)

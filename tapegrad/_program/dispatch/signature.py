@@ -145,6 +145,11 @@ class Arguments:
             elif isinstance(value, np.ndarray):
                 self.values[k] = np.ascontiguousarray(value, _FLOAT32).reshape(value.shape)
 
+    def keep(self) -> None:
+        """Copy the values of inputs for later; the caller may change arrays."""
+        copies = [x.copy(order="K") if isinstance(x, np.ndarray) else x for x in self.values]
+        self.values[:] = copies
+
     def _number(self, number: int) -> int:
         """The argument that a number of `argnums` names."""
         if not -self.count <= number < self.count:

@@ -327,11 +327,6 @@ class Traced:
         self.result = tree_build(self.out, iter(made)), None
         return self.result[0]
 
-    def keep(self) -> None:
-        """Keep the values of the inputs for later; the caller may change arrays."""
-        values = self._call[1].values
-        values[:] = [x.copy() if isinstance(x, np.ndarray) else x for x in values]
-
 
 @contextlib.contextmanager
 def traced_call(
@@ -365,6 +360,7 @@ class Variants:
         self.found: list[Variant] = []
         self.pending: Traced | None = None  # a recording that is no program yet
         self.spare: Traced | None = None  # one that became none
+        self.first: Arguments | None = None  # those of the first call, if it was not recorded
         #: A branch of it for which a graph is looked for first: calls seem to take one path each.
         self.branching: Guard | None = None
         self.nested = False  # it was called with recorded arguments
