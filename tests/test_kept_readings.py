@@ -346,6 +346,21 @@ def test_data_of_earlier_functions_are_not_kept():
     assert all(isinstance(one, types.FrameType) for one in holder), holder
 
 
+def test_large_arrays_are_not_kept(readings):
+    def make(weight):
+        def f(x):
+            total, grid = 0.0, np.arange(20_000)
+            for v in x:
+                total = total + (v * weight if v > 0.0 else -v) + grid[-1]
+            return total
+
+        return f
+
+    for _ in range(2):
+        check(make(2.0))
+    assert readings == ["f"] * 2
+
+
 def without_graph(limit):
     def f(x):
         total = 0.0

@@ -38,8 +38,8 @@ from .errors import Lost, Refused
 from .forms import Form, Known
 from .read import Reading, Shared
 
-#: Readings kept, for other data of one code, and values that are compared for them.
-_MOST, _ALIKE, _MOST_VALUES = 256, 4, 2000
+#: Readings kept, for other data of one code; values compared for them, bytes of an array they keep.
+_MOST, _ALIKE, _MOST_VALUES, _MOST_BYTES = 256, 4, 2000, 1 << 16
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
 _CONTAINERS = (list, dict, set)
 _Any = TypeVar("_Any", Dependency, Contents, Part)
@@ -161,6 +161,8 @@ class _Patterns:
     def hidden(self, array: np.ndarray, is_read: bool) -> Pattern:
         """That of an array that is an input: one that is made of what was read is the same."""
         if not is_read:
+            if array.nbytes > _MOST_BYTES:
+                raise Unknown
             return Pattern.of("same", array, lambda: array)
         if id(array) not in self._numbers:  # it was not found by a name
             raise Unknown
@@ -179,11 +181,8 @@ def _is_paired(value) -> bool:
     if kind in _PAIRED:
         return True
     bases = [one for one in kind.__mro__ if one not in (object, types.SimpleNamespace)]
-    return not issubclass(kind, type) and bool(bases) and all(map(_is_users, bases))
-
-
-def _is_users(kind: type) -> bool:
-    return is_open(kind) and not _is_of_library(str(kind.__module__))
+    is_users = all([is_open(one) and not _is_of_library(str(one.__module__)) for one in bases])
+    return not issubclass(kind, type) and bool(bases) and is_users
 
 
 def _is_of_library(module: str) -> bool:
@@ -388,7 +387,7 @@ def _keep(f, key, dependencies: list[Checked], make: Callable[[_Patterns], _Made
         patterns = _Patterns(f)
         read = [patterns.read(one) for one in dependencies]
         made = make(patterns)
-    except Unknown:
+    except Exception:  # whatever the user's objects raise
         return
     one, place = _Kept(own_code(f), patterns.root, patterns.parts, read, made), _place(f, key)
     _kept[place] = [one, *_kept.get(place, ())][:_ALIKE]
