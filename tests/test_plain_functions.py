@@ -1,5 +1,6 @@
 """Generated text compiled without Numba: the bits that Numba's code gives, or left to Numba."""
 
+import ast
 import ctypes
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from assumed import needs
 
 import tapegrad as tg  # noqa: F401  (declares all operations)
-from tapegrad._core.codegen import factory
+from tapegrad._core.codegen import factory, parsing
 from tapegrad._core.codegen.plain_expressions import NotPlain
 from tapegrad._core.codegen.plain_functions import lowered
 from tapegrad._core.ops.table import TABLE, Pointwise
@@ -196,3 +197,18 @@ def test_a_function_that_calls_itself_is_left_to_numba():
     text = "@helper\ndef f(n):\n    if n > 0:\n        return f(n - 1)\n    return n\n"
     with pytest.raises(NotPlain, match="calls itself"):
         lowered(HEAD + text, {"symbol": ("f", "int64(int64)")})
+
+
+def test_text_is_parsed_again_where_another_thread_disturbs(monkeypatch):
+    left, parse = [SystemError("AST constructor recursion depth mismatch")] * 3, ast.parse
+
+    def disturbed(*args, **kwargs):
+        if left:
+            raise left.pop()
+        return parse(*args, **kwargs)
+
+    monkeypatch.setattr(ast, "parse", disturbed)
+    assert ast.unparse(parsing.expression_in("x+1")) == "x + 1" and not left
+    left[:] = [SystemError] * 50
+    with pytest.raises(SystemError):
+        parsing.statements_in("x = 1")

@@ -19,6 +19,7 @@ from llvmlite import ir
 from numba import types
 
 from . import collection
+from .parsing import statements_in
 from .plain_expressions import CONTEXT, FLOAT, INT, SINGLE, Expressions, NotPlain, Value
 
 
@@ -39,7 +40,7 @@ class _Module:
     """A text: its names, and the functions made of it by their types."""
 
     def __init__(self, source: str, number: types.Type):
-        tree, self.number = ast.parse(source), number
+        tree, self.number = statements_in(source), number
         others = [one for one in tree.body if not isinstance(one, ast.FunctionDef)]
         self.globals: dict[str, Any] = {}
         exec(compile(ast.Module(others, []), "<text>", "exec"), self.globals)
@@ -77,7 +78,7 @@ def _read(helper: Any) -> tuple[ast.FunctionDef, dict[str, Any]]:
         source = inspect.getsource(helper.py_func)
     except OSError as error:
         raise NotPlain(f"{helper.py_func.__name__} without its text") from error
-    (node,) = ast.parse(textwrap.dedent(source)).body
+    (node,) = statements_in(textwrap.dedent(source)).body
     assert isinstance(node, ast.FunctionDef)
     return node, helper.py_func.__globals__
 

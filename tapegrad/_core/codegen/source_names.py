@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import PACKAGE
+from .parsing import statements_in
 
 #: A name, with those of attributes.
 _NAMES = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -45,7 +46,7 @@ class _Plain(ast.NodeTransformer):
 
 def plain(source: str | bytes) -> ast.Module:
     """The statements of a text without docstrings and types of arguments."""
-    return _Plain().visit(ast.parse(source))
+    return _Plain().visit(statements_in(source))
 
 
 def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:

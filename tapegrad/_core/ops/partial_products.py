@@ -15,13 +15,15 @@ import ast
 import functools
 from collections.abc import Callable
 
+from ..codegen.parsing import expression_in
+
 
 @functools.lru_cache(4096)
 def branches(expression: str) -> tuple[str, str, str] | None:
     """The condition and the two branches of an expression that is a `select`, else None."""
     if "select(" not in expression:
         return None
-    node = ast.parse(expression, mode="eval").body
+    node = expression_in(expression)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "select":
         condition, first, second = map(ast.unparse, node.args)
         return condition, first, second
@@ -80,7 +82,7 @@ def _plain_product(adjoint: str, nonzero: bool, partial: str) -> str:
 @functools.lru_cache(4096)
 def _number(partial: str) -> float | None:
     """The value of a constant, which is finite; None for other expressions."""
-    node, sign = ast.parse(partial, mode="eval").body, 1.0
+    node, sign = expression_in(partial), 1.0
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node, sign = node.operand, -1.0
     value = node.value if isinstance(node, ast.Constant) else None

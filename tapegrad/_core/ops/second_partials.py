@@ -13,6 +13,7 @@ import functools
 
 import numpy as np
 
+from ..codegen.parsing import expression_in
 from . import powers
 from .partial_products import in_branches, selects
 from .symbolic import Lines, Number, Test, constant, is_constant, put
@@ -62,7 +63,7 @@ class _Reader(Lines):
 
     def read(self, text: str, names) -> Number | Test:
         """An expression, with lines in the places of its names."""
-        return self._read(ast.parse(text, mode="eval").body, names)
+        return self._read(expression_in(text), names)
 
     def _read(self, node, names) -> Number | Test:
         match node:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 
+from ..codegen.parsing import expression_in
 from .table import STEERING, pointwise
 
 #: By name, of y: where a shorter expression is as accurate; and that expression.
@@ -49,7 +50,7 @@ class _Shorter(ast.NodeTransformer):
         y = {"y": ast.unparse(node.args[1])}
         test, short = [_named(text, y) for text in NEAR[name]]
         self.tests.append(f"({test})")
-        return ast.parse(short, mode="eval").body
+        return expression_in(short)
 
 
 def _named(text: str, names: dict[str, str]) -> str:
@@ -67,5 +68,5 @@ def shorter(expression: str) -> tuple[str, str]:
     if not any(name in expression for name in NEAR):
         return expression, ""
     found = _Shorter()
-    made = ast.unparse(found.visit(ast.parse(expression, mode="eval").body))
+    made = ast.unparse(found.visit(expression_in(expression)))
     return made, " & ".join(dict.fromkeys(found.tests))

@@ -12,6 +12,7 @@ import functools
 
 import numpy as np
 
+from ..codegen.parsing import expression_in
 from .partial_products import selects, taken
 from .table import Pointwise, words_of
 
@@ -47,7 +48,7 @@ def is_constant(number: str) -> bool:
 
 @functools.lru_cache(4096)
 def _parsed(expression: str):
-    return ast.parse(expression, mode="eval").body
+    return expression_in(expression)
 
 
 class _Put(ast.NodeTransformer):
@@ -60,7 +61,7 @@ class _Put(ast.NodeTransformer):
 
 def put(expression: str, places) -> str:
     """An expression with others in the places of its names."""
-    return ast.unparse(_Put(places).visit(ast.parse(expression, mode="eval").body))
+    return ast.unparse(_Put(places).visit(expression_in(expression)))
 
 
 class Lines:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 
+from ..codegen.parsing import expression_in
 from ..ops.comparisons import STEERING
 from ..ops.partial_products import in_branches
 from ..ops.table import find
@@ -127,6 +128,6 @@ def case(which: int, partial: str) -> str:
     """The branch of `part_of` for one operand of one operation."""
     writer = _Writer()
     text = in_branches(partial, lambda one: f"product({one})")
-    row, value = writer.visit(ast.parse(text, mode="eval").body)
+    row, value = writer.visit(expression_in(text))
     body = "".join(line + "\n" for line in writer.lines)
     return f"    if which == {which}:\n{body}        return {row}, {value}\n"

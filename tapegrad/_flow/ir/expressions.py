@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..._core.codegen.parsing import expression_in
 from ..._core.codegen.power_products import Maker
 from ..._core.ops.partial_products import branches, selects
 from ..._core.ops.table import Pointwise
@@ -40,7 +41,7 @@ ELEMENTARY = frozenset(("add", "subtract", "multiply", "divide", "negative"))
 @functools.lru_cache(4096)
 def parsed(expression: str) -> Any:
     """The syntax tree of an expression."""
-    return ast.parse(expression, mode="eval").body
+    return expression_in(expression)
 
 
 @functools.lru_cache(4096)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable
 
 from ..._core.codegen.elements import SINGLE
+from ..._core.codegen.parsing import expression_in
 from ..._core.ops.partial_products import product
 from ..._core.ops.slopes import shorter
 from ..ir.blocks import ONE
@@ -273,7 +274,7 @@ def _added(factors: list[str]) -> str:
     """The sum of some factors, of which products are added as they are taken."""
     total = factors[0]
     for factor in factors[1:]:
-        tree = ast.parse(factor, mode="eval").body
+        tree = expression_in(factor)
         if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Mult):
             total = f"multiply_add({ast.unparse(tree.left)}, {ast.unparse(tree.right)}, {total})"
         else:

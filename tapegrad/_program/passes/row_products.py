@@ -8,6 +8,7 @@ adjoints of equal rows are added before they are multiplied.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,8 @@ def _is_product(step: Kernel, rows: View) -> bool:
 
 def _made(gather: Gather, product: Kernel, first: int) -> list:
     """The steps in place of both, in slots from one on; none if few rows are picked twice."""
-    rows, places = np.unique(gather.positions, return_inverse=True)
+    positions: Any = gather.positions
+    rows, places = np.unique(positions, return_inverse=True)
     width, count = gather.width, len(rows)
     if OFTEN * count > places.size:
         return []
@@ -78,5 +80,4 @@ def _made(gather: Gather, product: Kernel, first: int) -> list:
     of_rows = contiguous(first, (count, *out.shape[len(gather.out.shape) - 1 :]))
     _, right, _, *how = product.operands
     steps.append(Kernel(product.code, [table, right, of_rows, *how], of_rows))
-    positions = places.astype(np.int64).reshape(gather.positions.shape)
-    return [*steps, Gather(out, of_rows, positions)]
+    return [*steps, Gather(out, of_rows, places.astype(np.int64).reshape(positions.shape))]
