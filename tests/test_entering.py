@@ -252,6 +252,14 @@ def test_a_bound_method_and_a_partial():
         np.testing.assert_allclose(c.grad(x), [2.0 * math.cos(0.3), 0.0])
 
 
+def test_functions_made_anew_of_the_same_text():
+    text = "import math\ndef f(x):\n    g = lambda v: math.sin(v)\n    return g(x[0]) * x[1]"
+    for _ in range(3):
+        space = {}
+        exec(text, space)
+        np.testing.assert_allclose(tg.grad(space["f"])(X), [math.cos(0.3) * 0.4, math.sin(0.3)])
+
+
 # --- code -----------------------------------------------------------------------------------------
 
 
@@ -394,6 +402,7 @@ def new_functions(act, scale):
 @pytest.mark.parametrize("number", range(len(new_functions(by_sin, 1.0))))
 def test_new_functions_of_known_code(number, monkeypatch):
     """What has been found for one serves for others, if what they reach is the same."""
+    entering._alike.clear()  # of which there are so many at most
     searched = []
     first = entering._Found.__init__
     monkeypatch.setattr(

@@ -110,12 +110,18 @@ def watched_in(loaded: Loaded) -> Watched:
     )
 
 
-@functools.lru_cache(maxsize=1024)
-def _loads(code: types.CodeType) -> tuple[tuple[types.CodeType, dis.Instruction], ...]:
+def _loads(code: types.CodeType) -> Iterator[tuple[types.CodeType, dis.Instruction]]:
     """The instructions of code, and of the code in it, that load names or import."""
-    own = [(code, one) for one in instructions(code) if one.opname in _LOADS]
-    inner = [_loads(one) for one in code.co_consts if isinstance(one, types.CodeType)]
-    return (*own, *itertools.chain.from_iterable(inner))
+    yield from zip(itertools.repeat(code), _own_loads(code))
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from _loads(one)
+
+
+@functools.lru_cache(maxsize=4096)
+def _own_loads(code: types.CodeType) -> tuple[dis.Instruction, ...]:
+    """The same without code in it; for code that is equal, not the same, it is what was found."""
+    return tuple([one for one in instructions(code) if one.opname in _LOADS])
 
 
 # --- which ----------------------------------------------------------------------------------------
