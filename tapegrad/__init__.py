@@ -3,13 +3,13 @@
 import types as _types
 
 from . import autograd
+from ._core.config import config
 from ._core.later import later as _later
 from ._core.tape.tape import Tape
 from ._core.tensor.complex_tensors import ComplexTensor
 from ._core.tensor.refused_derivatives import DerivativeLost
 from ._core.tensor.stop_gradient import stop_gradient
 from ._core.tensor.tensor_classes import Tensor
-from ._entering.config import config
 from ._functions import EARLY as _EARLY
 from ._functions import LATER as _FUNCTIONS
 from ._program import record

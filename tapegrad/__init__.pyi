@@ -26,6 +26,7 @@ from . import numpy as numpy
 from . import optim as optim
 from . import scipy as scipy
 from . import testing as testing
+from ._core.config import config as config
 from ._core.tape.tape import Tape as Tape
 from ._core.tensor.refused_derivatives import DerivativeLost as DerivativeLost
 from ._core.tensor.stop_gradient import stop_gradient as stop_gradient
@@ -33,7 +34,6 @@ from ._core.tensor.tensor_classes import ComplexTensor as ComplexTensor
 from ._core.tensor.tensor_classes import Tensor as Tensor
 from ._custom.custom_vjp import CustomVjp
 from ._custom.elementwise import Elementwise
-from ._entering.config import config as config
 from ._functions import *
 from ._program.reports.step_times import ProgramProfile
 from .autograd import enable_grad as enable_grad
@@ -120,6 +120,8 @@ _Flat: TypeAlias = ArrayLike | Tensor | ComplexTensor | Sequence[Any]
 _Structure: TypeAlias = Mapping[Any, Any] | DataclassInstance | _AttrsInstance
 #: Results for which the types of derivatives are not known.
 _Untyped: TypeAlias = _Unknown | tuple[_Unknown, Any] | _NamedTuple
+#: The option `enter`: packages that are entered beside others, () for none.
+_Enter: TypeAlias = str | Sequence[str] | None
 _Several: TypeAlias = Sequence[int]
 _InAxes: TypeAlias = int | Sequence[Any] | None
 _OutAxes: TypeAlias = int | Sequence[Any] | dict[Any, Any]
@@ -169,6 +171,7 @@ def grad(
     *,
     argnames: None = None,
     holomorphic: bool = False,
+    enter: _Enter = None,
 ) -> Callable[..., Any]: ...
 @overload
 def grad(
@@ -177,6 +180,7 @@ def grad(
     *,
     argnames: None = None,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_X, _P], _X]: ...
 @overload
 def grad(
@@ -186,6 +190,7 @@ def grad(
     *,
     argnames: None = None,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, Any]: ...
 @overload
 def grad(
@@ -195,6 +200,7 @@ def grad(
     *,
     argnames: None = None,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[Any, ...]]: ...
 @overload
 def grad(
@@ -203,6 +209,7 @@ def grad(
     *,
     argnames: str,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, Any]: ...
 @overload
 def grad(
@@ -211,6 +218,7 @@ def grad(
     *,
     argnames: Sequence[str],
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[Any, ...]]: ...
 @overload
 def grad(
@@ -219,6 +227,7 @@ def grad(
     has_aux: Literal[True],
     argnames: None = None,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_X, _P], tuple[_X, _Aux]]: ...
 @overload
 def grad(
@@ -228,6 +237,7 @@ def grad(
     *,
     argnames: None = None,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[Any, _Aux]]: ...
 @overload
 def grad(
@@ -237,6 +247,7 @@ def grad(
     *,
     argnames: None = None,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[tuple[Any, ...], _Aux]]: ...
 @overload
 def grad(
@@ -245,6 +256,7 @@ def grad(
     has_aux: Literal[True],
     argnames: str,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[Any, _Aux]]: ...
 @overload
 def grad(
@@ -253,6 +265,7 @@ def grad(
     has_aux: Literal[True],
     argnames: Sequence[str],
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[tuple[Any, ...], _Aux]]: ...
 @overload
 def grad(
@@ -262,6 +275,7 @@ def grad(
     *,
     argnames: str | Sequence[str] | None = None,
     holomorphic: bool,
+    enter: _Enter = None,
 ) -> Callable[_P, Any]: ...
 @overload
 def value_and_grad(
@@ -271,6 +285,7 @@ def value_and_grad(
     *,
     argnames: None = None,
     holomorphic: bool = False,
+    enter: _Enter = None,
 ) -> Callable[..., tuple[Any, Any]]: ...
 @overload
 def value_and_grad(
@@ -279,6 +294,7 @@ def value_and_grad(
     *,
     argnames: None = None,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_X, _P], tuple[float, _X]]: ...
 @overload
 def value_and_grad(
@@ -288,6 +304,7 @@ def value_and_grad(
     *,
     argnames: None = None,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[float, Any]]: ...
 @overload
 def value_and_grad(
@@ -297,6 +314,7 @@ def value_and_grad(
     *,
     argnames: None = None,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[float, tuple[Any, ...]]]: ...
 @overload
 def value_and_grad(
@@ -305,6 +323,7 @@ def value_and_grad(
     *,
     argnames: str,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[float, Any]]: ...
 @overload
 def value_and_grad(
@@ -313,6 +332,7 @@ def value_and_grad(
     *,
     argnames: Sequence[str],
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[float, tuple[Any, ...]]]: ...
 @overload
 def value_and_grad(
@@ -321,6 +341,7 @@ def value_and_grad(
     has_aux: Literal[True],
     argnames: None = None,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_X, _P], tuple[tuple[float, _Aux], _X]]: ...
 @overload
 def value_and_grad(
@@ -330,6 +351,7 @@ def value_and_grad(
     *,
     argnames: None = None,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[tuple[float, _Aux], Any]]: ...
 @overload
 def value_and_grad(
@@ -339,6 +361,7 @@ def value_and_grad(
     *,
     argnames: None = None,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[tuple[float, _Aux], tuple[Any, ...]]]: ...
 @overload
 def value_and_grad(
@@ -347,6 +370,7 @@ def value_and_grad(
     has_aux: Literal[True],
     argnames: str,
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[tuple[float, _Aux], Any]]: ...
 @overload
 def value_and_grad(
@@ -355,6 +379,7 @@ def value_and_grad(
     has_aux: Literal[True],
     argnames: Sequence[str],
     holomorphic: Literal[False] = False,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[tuple[float, _Aux], tuple[Any, ...]]]: ...
 @overload
 def value_and_grad(
@@ -364,30 +389,35 @@ def value_and_grad(
     *,
     argnames: str | Sequence[str] | None = None,
     holomorphic: bool,
+    enter: _Enter = None,
 ) -> Callable[_P, Any]: ...
 @overload
 def elementwise_grad(
-    f: np.ufunc, argnums: int | _Several = 0, *, argnames: None = None
+    f: np.ufunc, argnums: int | _Several = 0, *, argnames: None = None, enter: _Enter = None
 ) -> Callable[..., Any]: ...
 @overload
 def elementwise_grad(
-    f: Callable[Concatenate[_X, _P], Any], argnums: Literal[0] = 0, *, argnames: None = None
+    f: Callable[Concatenate[_X, _P], Any],
+    argnums: Literal[0] = 0,
+    *,
+    argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_X, _P], _X]: ...
 @overload
 def elementwise_grad(
-    f: Callable[_P, Any], argnums: int, *, argnames: None = None
+    f: Callable[_P, Any], argnums: int, *, argnames: None = None, enter: _Enter = None
 ) -> Callable[_P, Any]: ...
 @overload
 def elementwise_grad(
-    f: Callable[_P, Any], argnums: _Several, *, argnames: None = None
+    f: Callable[_P, Any], argnums: _Several, *, argnames: None = None, enter: _Enter = None
 ) -> Callable[_P, tuple[Any, ...]]: ...
 @overload
 def elementwise_grad(
-    f: Callable[_P, Any], argnums: Literal[0] = 0, *, argnames: str
+    f: Callable[_P, Any], argnums: Literal[0] = 0, *, argnames: str, enter: _Enter = None
 ) -> Callable[_P, Any]: ...
 @overload
 def elementwise_grad(
-    f: Callable[_P, Any], argnums: Literal[0] = 0, *, argnames: Sequence[str]
+    f: Callable[_P, Any], argnums: Literal[0] = 0, *, argnames: Sequence[str], enter: _Enter = None
 ) -> Callable[_P, tuple[Any, ...]]: ...
 
 # Functions without types come first, since pyright takes the first overload that fits.
@@ -398,10 +428,15 @@ def hessian(
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[..., Any]: ...
 @overload
 def hessian(
-    f: Callable[Concatenate[_X, _P], _Untyped], *, has_aux: bool = False, argnames: None = None
+    f: Callable[Concatenate[_X, _P], _Untyped],
+    *,
+    has_aux: bool = False,
+    argnames: None = None,
+    enter: _Enter = None,
 ) -> _Function[..., Any]: ...
 @overload
 def hessian(
@@ -409,6 +444,7 @@ def hessian(
     *,
     has_aux: bool = False,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> _Function[..., Any]: ...
 @overload
 def hessian(
@@ -416,6 +452,7 @@ def hessian(
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_Number, _P], float]: ...
 @overload
 def hessian(
@@ -423,6 +460,7 @@ def hessian(
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_Array[_Shape, _DType], _P], NDArray[_DType]]: ...
 @overload
 def hessian(
@@ -430,6 +468,7 @@ def hessian(
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> _Function[Concatenate[_X, _P], Any]: ...
 @overload
 def hessian(
@@ -438,6 +477,7 @@ def hessian(
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[_P, Any]: ...
 @overload
 def hessian(
@@ -446,14 +486,23 @@ def hessian(
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[Any, ...]]: ...
 @overload
 def hessian(
-    f: Callable[_P, _Scalar], has_aux: Literal[False] = False, *, argnames: str
+    f: Callable[_P, _Scalar],
+    has_aux: Literal[False] = False,
+    *,
+    argnames: str,
+    enter: _Enter = None,
 ) -> Callable[_P, Any]: ...
 @overload
 def hessian(
-    f: Callable[_P, _Scalar], has_aux: Literal[False] = False, *, argnames: Sequence[str]
+    f: Callable[_P, _Scalar],
+    has_aux: Literal[False] = False,
+    *,
+    argnames: Sequence[str],
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[Any, ...]]: ...
 @overload
 def hessian(
@@ -461,6 +510,7 @@ def hessian(
     *,
     has_aux: Literal[True],
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_Number, _P], tuple[float, _Aux]]: ...
 @overload
 def hessian(
@@ -468,6 +518,7 @@ def hessian(
     *,
     has_aux: Literal[True],
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_Array[_Shape, _DType], _P], tuple[NDArray[_DType], _Aux]]: ...
 @overload
 def hessian(
@@ -475,6 +526,7 @@ def hessian(
     *,
     has_aux: Literal[True],
     argnames: None = None,
+    enter: _Enter = None,
 ) -> _Function[Concatenate[_X, _P], tuple[Any, _Aux]]: ...
 @overload
 def hessian(
@@ -483,6 +535,7 @@ def hessian(
     has_aux: Literal[True],
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[Any, _Aux]]: ...
 @overload
 def hessian(
@@ -491,14 +544,23 @@ def hessian(
     has_aux: Literal[True],
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[tuple[Any, ...], _Aux]]: ...
 @overload
 def hessian(
-    f: Callable[_P, tuple[_Scalar, _Aux]], *, has_aux: Literal[True], argnames: str
+    f: Callable[_P, tuple[_Scalar, _Aux]],
+    *,
+    has_aux: Literal[True],
+    argnames: str,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[Any, _Aux]]: ...
 @overload
 def hessian(
-    f: Callable[_P, tuple[_Scalar, _Aux]], *, has_aux: Literal[True], argnames: Sequence[str]
+    f: Callable[_P, tuple[_Scalar, _Aux]],
+    *,
+    has_aux: Literal[True],
+    argnames: Sequence[str],
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[tuple[Any, ...], _Aux]]: ...
 @overload
 def jacobian(
@@ -507,6 +569,7 @@ def jacobian(
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[..., Any]: ...
 @overload
 def jacobian(
@@ -515,6 +578,7 @@ def jacobian(
     has_aux: bool = False,
     *,
     argnames: str | Sequence[str] | None = None,
+    enter: _Enter = None,
 ) -> _Function[..., Any]: ...
 @overload
 def jacobian(
@@ -523,6 +587,7 @@ def jacobian(
     has_aux: bool = False,
     *,
     argnames: str | Sequence[str] | None = None,
+    enter: _Enter = None,
 ) -> _Function[..., Any]: ...
 @overload
 def jacobian(
@@ -530,6 +595,7 @@ def jacobian(
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_Number, _P], float]: ...
 @overload
 def jacobian(
@@ -537,6 +603,7 @@ def jacobian(
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_X, _P], _X]: ...
 @overload
 def jacobian(
@@ -544,6 +611,7 @@ def jacobian(
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_Array[_Shape, _DType], _P], NDArray[_DType]]: ...
 @overload
 def jacobian(
@@ -551,6 +619,7 @@ def jacobian(
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_Number, _P], NDArray[np.float64]]: ...
 @overload
 def jacobian(
@@ -558,6 +627,7 @@ def jacobian(
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> _Function[Concatenate[_X, _P], Any]: ...
 @overload
 def jacobian(
@@ -566,6 +636,7 @@ def jacobian(
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[_P, Any]: ...
 @overload
 def jacobian(
@@ -574,14 +645,23 @@ def jacobian(
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[Any, ...]]: ...
 @overload
 def jacobian(
-    f: Callable[_P, _Unstructured], has_aux: Literal[False] = False, *, argnames: str
+    f: Callable[_P, _Unstructured],
+    has_aux: Literal[False] = False,
+    *,
+    argnames: str,
+    enter: _Enter = None,
 ) -> Callable[_P, Any]: ...
 @overload
 def jacobian(
-    f: Callable[_P, _Unstructured], has_aux: Literal[False] = False, *, argnames: Sequence[str]
+    f: Callable[_P, _Unstructured],
+    has_aux: Literal[False] = False,
+    *,
+    argnames: Sequence[str],
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[Any, ...]]: ...
 @overload
 def jacobian(
@@ -590,6 +670,7 @@ def jacobian(
     has_aux: Literal[False] = False,
     *,
     argnames: str | Sequence[str] | None = None,
+    enter: _Enter = None,
 ) -> _Function[_P, Any]: ...
 @overload
 def jacobian(
@@ -597,6 +678,7 @@ def jacobian(
     *,
     has_aux: Literal[True],
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_Number, _P], tuple[float, _Aux]]: ...
 @overload
 def jacobian(
@@ -604,6 +686,7 @@ def jacobian(
     *,
     has_aux: Literal[True],
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_X, _P], tuple[_X, _Aux]]: ...
 @overload
 def jacobian(
@@ -611,6 +694,7 @@ def jacobian(
     *,
     has_aux: Literal[True],
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_Array[_Shape, _DType], _P], tuple[NDArray[_DType], _Aux]]: ...
 @overload
 def jacobian(
@@ -618,6 +702,7 @@ def jacobian(
     *,
     has_aux: Literal[True],
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_Number, _P], tuple[NDArray[np.float64], _Aux]]: ...
 @overload
 def jacobian(
@@ -625,6 +710,7 @@ def jacobian(
     *,
     has_aux: Literal[True],
     argnames: None = None,
+    enter: _Enter = None,
 ) -> _Function[Concatenate[_X, _P], tuple[Any, _Aux]]: ...
 @overload
 def jacobian(
@@ -633,6 +719,7 @@ def jacobian(
     has_aux: Literal[True],
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[Any, _Aux]]: ...
 @overload
 def jacobian(
@@ -641,14 +728,23 @@ def jacobian(
     has_aux: Literal[True],
     *,
     argnames: None = None,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[tuple[Any, ...], _Aux]]: ...
 @overload
 def jacobian(
-    f: Callable[_P, tuple[_Unstructured, _Aux]], *, has_aux: Literal[True], argnames: str
+    f: Callable[_P, tuple[_Unstructured, _Aux]],
+    *,
+    has_aux: Literal[True],
+    argnames: str,
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[Any, _Aux]]: ...
 @overload
 def jacobian(
-    f: Callable[_P, tuple[_Unstructured, _Aux]], *, has_aux: Literal[True], argnames: Sequence[str]
+    f: Callable[_P, tuple[_Unstructured, _Aux]],
+    *,
+    has_aux: Literal[True],
+    argnames: Sequence[str],
+    enter: _Enter = None,
 ) -> Callable[_P, tuple[tuple[Any, ...], _Aux]]: ...
 @overload
 def jacobian(
@@ -657,54 +753,85 @@ def jacobian(
     *,
     has_aux: Literal[True],
     argnames: str | Sequence[str] | None = None,
+    enter: _Enter = None,
 ) -> _Function[_P, tuple[Any, _Aux]]: ...
 @overload
 def hvp(
-    f: Callable[Concatenate[_X, _P], _Scalar], has_aux: Literal[False] = False
+    f: Callable[Concatenate[_X, _P], _Scalar],
+    has_aux: Literal[False] = False,
+    *,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_X, _X, _P], _X]: ...
 @overload
 def hvp(
-    f: Callable[Concatenate[_X, _P], tuple[_Scalar, _Aux]], has_aux: Literal[True]
+    f: Callable[Concatenate[_X, _P], tuple[_Scalar, _Aux]],
+    has_aux: Literal[True],
+    *,
+    enter: _Enter = None,
 ) -> Callable[Concatenate[_X, _X, _P], tuple[_X, _Aux]]: ...
 @overload
 def vjp(
-    f: Callable[[Unpack[_Ts]], _R], *primals: Unpack[_Ts], has_aux: Literal[False] = False
+    f: Callable[[Unpack[_Ts]], _R],
+    *primals: Unpack[_Ts],
+    has_aux: Literal[False] = False,
+    enter: _Enter = None,
 ) -> tuple[_R, Callable[[_R], tuple[Unpack[_Ts]]]]: ...
 @overload
 def vjp(
-    f: Callable[[Unpack[_Ts]], tuple[_R, _Aux]], *primals: Unpack[_Ts], has_aux: Literal[True]
+    f: Callable[[Unpack[_Ts]], tuple[_R, _Aux]],
+    *primals: Unpack[_Ts],
+    has_aux: Literal[True],
+    enter: _Enter = None,
 ) -> tuple[_R, Callable[[_R], tuple[Unpack[_Ts]]], _Aux]: ...
 @overload
 def jvp(
-    f: Callable[[Unpack[_Ts]], _R], primals: tuple[Unpack[_Ts]], tangents: tuple[Unpack[_Ts]]
+    f: Callable[[Unpack[_Ts]], _R],
+    primals: tuple[Unpack[_Ts]],
+    tangents: tuple[Unpack[_Ts]],
+    *,
+    enter: _Enter = None,
 ) -> tuple[_R, _R]: ...
 @overload
-def jvp(f: Callable[..., _R], primals: list[Any], tangents: Sequence[Any]) -> tuple[_R, _R]: ...
+def jvp(
+    f: Callable[..., _R], primals: list[Any], tangents: Sequence[Any], *, enter: _Enter = None
+) -> tuple[_R, _R]: ...
 
 # The arguments are batches of those of `f`: an array in place of a number. So they have no types.
 @overload
 def vmap(
-    f: Callable[Concatenate[_X, _P], _Untyped], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
+    f: Callable[Concatenate[_X, _P], _Untyped],
+    in_axes: _InAxes = 0,
+    out_axes: _OutAxes = 0,
+    *,
+    enter: _Enter = None,
 ) -> _Function[..., Any]: ...
 @overload
 def vmap(
-    f: Callable[_P, _Element], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
+    f: Callable[_P, _Element], in_axes: _InAxes = 0, out_axes: _OutAxes = 0, *, enter: _Enter = None
 ) -> Callable[..., NDArray[_Element]]: ...
 @overload
 def vmap(
-    f: Callable[_P, _Plain], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
+    f: Callable[_P, _Plain], in_axes: _InAxes = 0, out_axes: _OutAxes = 0, *, enter: _Enter = None
 ) -> Callable[..., NDArray[Any]]: ...
 @overload
 def vmap(
-    f: Callable[_P, _Array[_Shape, _Element]], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
+    f: Callable[_P, _Array[_Shape, _Element]],
+    in_axes: _InAxes = 0,
+    out_axes: _OutAxes = 0,
+    *,
+    enter: _Enter = None,
 ) -> Callable[..., NDArray[_Element]]: ...
 @overload
 def vmap(
-    f: Callable[_P, _Leaves], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
+    f: Callable[_P, _Leaves], in_axes: _InAxes = 0, out_axes: _OutAxes = 0, *, enter: _Enter = None
 ) -> Callable[..., tuple[NDArray[Any], ...]]: ...
 @overload
 def vmap(
-    f: Callable[_P, _Flat | _Structure], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
+    f: Callable[_P, _Flat | _Structure],
+    in_axes: _InAxes = 0,
+    out_axes: _OutAxes = 0,
+    *,
+    enter: _Enter = None,
 ) -> _Function[..., Any]: ...
 def record(f: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> Tape: ...
 
@@ -970,6 +1097,7 @@ def compile(
     verify: _Verify = "once",
     native: bool | None = None,
     memory: _Memory = "all",
+    enter: _Enter = None,
 ) -> Compiled[Concatenate[_X, _P], _R, _X]: ...
 @overload
 def compile(
@@ -981,6 +1109,7 @@ def compile(
     verify: _Verify = "once",
     native: bool | None = None,
     memory: _Memory = "all",
+    enter: _Enter = None,
 ) -> Compiled[_P, _R, Any]: ...
 @overload
 def compile(
@@ -992,6 +1121,7 @@ def compile(
     verify: _Verify = "once",
     native: bool | None = None,
     memory: _Memory = "all",
+    enter: _Enter = None,
 ) -> Compiled[_P, _R, tuple[Any, ...]]: ...
 @overload
 def compile(
@@ -1002,6 +1132,7 @@ def compile(
     verify: _Verify = "once",
     native: bool | None = None,
     memory: _Memory = "all",
+    enter: _Enter = None,
 ) -> _CompiledByName[_P, _R]: ...
 @overload
 def compile(
@@ -1012,6 +1143,7 @@ def compile(
     verify: _Verify = "once",
     native: bool | None = None,
     memory: _Memory = "all",
+    enter: _Enter = None,
 ) -> _ByFirst: ...
 @overload
 def compile(
@@ -1023,6 +1155,7 @@ def compile(
     verify: _Verify = "once",
     native: bool | None = None,
     memory: _Memory = "all",
+    enter: _Enter = None,
 ) -> Callable[[Callable[_P, _R]], Compiled[_P, _R, Any]]: ...
 @overload
 def compile(
@@ -1034,6 +1167,7 @@ def compile(
     verify: _Verify = "once",
     native: bool | None = None,
     memory: _Memory = "all",
+    enter: _Enter = None,
 ) -> Callable[[Callable[_P, _R]], Compiled[_P, _R, tuple[Any, ...]]]: ...
 @overload
 def compile(
@@ -1044,6 +1178,7 @@ def compile(
     verify: _Verify = "once",
     native: bool | None = None,
     memory: _Memory = "all",
+    enter: _Enter = None,
 ) -> Callable[[Callable[_P, _R]], _CompiledByName[_P, _R]]: ...
 def load(
     path: _Path, *, most_bytes: int = 4294967296, native: bool | None = None

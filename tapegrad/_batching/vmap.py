@@ -29,7 +29,7 @@ _MOST_WAYS, _LEAST_SIZE, _FIRST = 64, 8, 3
 _loops: Any = weakref.WeakKeyDictionary()
 
 
-def vmap(f, in_axes=0, out_axes=0):
+def vmap(f, in_axes=0, out_axes=0, *, enter=None):
     """Return a function that applies `f` to each element along an axis of its arguments.
 
     Parameters
@@ -42,6 +42,9 @@ def vmap(f, in_axes=0, out_axes=0):
         same for every element. An entry may be a structure of ints and None like its argument.
     out_axes : int, or a structure of ints like the result
         The axis along which the results are stacked.
+    enter : str or tuple of str, optional
+        Installed packages that are entered beside those that are by default; () for none, see
+        `tapegrad.config`.
 
     Returns
     -------
@@ -73,10 +76,10 @@ def vmap(f, in_axes=0, out_axes=0):
     >>> tg.vmap(tg.grad(lambda x: x**2 if x > 0 else -x))(np.array([-1.0, 2.0, 3.0]))
     array([-1.,  4.,  6.])
     """
-    entered = entering(f)
+    entered = entering(f, enter)
     known: set = set()  # as in `_loops`, for functions that have no weak references
 
-    @transformed(vmap, f, in_axes=in_axes, out_axes=out_axes)
+    @transformed(vmap, f, in_axes=in_axes, out_axes=out_axes, enter=enter)
     def evaluate(*args, **kwargs):
         axes = axes_of_leaves("in_axes", in_axes, args)
         leaves = [leaf for _, leaf in tree_leaves(args)]

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._core.codegen import forks
+from .._core.config import config
 from .._core.tensor.own_code import made_for, own_code
+from .._core.tensor.packages import Packages
 from .._core.tensor.plain_data import answer_all, answer_no_more
 from .._core.tensor.reachable import Reach
-from .config import config
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten, watched_in
 from .kinds_of_objects import DATA, kinds_of, likeness
 from .name_uses import instructions, names_imported
@@ -28,11 +29,15 @@ from .stand_ins import imported, may_count
 _lock = forks.lock()
 
 
-def entering(f: Callable) -> Callable:
-    """The function as transforms call it: entered for the time of each call."""
+def entering(f: Callable, enter=None) -> Callable:
+    """The function as transforms call it: entered for the time of each call.
+
+    `enter` is their option of this name, see `Packages`.
+    """
+    packages = Packages(enter)
     if type(f) is Entering or not config.enter:
         return f
-    return Entering(checked(f) if is_compiled(f) else f)
+    return Entering(checked(f) if is_compiled(f) else f, packages)
 
 
 class Entering:
@@ -42,10 +47,10 @@ class Entering:
     arguments are functions or objects of other kinds.
     """
 
-    __slots__ = ("__wrapped__", "__weakref__", "_found")
+    __slots__ = ("__wrapped__", "__weakref__", "_found", "_packages")
 
-    def __init__(self, f: Callable):
-        self.__wrapped__ = f
+    def __init__(self, f: Callable, packages: Packages):
+        self.__wrapped__, self._packages = f, packages
         self._found: dict[Any, _Found] = {}
 
     def __call__(self, /, *args, **kwargs):
@@ -55,7 +60,8 @@ class Entering:
             if len(self._found) >= _MOST_KINDS:
                 self._found.clear()
             held = [one for one in (*args, *kwargs.values()) if type(one) not in DATA]
-            found = self._found[handed] = _search(self.__wrapped__, handed, held)
+            found = _search(self.__wrapped__, handed, held, self._packages)
+            self._found[handed] = found
         if not found.entered:
             return self.__wrapped__(*args, **kwargs)
         run = _Run(found.entered)
@@ -77,15 +83,16 @@ _alike: dict[tuple, tuple[types.FunctionType, _Found] | None] = {}
 _MOST_ALIKE = 64
 
 
-def _search(f: Any, handed: tuple, held: list) -> _Found:
+def _search(f: Any, handed: tuple, held: list, packages: Packages) -> _Found:
     """What a call can reach; for functions that differ in data alone what the second one could."""
     key = None if handed else likeness(f)
     if key is None:
-        return _Found([f, *held])
+        return _Found([f, *held], packages)
+    key = (packages.named, *key)
     own, known = getattr(f, "__func__", f), _alike.get(key)
     if known is not None and (found := known[1].of_another(own, known[0], key)).is_current():
         return found
-    found = _Found([f, *held])
+    found = _Found([f, *held], packages)
     if len(_alike) >= _MOST_ALIKE:
         _alike.clear()
     if key in _alike:
@@ -187,8 +194,8 @@ class _Found:
 
     key: tuple | None
 
-    def __init__(self, objects: list):
-        functions = _functions([_function_of(one) for one in objects])
+    def __init__(self, objects: list, packages: Packages):
+        functions = _functions([_function_of(one) for one in objects], packages)
         assigned = {key for one in functions for key in _assigned(one)}
         names: dict[tuple[int, str], tuple[Any, str | None, Any]] = {}
         kinds: dict[tuple[int, str], tuple[Any, str | None, Any]] = {}
@@ -248,14 +255,14 @@ def _function_of(one) -> Any:
     return one.function if type(one) is Checked else one
 
 
-def _functions(objects: list) -> list[types.FunctionType]:
+def _functions(objects: list, packages: Packages) -> list[types.FunctionType]:
     """The functions that others reach, in place of those compiled by Numba their copies."""
-    reach = Reach(*objects)
+    reach = Reach(*objects, packages=packages)
     every = reach.objects(is_compiled)
     copies = [checked(one).function for one in every if is_compiled(one)]
     new = [one for one in copies if not any(one is known for known in objects)]
     if new:
-        return _functions([*objects, *new])
+        return _functions([*objects, *new], packages)
     memoized = {id(one.__wrapped__) for one in every if isinstance(one, _MEMOIZED)}
     return [
         one

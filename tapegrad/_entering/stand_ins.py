@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.tensor.reachable import outer
 from .numba_functions import of_numba
-from .types_asked import type_of_recorded
+from .types_asked import OF_PYTHON
 
 #: Modules with a counterpart of this package, whose names are those of the original.
 _NUMPY = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.polynomial")
@@ -26,7 +26,7 @@ _OF_PYTHON = frozenset(("builtins", "functools", "_functools", "numpy"))
 _PAIRED = {*_NUMPY, *_SCIPY, "math"}
 
 #: By the identity of the original: the original, which stays alive, and its stand-in.
-_table: dict[int, tuple[Any, Any]] = {id(type): (type, type_of_recorded)}
+_table: dict[int, tuple[Any, Any]] = {id(one): (one, ours) for one, ours in OF_PYTHON.items()}
 
 
 def stand_in(value) -> Any:

@@ -1,11 +1,11 @@
-"""`type` in entered code: recorded arrays are arrays."""
+"""`type` and `float` in entered code: recorded arrays are arrays, and numbers stay recorded."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from .._core.tensor import runtime as rt
-from .._core.tensor.plain_data import class_of, kind_of
+from .._core.tensor.plain_data import class_of, kind_of, number_of
 from .._core.tensor.refused_derivatives import lost_derivative
 
 
@@ -21,3 +21,15 @@ def type_of_recorded(one, *more, **named):
         "isinstance(x, float)",
         one,
     )
+
+
+def float_of_recorded(*given):
+    """Python's `float`; a recorded number stays one, with its derivative."""
+    if len(given) != 1 or not isinstance(given[0], rt.Tensor):
+        return float(*given)
+    kept = number_of(given[0])
+    return float(given[0]) if kept is None else kept
+
+
+#: What stands for Python's own functions and classes.
+OF_PYTHON = {type: type_of_recorded, float: float_of_recorded}

@@ -26,6 +26,7 @@ def compile(
     verify="once",
     native=None,
     memory="all",
+    enter=None,
 ):
     """Compile a function: record it at the first call, and replay the recording afterwards.
 
@@ -56,6 +57,9 @@ def compile(
     memory : {"all", "sqrt"}, optional
         What native loops keep for the reverse pass: the values of every step, or those of about the
         square root of the number of steps, from which the others are recomputed.
+    enter : str or tuple of str, optional
+        Installed packages that are entered beside those that are by default; () for none, see
+        `tapegrad.config`.
 
     Returns
     -------
@@ -97,9 +101,10 @@ def compile(
         if given not in _CHOICES[name]:
             choices = ", ".join(map(repr, _CHOICES[name]))
             raise ValueError(f"tapegrad.compile: {name} is {given!r}; it must be one of {choices}")
-    settings["native"] = native
+    settings |= dict(native=native, enter=enter)
     if f is None:
         return functools.partial(compile, argnums=argnums, argnames=argnames, **settings)
+    settings["enter"] = _enter_of(f) if enter is None else enter
     kind, f, argnums = _transform_of(f) or _method_of(f) or ("value", f, argnums)
     f = with_instance(f)
     if argnames is not None:
@@ -116,6 +121,11 @@ def _transform_of(f) -> tuple | None:
     if not is_known or options["has_aux"] or options.get("holomorphic"):
         return None
     return transform.__name__, of, options["argnums"]
+
+
+def _enter_of(f):
+    """The option `enter` of what a transform gave; None for others."""
+    return (transform_of(f) or (None, None, {}))[2].get("enter")
 
 
 def _method_of(f) -> tuple | None:

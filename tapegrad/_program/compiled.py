@@ -225,7 +225,7 @@ class Compiled(OverRows):
         """
         if (found := self._by_graph(hvp_of, (x, *others), {}, v, argnums=0)) is not None:
             return found[0]
-        return self._of("hvp", lambda f, _: hvp(f), (x, v, *others), {})
+        return self._of("hvp", lambda f, _, **given: hvp(f, **given), (x, v, *others), {})
 
     def jvp(self, primals, tangents):
         """Compute the value and its derivative along a direction.
@@ -247,7 +247,8 @@ class Compiled(OverRows):
         call = jvp_of, tuple(primals), {}, tuple(tangents)
         if (found := self._by_graph(*call, argnums=range(len(primals)))) is not None:
             return found[0]
-        return self._of("jvp", lambda f, _: functools.partial(jvp, f), (primals, tangents), {}, 0)
+        of = lambda f, _, **given: functools.partial(jvp, f, **given)  # noqa: E731
+        return self._of("jvp", of, (primals, tangents), {}, 0)
 
     def vjp(self, *primals):
         """Compute the value, and a function for products of vectors with the Jacobian.
@@ -284,7 +285,9 @@ class Compiled(OverRows):
 
         def make():
             own = argnums if of is None else of
-            return Compiled(transform(self._f, argnums), "value", own, **self._settings)
+            enter = self._settings.get("enter")
+            given = {} if enter is None else dict(enter=enter)
+            return Compiled(transform(self._f, argnums, **given), "value", own, **self._settings)
 
         made = self._made(name, make)
         made._apart = (0, 1) if name in ("hvp", "jvp", "vjp") else None  # a transform's own
@@ -299,7 +302,8 @@ class Compiled(OverRows):
         if self._method is None:
             make = functools.partial(Compiled, kind=self._kind, **self._settings)
             make_one = lambda f, argnums: make(f, argnums=argnums)  # noqa: E731
-            self._method = MethodPrograms(self._f, make_one, self._asked())
+            enter = self._settings.get("enter")
+            self._method = MethodPrograms(self._f, make_one, self._asked(), enter)
         return BoundCompiled(self._method, instance, self._name)
 
     def __reduce__(self):
@@ -368,6 +372,6 @@ def _of_kind(f, kind: str, argnums, **settings) -> Compiled:
     return Compiled(f, kind, argnums, **settings)
 
 
-def _pulled_back(f, argnums):
+def _pulled_back(f, argnums, enter=None):
     """A function of primals and an adjoint of the value, to adjoints of the primals."""
-    return lambda primals, adjoint: vjp(f, *primals)[1](adjoint)
+    return lambda primals, adjoint: vjp(f, *primals, enter=enter)[1](adjoint)

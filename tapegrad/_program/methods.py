@@ -85,8 +85,8 @@ def is_followed(f) -> TypeGuard[types.MethodType]:
 class MethodPrograms:
     """The programs of a method, for all instances of its classes."""
 
-    def __init__(self, f: Callable, make: Callable, argnums):
-        self.f, self.make, self.argnums = f, make, argnums
+    def __init__(self, f: Callable, make: Callable, argnums, enter):
+        self.f, self.make, self.argnums, self.enter = f, make, argnums, enter
         self.names: dict[type, tuple[str, ...]] = {}  # of the attributes that it reads
         self.compiled: dict[Any, Any] = {}
         self.reason: str | None = None
@@ -110,7 +110,7 @@ class MethodPrograms:
         return found, attributes
 
     def _compiled(self, count: int):
-        entered = entering(self.f)
+        entered = entering(self.f, self.enter)
 
         @functools.wraps(self.f)
         def of_attributes(*args, **kwargs):
@@ -169,7 +169,12 @@ class BoundCompiled:
                 programs.names[kind] = tuple(sorted(names))
             except NotRecorded as error:
                 self._give_up(str(error))
-        return eagerly(functools.partial(programs.f, self._instance))
+        return eagerly(self._entered())
+
+    def _entered(self) -> Callable:
+        """The method, as transforms take it with the option `enter` of `tg.compile`."""
+        f = functools.partial(self._programs.f, self._instance)
+        return f if self._programs.enter is None else entering(f, self._programs.enter)
 
     def _give_up(self, reason: str) -> None:
         self._programs.reason = reason
@@ -228,7 +233,7 @@ class BoundCompiled:
 
     def vjp(self, *primals):
         """Compute the value and a function of its adjoints, as `tg.vjp` gives them."""
-        return vjp(functools.partial(self._programs.f, self._instance), *primals)
+        return vjp(self._entered(), *primals)
 
     def map(self, *args, in_axes=0, gradient=True, threads=None):
         """Values, and gradients, for each row of the arguments, as `Compiled.map` gives them."""

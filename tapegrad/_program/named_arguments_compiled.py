@@ -109,19 +109,20 @@ class CompiledByName:
         """Value, and the derivative along tangents, which are like the named arguments."""
         given = (tangents,) if self._names.single else tuple(tangents)
         call = (given, *self._split(args, kwargs))
-        return self._compiled._of("jvp", lambda f, _: _pushed(f), call, {}, 1)
+        return self._compiled._of("jvp", lambda f, _, **given: _pushed(f, **given), call, {}, 1)
 
     def vjp(self, *args, **kwargs):
         """Value, and a function of adjoints of it to those of the named arguments."""
         if self._bound_to:  # attributes may change before the function of adjoints is called
             f, values = self._names.of_values(args, kwargs)
-            value, pull = vjp(f, *values)
+            value, pull = vjp(f, *values, enter=self._settings.get("enter"))
             return value, lambda adjoint: self._one(pull(adjoint))
         call = self._split(args, own_copy(kwargs))
         value, call = self._compiled(*call), own_copy(call)  # which the caller may change
 
         def back(adjoint):
-            found = self._compiled._of("vjp", lambda f, _: _pulled(f), (adjoint, *call), {}, 1)
+            of = lambda f, _, **given: _pulled(f, **given)  # noqa: E731
+            found = self._compiled._of("vjp", of, (adjoint, *call), {}, 1)
             return self._one(found)
 
         return value, back
@@ -218,11 +219,15 @@ def _arranged(f: Callable, trees: list, names: list[str], _held: list) -> tuple:
     return f, [*instance, *every, *named.values()], [*names, *named]
 
 
-def _pushed(f: Callable) -> Callable:
+def _pushed(f: Callable, enter=None) -> Callable:
     """A function of tangents and a call, to its value and the derivative along the tangents."""
-    return lambda tangents, values, *rest: jvp(lambda v: f(v, *rest), (values,), (tangents,))
+    return lambda tangents, values, *rest: jvp(
+        lambda v: f(v, *rest), (values,), (tangents,), enter=enter
+    )
 
 
-def _pulled(f: Callable) -> Callable:
+def _pulled(f: Callable, enter=None) -> Callable:
     """A function of an adjoint of the value and a call, to adjoints of its values."""
-    return lambda adjoint, values, *rest: vjp(lambda v: f(v, *rest), values)[1](adjoint)[0]
+    return lambda adjoint, values, *rest: vjp(lambda v: f(v, *rest), values, enter=enter)[1](
+        adjoint
+    )[0]

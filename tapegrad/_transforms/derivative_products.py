@@ -32,7 +32,7 @@ from .transformed import transformed
 _ARGUMENTS_OF_HVP = inspect.signature(lambda x, v, *others: None)
 
 
-def vjp(f, *primals, has_aux=False):
+def vjp(f, *primals, has_aux=False, enter=None):
     """Compute the value of `f`, and a function for products of vectors with its Jacobian.
 
     Parameters
@@ -44,6 +44,9 @@ def vjp(f, *primals, has_aux=False):
         The arguments of `f`. All of them are differentiated.
     has_aux : bool, optional
         If true, `f` returns a tuple (value, aux); `aux` may be anything and is not differentiated.
+    enter : str or tuple of str, optional
+        Installed packages that are entered beside those that are by default; () for none, see
+        `tapegrad.config`.
 
     Returns
     -------
@@ -74,7 +77,7 @@ def vjp(f, *primals, has_aux=False):
         return compiled(*primals)
     with rt.recording():
         inputs = Inputs("vjp", primals, tuple(range(len(primals))))
-        out = entering(f)(*inputs.args)
+        out = entering(f, enter)(*inputs.args)
         out, aux = with_aux("vjp", out, inputs) if has_aux else (out, None)
         outs = results_of("vjp", out)
         nested = must_record(outs, inputs)
@@ -88,7 +91,7 @@ def vjp(f, *primals, has_aux=False):
     return (value, back, aux) if has_aux else (value, back)
 
 
-def jvp(f, primals, tangents):
+def jvp(f, primals, tangents, *, enter=None):
     """Compute the value of `f` and its derivative along a direction, by forward mode.
 
     Parameters
@@ -100,6 +103,9 @@ def jvp(f, primals, tangents):
         The arguments of `f`.
     tangents : tuple
         The direction: one entry for each primal, with its structure and shapes.
+    enter : str or tuple of str, optional
+        Installed packages that are entered beside those that are by default; () for none, see
+        `tapegrad.config`.
 
     Returns
     -------
@@ -139,7 +145,7 @@ def jvp(f, primals, tangents):
         inputs = Inputs("jvp", tuple(primals), tuple(range(len(primals))))
         tangents = as_complex_as(tuple(tangents), tuple(primals))
         seeds = directions("jvp", inputs, tuple(primals), tangents)
-        out = entering(f)(*inputs.args)
+        out = entering(f, enter)(*inputs.args)
         outs = results_of("jvp", out)
         nested = must_record(outs, inputs)
         found = pushed(outs, inputs, seeds, nested)
@@ -151,7 +157,7 @@ def jvp(f, primals, tangents):
     return out, tree_build(out, iter(found))
 
 
-def hvp(f, has_aux=False):
+def hvp(f, has_aux=False, *, enter=None):
     """Return a function that computes products of the Hessian of `f` with vectors.
 
     Parameters
@@ -161,6 +167,9 @@ def hvp(f, has_aux=False):
         lists and dicts of them.
     has_aux : bool, optional
         If true, `f` returns a tuple (scalar, aux); `aux` may be anything.
+    enter : str or tuple of str, optional
+        Installed packages that are entered beside those that are by default; () for none, see
+        `tapegrad.config`.
 
     Returns
     -------
@@ -193,9 +202,9 @@ def hvp(f, has_aux=False):
     if not has_aux and (compiled := method_of_compiled("hvp", f)):
         return compiled
 
-    entered = entering(f)
+    entered = entering(f, enter)
 
-    @transformed(hvp, f, has_aux=has_aux)
+    @transformed(hvp, f, has_aux=has_aux, enter=enter)
     def evaluate(x, v, *others):
         refuse_complex("hvp", (x, v))
         leaves = [leaf for _, leaf in (*tree_leaves(x), *tree_leaves(v))]

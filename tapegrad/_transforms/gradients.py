@@ -22,7 +22,7 @@ from .transformed import transformed
 _ONE = np.ones(1)
 
 
-def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False):
+def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, enter=None):
     """Return a function that computes the value of `f` and its gradient.
 
     Parameters
@@ -41,6 +41,9 @@ def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=Fa
     holomorphic : bool, optional
         If true, `f` is a holomorphic function of complex arguments with a complex result, and the
         result is its complex derivative f′.
+    enter : str or tuple of str, optional
+        Installed packages that are entered beside those that are by default; () for none, see
+        `tapegrad.config`.
 
     Returns
     -------
@@ -77,18 +80,20 @@ def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=Fa
         if made := method_of_compiled("value_and_grad", f, argnums, argnames):
             return made
     if argnames is not None:
-        options = dict(has_aux=has_aux, holomorphic=holomorphic)
+        options = dict(has_aux=has_aux, holomorphic=holomorphic, enter=enter)
         return by_names(value_and_grad, f, argnums, argnames, **options)
-    evaluate = _with_gradient("value_and_grad", f, argnums, has_aux, holomorphic)
-    options = dict(holomorphic=True) if holomorphic else {}
-    return transformed(value_and_grad, f, argnums=argnums, has_aux=has_aux, **options)(evaluate)
+    evaluate = _with_gradient("value_and_grad", f, argnums, has_aux, holomorphic, enter)
+    options = dict(argnums=argnums, has_aux=has_aux, enter=enter)
+    options |= dict(holomorphic=True) if holomorphic else {}
+    return transformed(value_and_grad, f, **options)(evaluate)
 
 
-def _with_gradient(name: str, f, argnums, has_aux, holomorphic=False):
+def _with_gradient(name: str, f, argnums, has_aux, holomorphic=False, enter=None):
     """The same by positions, for the public function of a name, with which errors begin."""
     if holomorphic:
+        f = entering(f, enter)
         return holomorphic_value_and_grad(name, _with_gradient, f, argnums, has_aux)
-    f = entering(f)
+    f = entering(f, enter)
 
     def evaluate(*args, **kwargs):
         with rt.recording():
@@ -119,7 +124,7 @@ def first_order(out, value, inputs):
         return inputs.gradients(sweep)
 
 
-def grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False):
+def grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, enter=None):
     """Return a function that computes the gradient of `f`.
 
     Parameters
@@ -134,6 +139,9 @@ def grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False):
         Names of the arguments to differentiate, in place of `argnums`.
     holomorphic : bool, optional
         If true, `f` is a holomorphic function of complex arguments, and the result is f′(z).
+    enter : str or tuple of str, optional
+        Installed packages that are entered beside those that are by default; () for none, see
+        `tapegrad.config`.
 
     Returns
     -------
@@ -165,14 +173,15 @@ def grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False):
         if made := method_of_compiled("grad", f, argnums, argnames):
             return made
     if argnames is not None:
-        return by_names(grad, f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic)
-    options = dict(argnums=argnums, has_aux=has_aux, holomorphic=holomorphic)
+        options = dict(has_aux=has_aux, holomorphic=holomorphic, enter=enter)
+        return by_names(grad, f, argnums, argnames, **options)
+    options = dict(argnums=argnums, has_aux=has_aux, holomorphic=holomorphic, enter=enter)
     return transformed(grad, f, **options)(gradient("grad", f, **options))
 
 
-def gradient(name: str, f, argnums, has_aux=False, holomorphic=False):
+def gradient(name: str, f, argnums, has_aux=False, holomorphic=False, enter=None):
     """As `grad` by positions, for the public function of a name, with which errors begin."""
-    both = _with_gradient(name, f, argnums, has_aux, holomorphic)
+    both = _with_gradient(name, f, argnums, has_aux, holomorphic, enter)
 
     def evaluate(*args, **kwargs):
         value, gradients = both(*args, **kwargs)
@@ -181,7 +190,7 @@ def gradient(name: str, f, argnums, has_aux=False, holomorphic=False):
     return evaluate
 
 
-def elementwise_grad(f, argnums=0, *, argnames=None):
+def elementwise_grad(f, argnums=0, *, argnames=None, enter=None):
     """Return a function that computes the derivative of each element of the result of `f`.
 
     Parameters
@@ -193,6 +202,9 @@ def elementwise_grad(f, argnums=0, *, argnames=None):
         Positions of the arguments to differentiate.
     argnames : str or tuple of str, optional
         Names of the arguments to differentiate, in place of `argnums`.
+    enter : str or tuple of str, optional
+        Installed packages that are entered beside those that are by default; () for none, see
+        `tapegrad.config`.
 
     Returns
     -------
@@ -213,11 +225,11 @@ def elementwise_grad(f, argnums=0, *, argnames=None):
     array([ 1., -1.])
     """
     if argnames is not None:
-        return by_names(elementwise_grad, f, argnums, argnames)
+        return by_names(elementwise_grad, f, argnums, argnames, enter=enter)
 
-    entered = entering(f)
+    entered = entering(f, enter)
 
-    @transformed(elementwise_grad, f, argnums=argnums)
+    @transformed(elementwise_grad, f, argnums=argnums, enter=enter)
     def evaluate(*args, **kwargs):
         summed = lambda *a: np.sum(entered(*a, **kwargs))  # noqa: E731
         return gradient("elementwise_grad", summed, argnums)(*args)

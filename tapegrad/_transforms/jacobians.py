@@ -27,7 +27,7 @@ from .transformed import transformed
 SEEDS = 8
 
 
-def jacobian(f, argnums=0, has_aux=False, *, argnames=None):
+def jacobian(f, argnums=0, has_aux=False, *, argnames=None, enter=None):
     """Return a function that computes the Jacobian of `f`.
 
     Parameters
@@ -41,6 +41,9 @@ def jacobian(f, argnums=0, has_aux=False, *, argnames=None):
         If true, `f` returns a tuple (result, aux); `aux` may be anything and is not differentiated.
     argnames : str or tuple of str, optional
         Names of the arguments to differentiate, in place of `argnums`.
+    enter : str or tuple of str, optional
+        Installed packages that are entered beside those that are by default; () for none, see
+        `tapegrad.config`.
 
     Returns
     -------
@@ -72,18 +75,18 @@ def jacobian(f, argnums=0, has_aux=False, *, argnames=None):
     if not has_aux and (made := method_of_compiled("jacobian", f, argnums, argnames)):
         return made
     if argnames is not None:
-        return by_names(jacobian, f, argnums, argnames, has_aux=has_aux)
+        return by_names(jacobian, f, argnums, argnames, has_aux=has_aux, enter=enter)
 
-    entered = entering(f)
+    entered = entering(f, enter)
 
-    @transformed(jacobian, f, argnums=argnums, has_aux=has_aux)
+    @transformed(jacobian, f, argnums=argnums, has_aux=has_aux, enter=enter)
     def evaluate(*args, **kwargs):
         return _matrices("jacobian", lambda *a: entered(*a, **kwargs), args, argnums, has_aux)
 
     return evaluate
 
 
-def hessian(f, argnums=0, has_aux=False, *, argnames=None):
+def hessian(f, argnums=0, has_aux=False, *, argnames=None, enter=None):
     """Return a function that computes the Hessian of `f`, the matrix of its second derivatives.
 
     Parameters
@@ -97,6 +100,9 @@ def hessian(f, argnums=0, has_aux=False, *, argnames=None):
         If true, `f` returns a tuple (scalar, aux); `aux` may be anything and is not differentiated.
     argnames : str or tuple of str, optional
         Names of the arguments to differentiate, in place of `argnums`.
+    enter : str or tuple of str, optional
+        Installed packages that are entered beside those that are by default; () for none, see
+        `tapegrad.config`.
 
     Returns
     -------
@@ -132,11 +138,11 @@ def hessian(f, argnums=0, has_aux=False, *, argnames=None):
     if not has_aux and (made := method_of_compiled("hessian", f, argnums, argnames)):
         return made
     if argnames is not None:
-        return by_names(hessian, f, argnums, argnames, has_aux=has_aux)
+        return by_names(hessian, f, argnums, argnames, has_aux=has_aux, enter=enter)
 
-    entered = entering(f)
+    entered = entering(f, enter)
 
-    @transformed(hessian, f, argnums=argnums, has_aux=has_aux)
+    @transformed(hessian, f, argnums=argnums, has_aux=has_aux, enter=enter)
     def evaluate(*args, **kwargs):
         numbers = [argnums] if isinstance(argnums, (int, np.integer)) else argnums
         refuse_complex("hessian", [args[k] for k in numbers if -len(args) <= k < len(args)])

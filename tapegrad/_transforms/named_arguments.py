@@ -61,10 +61,11 @@ class Names:
     def of_values(self, args: tuple, kwargs: dict) -> tuple[Callable, tuple]:
         """The function of these arguments alone, in a call; and their values."""
         values, places, rest, others = self.split(args, kwargs)
+        function = self.f  # as a variable, by which it is found and entered
 
         def f(*values):
             every, named = joined(values, places, rest, others)
-            return self.f(*every, **named)
+            return function(*every, **named)
 
         return f, values
 

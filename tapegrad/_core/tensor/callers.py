@@ -14,11 +14,13 @@ import sysconfig
 import types
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from .. import PACKAGE
 from ..codegen import compat
+from .packages import outer
 from .refusal_advice import HOLDERS
 from .scipy_names import scipy_name
 from .values import CONTAINERS
@@ -34,8 +36,11 @@ _NUMERIC = tuple(
 )
 _SHOWING = (_NUMERIC[0] + "testing" + os.sep, str(_NUMPY / "_core" / "arrayprint.py"))
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
+_PACKAGES = tuple(os.sep + name + os.sep for name in ("site-packages", "dist-packages"))
 _INSTALLED = tuple(_STANDARD + name for name in ("site-packages", "dist-packages"))
 
+#: How classes of compiled functions end in code that Cython and others have made.
+_OF_CYTHON = ("cython_function_or_method", "fused_cython_function", "nb_func", "fortran")
 _STORES = [dis.opmap.get(name) for name in ("STORE_SUBSCR", "STORE_SLICE")]  # Python 3.12
 _REMAINDERS = [dis.opmap.get(name) for name in ("BINARY_MODULO", "INPLACE_MODULO")]  # Python 3.10
 _BINARY = dis.opmap.get("BINARY_OP")
@@ -92,6 +97,39 @@ def is_users(frame: types.FrameType | None) -> bool:
         return False
     file = frame.f_code.co_filename
     return not file.startswith((_PACKAGE, *_NUMERIC)) or frame.f_code.co_name == "isscalar"
+
+
+def package_of(frame: types.FrameType | None) -> str | None:
+    """The installed package whose code a frame runs; None for this one, NumPy and its like."""
+    file = "" if frame is None else frame.f_code.co_filename
+    if not any(part in file for part in _PACKAGES) or file.startswith((_PACKAGE, *_NUMERIC[:3])):
+        return None
+    return outer(frame.f_globals.get("__name__", ""))  # type: ignore[union-attr]
+
+
+def is_unaware(frame: types.FrameType) -> bool:
+    """Whether code of an installed package runs that does not know of this one.
+
+    It asks for numbers as it asks NumPy's arrays, and not for values without derivatives.
+    """
+    return package_of(frame) is not None and not imports(frame, PACKAGE.name)
+
+
+def function_of_extension(frame: types.FrameType) -> str | None:
+    """The compiled function of a module that a frame is calling: the last that its line has named.
+
+    Those of Python's built-in names and of NumPy are none.
+    """
+    known: dict[str, Any] = {**frame.f_globals, **frame.f_locals}
+    found, owner = None, None
+    for name in _names_before(frame):
+        value = getattr(owner, name, None) if owner is not None else known.get(name)
+        owner = value if isinstance(value, types.ModuleType) else None
+        module, kind = getattr(value, "__module__", None), type(value)
+        is_compiled = kind is types.BuiltinFunctionType or kind.__name__.endswith(_OF_CYTHON)
+        if is_compiled and isinstance(module, str) and outer(module) not in ("builtins", "numpy"):
+            found = f"{module}.{getattr(value, '__name__', name)}"
+    return found
 
 
 def abstract_class(frame: types.FrameType | None) -> type | None:

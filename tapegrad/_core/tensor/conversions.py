@@ -116,28 +116,6 @@ def to_numpy(self):
     return as_numpy_array(self)
 
 
-def item(self, *index):
-    """Return an element as a Python number, without its derivative.
-
-    Parameters
-    ----------
-    *index : int
-        The position of the element; not needed for tensors with one element.
-
-    Returns
-    -------
-    float, int or bool
-    """
-    if rt.transforming and "xarray" in sys.modules:  # whose arrays hold tensors
-        frame = sys._getframe(1)
-        if callers.container_advice(frame) is not None and is_differentiated(self):
-            raise lost_derivatives.as_float(frame, self, "item")  # not the user's own call
-    learned(self[index] if index else self, "item()")
-    if type(self) is rt.Scalar:
-        return self._value
-    return self._array.item(*index)
-
-
 def tolist(self):
     """Return the values as nested lists of Python numbers.
 
@@ -341,7 +319,6 @@ METHODS = {
     "detach": detach,
     "numpy": numpy_value,
     "to_numpy": to_numpy,
-    "item": item,
     "tolist": tolist,
     "__array__": as_numpy_array,
     "__float__": _lossy(float),

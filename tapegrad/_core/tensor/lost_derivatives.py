@@ -9,8 +9,10 @@ import types
 
 import numpy as np
 
+from ..config import config
 from . import callers
 from . import runtime as rt
+from .packages import LEFT_OUT
 from .refusal_advice import ARRAY_ALONE, KINDS, NUMBER_ALONE, OF_MATH, of_scipy
 from .refused_derivatives import DerivativeLost, lost_derivative
 from .registry import PUBLIC
@@ -39,6 +41,8 @@ def as_array(frame: types.FrameType, tensor) -> TypeError:
             return written(tensor)
     if holder is not None:
         advice = KINDS["container"].format(holder)
+    elif (in_package := _of_package()) is not None:
+        advice = in_package
     elif callers.imports(callers.users_frame(), "tapegrad.numpy"):
         advice = KINDS["array beside the stand-in"]
     else:
@@ -85,6 +89,7 @@ def as_float(frame: types.FrameType, tensor, kind: str = "float") -> TypeError:
     if name is not None:
         return without_derivative(name, tensor)
     taken, advice = _taken(frame, f"{kind}()")
+    advice = _of_package() or advice
     if holder is not None:
         advice = KINDS["container"].format(holder)
     return lost_derivative(
@@ -92,6 +97,16 @@ def as_float(frame: types.FrameType, tensor, kind: str = "float") -> TypeError:
         f"({callers.users_line()}); {advice}, or {NUMBER_ALONE}",
         tensor,
     )
+
+
+def _of_package() -> str | None:
+    """What works where the code of an installed package takes a value, if functions are entered."""
+    package = callers.package_of(callers.users_frame()) if config.enter else None
+    if package is None:
+        return None
+    if package in LEFT_OUT:
+        return KINDS["left out"].format(package, LEFT_OUT[package])
+    return KINDS["in a package"].format(package)
 
 
 def _taken(frame: types.FrameType, conversion: str) -> tuple[str, str]:
@@ -104,5 +119,8 @@ def _taken(frame: types.FrameType, conversion: str) -> tuple[str, str]:
         known = OF_MATH.get(name) or (f"np.{name}" if hasattr(np, name) else None)
         known = known or (f"tg.{name}" if name in PUBLIC else None)
         return f"math.{name}()", KINDS["math" if known else "other math"].format(known)
+    extension = callers.function_of_extension(frame)
+    if extension is not None:
+        return f"{extension}()", KINDS["number in an extension"]
     is_beside = callers.imports(callers.users_frame(), "tapegrad.numpy")
     return conversion, KINDS["number beside the stand-in" if is_beside else "number"]

@@ -19,13 +19,13 @@ from ..codegen import forks
 from ..codegen.layout import STATE_CLASS
 from ..tape import native_types, store
 from ..tape.dependence import dependence_of
-from . import callers
+from . import callers, lost_derivatives
 from . import runtime as rt
 from .conversions import has_outlived, note_text, rounded, text_of_tensor
 from .reachable import reachable
-from .refused_derivatives import lost_derivative
+from .refused_derivatives import is_differentiated, lost_derivative
 from .trace import is_steering, learned, named, refuse, steered, steering_tensor
-from .values import array_of, dtype_of, is_number, is_recorded
+from .values import array_of, dtype_of, is_number, is_recorded, scalar_of
 
 
 def origin(tensor) -> set[type] | None:
@@ -151,6 +151,50 @@ _entered: set[int] = set()
 _lock = forks.lock()
 
 
+def item(self, *index):
+    """Return an element as a Python number, without its derivative.
+
+    Parameters
+    ----------
+    *index : int
+        The position of the element; not needed for tensors with one element.
+
+    Returns
+    -------
+    float, int or bool
+    """
+    if rt.transforming and callers.is_unaware(frame := sys._getframe(1)):
+        if callers.container_advice(frame) is not None:  # xarray's arrays hold tensors
+            if is_differentiated(self):
+                raise lost_derivatives.as_float(frame, self, "item")
+        elif (kept := number_of(_element(self, index))) is not None:
+            return kept
+    learned(self[index] if index else self, "item()")
+    if type(self) is rt.Scalar:
+        return self._value
+    return self._array.item(*index)
+
+
+def _element(tensor, index):
+    """The element that `item` takes: the only one, one by its place in C order, or by its index."""
+    if not index or type(tensor) is rt.Scalar:
+        return tensor
+    return tensor[index] if len(index) == tensor.ndim else tensor.reshape(-1)[index[0]]
+
+
+def number_of(tensor):
+    """A recorded float without axes, for a Python float; None for others, and for data."""
+    if not is_recorded(tensor) or not rt.is_recording() or is_steering(tensor):
+        return None
+    if type(tensor) is not rt.Scalar and (tensor.size != 1 or tensor.dtype.kind != "f"):
+        return None
+    if rt.trace() is not None and origin(tensor) is not None:
+        return None
+    if type(tensor) is rt.Scalar:
+        return tensor
+    return scalar_of(tensor.reshape(()).astype(np.float64))
+
+
 def repeats(number) -> bool:
     """Whether the product of a tensor and a list repeats the list, or is an error, in NumPy."""
     array = array_of(number)
@@ -255,7 +299,13 @@ def _is_rounded_alike(value, digits):
 
 
 METHODS = {
-    rt.Tensor: {"__round__": _round, "__hash__": _hash, "__str__": _str, "__repr__": _repr},
+    rt.Tensor: {
+        "item": item,
+        "__round__": _round,
+        "__hash__": _hash,
+        "__str__": _str,
+        "__repr__": _repr,
+    },
     rt.ComplexTensor: {"__hash__": _hash_of_complex},
 }
 for _kind, _methods in METHODS.items():

@@ -6,16 +6,16 @@ import collections
 import functools
 import gc
 import operator
-import pathlib
 import sys
 import types
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import numpy as np
 
 from .own_code import own_code
+from .packages import ANY, is_installed, outer
 
 LIBRARIES = frozenset(("tapegrad", "numpy", "scipy", "numba", "math", "builtins", "torch"))
 #: The number of objects that are searched, and of items of containers.
@@ -27,6 +27,10 @@ HOLDERS = (collections.UserDict, collections.UserList, collections.ChainMap)
 _REFERRING: tuple[type, ...] = (
     *(types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items())),
     *(operator.attrgetter, operator.itemgetter, operator.methodcaller),
+)
+#: What classes hold of their functions.
+_MEMBERS = (
+    *(property, functools.cached_property, functools.partialmethod, staticmethod, classmethod),
 )
 _PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None)))
 
@@ -40,14 +44,14 @@ class Reach:
     """What a function can reach.
 
     It is in the closure of the function, in its defaults and the globals that it names, in
-    attributes of objects there, and behind functions that it names. Of modules, classes and objects
-    of the standard library, such as namespaces, it is in the attributes that code names. Installed
-    packages and the standard library are not searched themselves, except for packages to which the
-    function belongs.
+    attributes of objects there, and behind functions that it names. Of modules, of classes of
+    installed packages, and of objects of the standard library, such as namespaces, it is in the
+    attributes that code names. The standard library is not searched itself, nor are installed
+    packages, except for `packages` and those to which the function belongs.
     """
 
-    def __init__(self, f: Callable, *others: Any):
-        self._first = [f, *others]
+    def __init__(self, f: Callable, *others: Any, packages: Container[str] = ANY):
+        self._first, self._packages = [f, *others], packages
         self._own = {outer(module_of(one)) for one in _behind(f)}
 
     def objects(self, is_end: Callable[[Any], bool]) -> list:
@@ -78,7 +82,7 @@ class Reach:
 
     def is_library(self, one) -> bool:
         """Whether an object is a class, or an instance of a class, of a library."""
-        return self.is_of_library(_module_of_class(one))
+        return self.is_of_library(module_of_class(one))
 
     def is_of_library(self, module: str) -> bool:
         """Whether a module is one of a library."""
@@ -87,7 +91,14 @@ class Reach:
             return False
         if package in LIBRARIES or package in sys.stdlib_module_names:
             return True
-        return package not in self._own and _is_installed(package)
+        return self._is_installed(package) and package not in self._packages
+
+    def is_of_package(self, module: str) -> bool:
+        """Whether a module is one of an installed package that is searched by names."""
+        return self._is_installed(outer(module)) and not self.is_of_library(module)
+
+    def _is_installed(self, package: str) -> bool:
+        return package not in self._own and is_installed(package)
 
     def _reached(self, one) -> list:
         """The objects that an object refers to."""
@@ -99,10 +110,13 @@ class Reach:
             return [one.func, *one.args, *one.keywords.values()]
         if type(one) in _PLAIN or isinstance(one, types.ModuleType):
             return []
+        if isinstance(one, _MEMBERS):
+            return _of_member(one)
         if self.is_library(one):
             return items_of(one) + _wrapped(one)  # as a compiled function's
         if isinstance(one, type):
-            return [*one.__bases__, *_held_by_class(one)]
+            every = not self.is_of_package(module_of_class(one))
+            return [*one.__bases__, *_held_by_class(one, every)]
         return [*items_of(one), *held_by(one).values(), *_slots(one), type(one)]
 
     def _is_read_by_name(self, one) -> bool:
@@ -118,14 +132,15 @@ class Reach:
         if self.is_of_library(module_of(f)):
             return found
         names = _names(own_code(f))
-        return found + [f.__globals__[name] for name in names if name in f.__globals__]
+        found += [f.__globals__[name] for name in names if name in f.__globals__]
+        return found + _imported(f, names)
 
 
 def items_of(one) -> list:
     """What a container holds, whatever its class makes of going through it; [] for others."""
     if isinstance(one, _REFERRING):
         return gc.get_referents(one)
-    if isinstance(one, HOLDERS) or _module_of_class(one).startswith("tapegrad.nn"):
+    if isinstance(one, HOLDERS) or module_of_class(one).startswith("tapegrad.nn"):
         return [*held_by(one).values()]
     if isinstance(one, weakref.ref):
         return [one()]
@@ -152,7 +167,7 @@ def is_namespace(one) -> bool:
 
 def is_numerical(one) -> bool:
     """Whether an object is of a library of arrays, whose objects have state of their own."""
-    return outer(_module_of_class(one)) in LIBRARIES
+    return outer(module_of_class(one)) in LIBRARIES
 
 
 def _behind(f: Callable) -> list[types.FunctionType]:
@@ -170,21 +185,29 @@ def _behind(f: Callable) -> list[types.FunctionType]:
     return [one for one in found if isinstance(one, types.FunctionType)]
 
 
-def _held_by_class(kind: type) -> list:
-    """The functions behind what a class holds, methods and properties, and its containers."""
+def _held_by_class(kind: type, every: bool) -> list:
+    """The functions that a class holds, in methods and properties, and its containers.
+
+    If not `every`, only methods that Python calls: others are called by their names.
+    """
     found: list = []
     for name, value in vars(kind).items():
-        if isinstance(value, property):
-            found += [value.fget, value.fset, value.fdel]
-        elif isinstance(value, (functools.cached_property, functools.partialmethod)):
-            found.append(value.func)
-        elif isinstance(value, (staticmethod, classmethod)):
-            found.append(value.__func__)
-        elif isinstance(value, types.FunctionType) or hasattr(value, "__wrapped__"):
+        is_special = name.startswith("__")
+        is_function = isinstance(value, (types.FunctionType, *_MEMBERS))
+        if (every or is_special) and (is_function or hasattr(value, "__wrapped__")):
             found.append(value)
-        elif isinstance(value, _CONTAINERS) and not name.startswith("__"):  # as annotations are
+        elif every and isinstance(value, _CONTAINERS) and not is_special:  # as annotations are
             found.append(value)
-    return [one for one in found if one is not None]
+    return found
+
+
+def _of_member(one) -> list:
+    """The functions of a property or another member of a class."""
+    if isinstance(one, property):
+        return [each for each in (one.fget, one.fset, one.fdel) if each is not None]
+    if isinstance(one, (functools.cached_property, functools.partialmethod)):
+        return [one.func]
+    return [one.__func__]
 
 
 def module_of(f: types.FunctionType) -> str:
@@ -192,22 +215,8 @@ def module_of(f: types.FunctionType) -> str:
     return f.__globals__.get("__name__") or ""
 
 
-def _module_of_class(one) -> str:
+def module_of_class(one) -> str:
     return (one if isinstance(one, type) else type(one)).__module__ or ""
-
-
-def outer(module: str) -> str:
-    """The package to which a module belongs."""
-    return module.partition(".")[0]
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_installed(package: str) -> bool:
-    """Whether a package lies where installers put packages: it is not being worked on."""
-    module = sys.modules.get(package)
-    places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
-    parts = {part for place in places if place for part in pathlib.PurePath(place).parts}
-    return not parts.isdisjoint(("site-packages", "dist-packages"))
 
 
 def held_by(one) -> Mapping[str, Any]:
@@ -233,6 +242,15 @@ def _wrapped(one) -> list:
 def _names(code: types.CodeType) -> set[str]:
     inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
     return {*code.co_names}.union(*map(_names, inner))
+
+
+def _imported(f: types.FunctionType, names: set[str]) -> list:
+    """The modules among the names of a function's code, which imports them in its body."""
+    parents = [f"{f.__globals__.get('__package__') or ''}."]
+    while parents[-1].count(".") > 1:  # `from ..x import y`
+        parents.append(parents[-1][:-1].rpartition(".")[0] + ".")
+    wanted = [f"{parent}{name}" for name in names for parent in ("", *parents)]
+    return [sys.modules[one] for one in wanted if one in sys.modules]
 
 
 def _cells(f: types.FunctionType) -> list:

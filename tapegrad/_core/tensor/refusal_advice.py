@@ -21,6 +21,12 @@ KINDS = {
     "with tg.autograd.Function",
     "math": "use {} on the tensor, or `import tapegrad.math as math`",
     "other math": "use `import tapegrad.math as math`",
+    "number in an extension": "it is compiled code: call it in `forward` of a "
+    "tg.autograd.Function, whose `backward` has its derivative",
+    "left out": "{0} is not entered, since {1}: enter=({0!r},) of the transform enters it",
+    "in a package": "this is code of the package {}, whose functions are entered where they are "
+    "called by their names, unless enter=() leaves them out; give the function that you call a "
+    "derivative with tg.autograd.Function",
     # a plain array
     "array": f"{IMPORT} keeps it, in lists, conversions and arrays that are filled",
     "array beside the stand-in": "this function takes plain arrays: use operations on the tensor, "

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from ..._core.config import config
 from ..kinds.step_kinds import BOOL, FLOAT, INT
 from . import access, arena_lists, array_arithmetic, container_operators, iterators, prelude, views
 from .errors import Raises, Refused
@@ -156,7 +157,7 @@ def _float(s, form):
     if isinstance(form, Known):
         return folded(float, form.value)
     if is_float(form) and is_tensor(form):
-        return s.reader.without_derivative(form)
+        return form if config.enter else s.reader.without_derivative(form)
     return Number(FLOAT, converted(s.builder, form, FLOAT), False)
 
 

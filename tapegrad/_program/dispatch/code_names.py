@@ -9,6 +9,8 @@ import types
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ..._core.tensor.own_code import own_code
+
 #: Functions that read an attribute by its name, which may not exist.
 _ASKING = frozenset(("getattr", "hasattr", "setattr", "delattr", "vars"))
 _GETTERS = frozenset(("attrgetter", "methodcaller"))
@@ -106,6 +108,36 @@ def writes_files(uses: list[Uses], attributes: frozenset[str]) -> bool:
     prints = any("print" in one.names for one in uses)
     reads = not _READING.isdisjoint(attributes)
     return not reads and (prints or not _WRITING.isdisjoint(attributes))
+
+
+class Wanted(NamedTuple):
+    """Names of attributes that code reads of any object, and of those that it asks for.
+
+    `own` are those of code that is not of installed packages. `operators` are methods that Python
+    calls, `routes` as in `Uses`. `writes` says that code uses files to write to them.
+    """
+
+    attributes: frozenset[str]
+    own: frozenset[str]
+    asked: frozenset[str]
+    operators: frozenset[str]
+    routes: frozenset[str]
+    writes: bool
+
+
+def wanted_by(functions: list, of_packages: list, every: list) -> Wanted:
+    """What functions read of objects, of which some are of installed packages."""
+    uses = [uses_of(own_code(one)) for one in functions]
+    asked = asked_of(uses).union(*map(texts_of, every))
+    own = frozenset().union(asked, *[one.attributes for one in uses])
+    return Wanted(
+        own.union(*[uses_of(own_code(one)).attributes for one in of_packages]),
+        own,
+        asked,
+        frozenset().union(*[one.operators for one in uses]),
+        frozenset().union(*[one.routes for one in uses]),
+        writes_files(uses, own),
+    )
 
 
 # --- by their text --------------------------------------------------------------------------------

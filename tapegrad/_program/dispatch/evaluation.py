@@ -21,11 +21,10 @@ from ..replay import rule_parts
 from .arrays_in_place import arrays_in_place
 from .background import compile_later, failed, patience
 from .effects import Effects
-from .families import Families
+from .families import Families, Renewals
 from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
-from .names_read import Renewals
 from .put_off import PutOff
 from .random_draws import Draws
 from .recorded_call import recorded_call, short_recorded_call
@@ -48,10 +47,12 @@ rule_parts.makers.append(rule_program)
 class Replayed(PutOff):
     """A function and its programs."""
 
-    def __init__(self, f: Callable, kind: str, argnums, *, on_branch, verify, native, memory):
+    def __init__(
+        self, f: Callable, kind: str, argnums, *, on_branch, verify, native, memory, enter=None
+    ):
         self._name = printable(getattr(f, "__name__", str(f)))
         self._f, self._kind = f, kind
-        self._entered = entering(f)
+        self._entered = entering(f, enter)
         self._single = isinstance(argnums, (int, np.integer))
         self._argnums = (argnums,) if self._single else tuple(argnums)
         self._on_branch, self._verify = on_branch, verify

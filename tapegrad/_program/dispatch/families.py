@@ -10,6 +10,26 @@ from .names_read import names_read
 from .signature import Arguments
 from .variants import Variant, Variants
 
+#: So many times in a row, each after so few calls, is too often.
+_MANY, _FEW = 16, 4
+
+
+class Renewals:
+    """How often what was made of a function was made anew, since a name had another value."""
+
+    def __init__(self):
+        self._in_a_row = 0
+
+    def reason(self, names: Dependencies, uses: int) -> str | None:
+        """Why it is not worth while once more, where it was used that often; None if it is."""
+        self._in_a_row = self._in_a_row + 1 if uses < _FEW else 0
+        if self._in_a_row < _MANY:
+            return None
+        return (
+            f"{names.changed()}, which it reads, changes at nearly every call; pass it as an "
+            "argument"
+        )
+
 
 class Families:
     """The variants of each signature, the one used last at the end; at most `most` of them.

@@ -19,11 +19,11 @@ from ..._flow.reading.forms import described
 from ..._flow.reading.kept_readings import keep_refusal
 from .background import later
 from .effects import seems_read
+from .families import Renewals
 from .flow_results import is_result
 from .flow_tiers import TieredGraph
 from .flows import Flow, flow_for, is_readable, key_of, known_flow, regardless_of_argnums
 from .graph_advice import advised
-from .names_read import Renewals
 from .recording_budget import repeated
 from .rounding import RoundingOfCalls, first_difference
 from .signature import Arguments

@@ -18,7 +18,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -44,12 +44,13 @@ from ..._core.tensor.reachable import (
     is_namespace,
     is_numerical,
     items_of,
+    module_of,
+    module_of_class,
 )
 from ..._core.tensor.values import is_recorded, is_tensor
-from .code_names import asked_of, texts_of, uses_of, writes_files
+from .code_names import Wanted, uses_of, wanted_by
+from .raw_attributes import arrays_and_holders, has, holding, is_code, is_empty
 
-#: So many times in a row, each after so few calls, is too often.
-_MANY, _FEW = 16, 4
 #: A container takes as long to compare as that number of items.
 _LEAST = 4
 _MISSING = object()
@@ -62,48 +63,31 @@ def names_read(f: Callable) -> Dependencies:
     reach = Reach(f)
     every = reach.objects(lambda one: False)
     functions = reach.functions(every)
-    uses = [uses_of(own_code(one)) for one in functions]
-    asked = asked_of(uses)
-    asked = asked.union(*map(texts_of, every))
-    attributes = frozenset().union(asked, *[one.attributes for one in uses])
+    of_packages = [one for one in functions if reach.is_of_package(module_of(one))]
     assigned = [one for function in functions for one in _assigned(function)]
-    operators = frozenset().union(*[one.operators for one in uses])
-    routes = frozenset().union(*[one.routes for one in uses])
+    functions = [one for one in functions if not reach.is_of_package(module_of(one))]
+    wanted = wanted_by(functions, of_packages, every)
     texts = [(f, one) for f in functions for one in _named_by_texts(f)]
     own = {(id(one.owner), one.name) for one in assigned}
     own |= {(id(f.__globals__), one.name) for f, one in texts}
-    every_one, writes = "attributes" in routes, writes_files(uses, attributes)
-    search = _Search(reach, _Wanted(attributes, asked, operators, every_one, writes), own)
+    search = _Search(reach, wanted, own)
     for function in functions:
         search.add(own_dependencies(function))
         search.add(_names(function))
         search.follow(_imported(function))
+    for function in of_packages:
+        search.add_settings(_names(function))
     search.add([one for _, one in texts])
     search.follow([("a partial", one) for one in every if isinstance(one, functools.partial)])
     if not isinstance(f, types.FunctionType):
         search.follow([(type(f).__name__, f)])
     search.run()
-    unknown = [f"calls {one}, so that what it reads is not known" for one in sorted(routes & _ANY)]
+    unknown = [
+        f"calls {one}, so that what it reads is not known" for one in sorted(wanted.routes & _ANY)
+    ]
     unknown += search.unknown
     why = f"it {unknown[0]}; pass that as an argument" if unknown else None
     return Dependencies([*search.found.values()], assigned, search.long, why)
-
-
-class Renewals:
-    """How often what was made of a function was made anew, since a name had another value."""
-
-    def __init__(self):
-        self._in_a_row = 0
-
-    def reason(self, names: Dependencies, uses: int) -> str | None:
-        """Why it is not worth while once more, where it was used that often; None if it is."""
-        self._in_a_row = self._in_a_row + 1 if uses < _FEW else 0
-        if self._in_a_row < _MANY:
-            return None
-        return (
-            f"{names.changed()}, which it reads, changes at nearly every call; pass it as an "
-            "argument"
-        )
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -159,30 +143,18 @@ def _imported(f: types.FunctionType) -> Iterator[tuple[str, Any]]:
 # --- in objects -----------------------------------------------------------------------------------
 
 
-class _Wanted(NamedTuple):
-    """Names of attributes that code reads of any object, and of those that it asks for.
-
-    `operators` are methods that Python calls. `every` says that it reads attributes of any name,
-    `writes` that it uses files to write to them.
-    """
-
-    attributes: frozenset[str]
-    asked: frozenset[str]
-    operators: frozenset[str]
-    every: bool
-    writes: bool
-
-
 class _Search:
     """The search for what is read of objects, from the values of names on.
 
     Names that are `assigned` are left out, each given with what holds it.
     """
 
-    def __init__(self, reach: Reach, wanted: _Wanted, assigned: set[tuple[int, str]]):
-        self._reach, self._every, self._writes = reach, wanted.every, wanted.writes
+    def __init__(self, reach: Reach, wanted: Wanted, assigned: set[tuple[int, str]]):
+        self._reach, self._writes = reach, wanted.writes
+        self._every = "attributes" in wanted.routes  # of any name
         self._asked, self._operators = sorted(wanted.asked), sorted(wanted.operators)
         self._attributes, self._assigned = sorted(wanted.attributes), assigned
+        self._own = wanted.own
         self.found: dict[tuple[int, str], Dependency | Contents] = {}
         self.unknown: list[str] = []  # what cannot be compared
         self.long: list[tuple[Any, str]] = []  # of too many items to be compared in each call
@@ -196,6 +168,18 @@ class _Search:
             if key not in self._assigned:
                 self.found.setdefault(key, one)
                 self._waiting.append((one.name, one.value))
+
+    def add_settings(self, dependencies: Iterable[Dependency]) -> None:
+        """Keep what may change of an installed package, neither its code nor its tables."""
+        for one in dependencies:
+            value, key = one.value, (id(one.owner), one.name)
+            if key not in self._assigned and not is_code(value):
+                self.found.setdefault(key, one)
+                if self._is_of_package(type(value)):
+                    self._waiting.append((one.name, value))
+
+    def _is_of_package(self, kind: type) -> bool:
+        return self._reach.is_of_package(module_of_class(kind))
 
     def follow(self, objects: Iterable[tuple[str, Any]]) -> None:
         """Search objects, each after a name of it."""
@@ -211,7 +195,12 @@ class _Search:
 
     def _search(self, name: str, one) -> None:
         if isinstance(one, types.ModuleType):
-            if not self._reach.is_of_library(one.__name__):
+            if self._reach.is_of_package(one.__name__):
+                called = [each for each in self._of_module(one) if each.name in self._own]
+                self.found |= {(id(one), each.name): each for each in called}
+                self.add_settings(self._of_module(one))
+                self.follow(self._named_modules_and_classes(one))
+            elif not self._reach.is_of_library(one.__name__):
                 self._add_named(one, self._of_module(one))
         elif isinstance(one, np.ndarray):
             self._add_array(name, one)
@@ -234,6 +223,8 @@ class _Search:
             self.add(partial_dependencies(one))
         elif isinstance(one, types.MethodType):
             self.follow([(name, one.__self__)])
+        elif self._is_of_package(one if isinstance(one, type) else type(one)):
+            self._search_of_package(name, one)
         elif isinstance(one, type):
             if not self._reach.is_library(one):
                 self.add(class_dependencies(one))
@@ -246,7 +237,22 @@ class _Search:
             self.follow([(name, item) for item in items_of(one)])
             self._add_instance(one)
         else:  # a sparse matrix, an interpolator: their methods are not searched
-            self.follow([(name, held) for held in [*_arrays_and_holders(one), *items_of(one)]])
+            self.follow([(name, held) for held in [*arrays_and_holders(one), *items_of(one)]])
+
+    def _search_of_package(self, name: str, one) -> None:
+        """Keep the settings in a class of an installed package, or in an instance and its class."""
+        if isinstance(one, type):
+            self.add_settings(self._of_class(one))
+            self.follow([(base.__name__, base) for base in one.__bases__])
+            return
+        self.add([each for each in self._of_instance(one) if not is_code(each.value)])
+        self.follow([(name, item) for item in items_of(one)])
+        self.follow([(type(one).__name__, type(one))])
+
+    def _named_modules_and_classes(self, module: types.ModuleType) -> list[tuple[str, Any]]:
+        """The modules and classes that are read of a module of an installed package."""
+        found = [(one.name, one.value) for one in self._of_module(module)]
+        return [pair for pair in found if isinstance(pair[1], (types.ModuleType, type))]
 
     def _unknown(self, name: str, one) -> str | None:
         """Why an object cannot be compared: an iterator, an open file, a context variable."""
@@ -305,7 +311,7 @@ class _Search:
         if hasattr(type(one), "__getattr__") or hasattr(one, "__getattr__"):
             owner = types.MappingProxyType(held_by(one))
         for name in self._asked:
-            if inspect.getattr_static(one, name, ABSENT) is ABSENT or _is_empty(one, name):
+            if inspect.getattr_static(one, name, ABSENT) is ABSENT or is_empty(one, name):
                 yield Dependency(owner, name, ABSENT)
 
     def _takes(self, count: int) -> bool:
@@ -337,7 +343,7 @@ class _Search:
         for name, raw in self._inherited(kind):
             if isinstance(raw, types.MemberDescriptorType):
                 continue
-            if isinstance(raw, (types.FunctionType, staticmethod)) or not _has(raw, "__get__"):
+            if isinstance(raw, (types.FunctionType, staticmethod)) or not has(raw, "__get__"):
                 yield Dependency(kind, name, getattr(kind, name))
             else:  # bound anew each time, as a class method is
                 yield from method_dependencies(kind, name)
@@ -353,11 +359,11 @@ class _Search:
             if isinstance(raw, types.MemberDescriptorType):
                 if hasattr(one, name):
                     yield Dependency(one, name, getattr(one, name))
-            elif _has(raw, "__set__"):  # as a property has
+            elif has(raw, "__set__"):  # as a property has
                 continue
             elif name in held:
                 yield Dependency(one, name, held[name])
-            elif raw is not _MISSING and not _has(raw, "__get__"):
+            elif raw is not _MISSING and not has(raw, "__get__"):
                 yield Dependency(one, name, raw)
             elif raw is not _MISSING and hasattr(one, "__dict__"):  # a method: not yet hidden
                 yield Dependency(types.MappingProxyType(vars(one)), name, ABSENT)
@@ -365,32 +371,6 @@ class _Search:
     def _inherited(self, kind: type) -> Iterator[tuple[str, Any]]:
         """The attributes that are read and that a class has from classes that are no library's."""
         for name in self._attributes:
-            base = next(_holding(kind, name), None)
+            base = next(holding(kind, name), None)
             if base is not None and not self._reach.is_library(base):
                 yield name, vars(base)[name]
-
-
-def _arrays_and_holders(one) -> list:
-    """The arrays and the objects of SciPy that an object has in its dict and slots."""
-    if isinstance(one, np.flatiter):
-        return [one.base]
-    members = [raw for kind in type(one).__mro__ for raw in vars(kind).values()]
-    slots = [raw for raw in members if isinstance(raw, types.MemberDescriptorType)]
-    held = [*held_by(one).values(), *(getattr(one, slot.__name__, None) for slot in slots)]
-    return [x for x in held if isinstance(x, np.ndarray) or type(x).__module__.startswith("scipy.")]
-
-
-def _is_empty(one, name: str) -> bool:
-    """Whether an attribute is a slot that has no value."""
-    raw = inspect.getattr_static(type(one), name, None)
-    return isinstance(raw, types.MemberDescriptorType) and not hasattr(one, name)
-
-
-def _has(raw, method: str) -> bool:
-    """Whether what a class holds is a descriptor with this method."""
-    return hasattr(type(raw), method)
-
-
-def _holding(kind: type, name: str) -> Iterator[type]:
-    """The classes that have an attribute themselves, in the order in which they are searched."""
-    return (base for base in kind.__mro__ if name in vars(base))
