@@ -116,7 +116,7 @@ def test_plain_arguments_are_scipys(rng):
 
 
 REFUSED = {
-    "stats.zscore": lambda x: ours.stats.zscore(x),
+    "stats.expectile": lambda x: ours.stats.expectile(x),
     "stats.ttest_ind": lambda x: ours.stats.ttest_ind([1.0, x[0]], [3.0, 2.0]),
     "integrate.romb": lambda x: ours.integrate.romb(x),
     "signal.resample": lambda x: ours.signal.resample(x, 6),

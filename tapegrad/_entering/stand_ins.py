@@ -29,6 +29,11 @@ _PAIRED = {*_NUMPY, *_SCIPY, "math"}
 _table: dict[int, tuple[Any, Any]] = {id(one): (one, ours) for one, ours in OF_PYTHON.items()}
 
 
+def pair(original, ours) -> None:
+    """Let an object have a stand-in."""
+    _table[id(original)] = original, ours
+
+
 def stand_in(value) -> Any:
     """The stand-in of a function, a class or a module; None where the object itself is used."""
     hit = _table.get(id(value))
