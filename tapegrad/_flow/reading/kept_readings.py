@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from ..._core.config import config
 from ..._core.tensor.container_contents import Contents, Part, Placement, is_equal
 from ..._core.tensor.dependencies import (
     ABSENT,
@@ -31,7 +32,6 @@ from ..._core.tensor.dependencies import (
 )
 from ..._core.tensor.own_code import own_code
 from ..._core.tensor.reachable import LIBRARIES, held_by, module_of, outer
-from ..._entering.config import config
 from ..ir.flow_graph import Graph
 from .change_record import Changes
 from .errors import Lost, Refused
