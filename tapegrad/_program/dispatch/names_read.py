@@ -195,13 +195,7 @@ class _Search:
 
     def _search(self, name: str, one) -> None:
         if isinstance(one, types.ModuleType):
-            if self._reach.is_of_package(one.__name__):
-                called = [each for each in self._of_module(one) if each.name in self._own]
-                self.found |= {(id(one), each.name): each for each in called}
-                self.add_settings(self._of_module(one))
-                self.follow(self._named_modules_and_classes(one))
-            elif not self._reach.is_of_library(one.__name__):
-                self._add_named(one, self._of_module(one))
+            self._search_module(one)
         elif isinstance(one, np.ndarray):
             self._add_array(name, one)
             self.follow([(name, item) for item in items_of(one)])
@@ -239,6 +233,20 @@ class _Search:
         else:  # a sparse matrix, an interpolator: their methods are not searched
             self.follow([(name, held) for held in [*arrays_and_holders(one), *items_of(one)]])
 
+    def _search_module(self, module: types.ModuleType) -> None:
+        """Keep the attributes that are read of a module; of an installed package its settings, and
+        what the user's code names.
+        """
+        if not self._reach.is_of_package(module.__name__):
+            if not self._reach.is_of_library(module.__name__):
+                self._add_named(module, self._of_module(module))
+            return
+        found = [*self._of_module(module)]
+        self.found |= {(id(module), one.name): one for one in found if one.name in self._own}
+        self.add_settings(found)
+        inner = [one for one in found if isinstance(one.value, (types.ModuleType, type))]
+        self.follow([(one.name, one.value) for one in inner])
+
     def _search_of_package(self, name: str, one) -> None:
         """Keep the settings in a class of an installed package, or in an instance and its class."""
         if isinstance(one, type):
@@ -248,11 +256,6 @@ class _Search:
         self.add([each for each in self._of_instance(one) if not is_code(each.value)])
         self.follow([(name, item) for item in items_of(one)])
         self.follow([(type(one).__name__, type(one))])
-
-    def _named_modules_and_classes(self, module: types.ModuleType) -> list[tuple[str, Any]]:
-        """The modules and classes that are read of a module of an installed package."""
-        found = [(one.name, one.value) for one in self._of_module(module)]
-        return [pair for pair in found if isinstance(pair[1], (types.ModuleType, type))]
 
     def _unknown(self, name: str, one) -> str | None:
         """Why an object cannot be compared: an iterator, an open file, a context variable."""
