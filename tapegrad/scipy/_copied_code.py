@@ -14,6 +14,7 @@ import importlib
 import types
 from typing import Any
 
+from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
 from .._core.tensor.plain_data import kind_of
 from .._core.tensor.refused_derivatives import DerivativeLost
@@ -41,7 +42,7 @@ class _Copy:
     def __init__(self, theirs: types.FunctionType):
         self._theirs = theirs
 
-    @functools.cached_property
+    @remembered
     def function(self) -> types.FunctionType:
         """The copy: of SciPy's globals, variables, defaults and attributes, with other code."""
         _pair_all()
