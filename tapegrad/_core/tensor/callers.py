@@ -7,6 +7,7 @@ Python only asks a tensor for `float()`; the frame's instructions distinguish `f
 from __future__ import annotations
 
 import dis
+import functools
 import math
 import os
 import sys
@@ -101,10 +102,15 @@ def is_users(frame: types.FrameType | None) -> bool:
 
 def package_of(frame: types.FrameType | None) -> str | None:
     """The installed package whose code a frame runs; None for this one, NumPy and its like."""
-    file = "" if frame is None else frame.f_code.co_filename
-    if not any(part in file for part in _PACKAGES) or file.startswith((_PACKAGE, *_NUMERIC[:3])):
+    if frame is None or not _is_of_package(frame.f_code.co_filename):
         return None
-    return outer(frame.f_globals.get("__name__", ""))  # type: ignore[union-attr]
+    return outer(frame.f_globals.get("__name__", ""))
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_of_package(file: str) -> bool:
+    is_installed = any(part in file for part in _PACKAGES)
+    return is_installed and not file.startswith((_PACKAGE, *_NUMERIC[:3]))
 
 
 def is_unaware(frame: types.FrameType) -> bool:
