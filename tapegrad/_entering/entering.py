@@ -225,10 +225,11 @@ class _Found:
     def is_current(self) -> bool:
         """Whether names and functions are what they were when they were searched."""
         for owner, name, value in self._names:
-            if _value(owner, name) is not value:
+            if (_content(owner) if name is None else owner.get(name, ABSENT)) is not value:
                 return False
         for owner, name, kinds in self._kinds:
-            if kinds_of((_value(owner, name),)) != kinds:
+            value = _content(owner) if name is None else owner.get(name, ABSENT)
+            if kinds_of((value,)) != kinds:
                 return False
         for one in self.entered:
             code = one.function.__code__
@@ -304,11 +305,6 @@ def _resolver(f: types.FunctionType, assigned: set, names: dict, kinds: dict):
         return value if may_count(value) else ABSENT
 
     return resolve
-
-
-def _value(owner, name: str | None) -> Any:
-    """The value of a name in a dict, or of a cell."""
-    return _content(owner) if name is None else owner.get(name, ABSENT)
 
 
 def _content(cell) -> Any:

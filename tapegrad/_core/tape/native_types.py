@@ -16,6 +16,7 @@ from ..recorder import scalar_operators
 
 #: The recorder's state: one block of words that compiled code knows as `tapegrad_state`.
 STATE = np.zeros(layout.STATE_BYTES_TOTAL // 8, np.int64)
+_words = STATE.data  # a memoryview: Python reads and writes its words faster
 _lock = forks.lock()
 _keep: list = []
 _addresses: dict[str, int] = {}
@@ -100,12 +101,12 @@ class _Method(ctypes.Structure):
 
 def set_word(offset: int, value: int) -> None:
     """Write one word of the recorder's state."""
-    STATE[offset // 8] = value
+    _words[offset // 8] = value
 
 
 def get_word(offset: int) -> int:
     """Read one word of the recorder's state."""
-    return int(STATE[offset // 8])
+    return _words[offset // 8]
 
 
 def set_silent(silent: bool) -> None:
