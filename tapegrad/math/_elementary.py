@@ -100,7 +100,7 @@ _natural = _of_one("log", "log")
 
 def _log(x, /, *base):
     if not base:
-        return _natural(x)
+        return _math.log(x) if type(x) in PLAIN else _natural(x)
     if len(base) > 1 or not any([isinstance(one, Tensor) for one in (x, *base)]):
         return _math.log(x, *base)
     given, recorded = as_numbers("log", (x, *base))
