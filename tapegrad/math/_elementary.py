@@ -106,7 +106,8 @@ def _log(x, /, *base):
     given, recorded = as_numbers("log", (x, *base))
     if not recorded:
         return _math.log(*given)
-    return checked("log", _math.log, apply("divide", *map(_natural, given)), given)
+    made = OF_NUMBERS["divide"](*map(_natural, given))
+    return checked("log", _math.log, made, given)
 
 
 log = standing_for(_log, _math.log)

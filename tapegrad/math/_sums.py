@@ -10,6 +10,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations.named_values import multiplied_and_added, sum_of_floats, sum_of_products
+from .._core.operations.numpy_protocols import OF_NUMBERS
 from .._core.tensor.apply import apply
 from .._core.tensor.copies import unlisted
 from .._core.tensor.tensor_classes import Tensor
@@ -20,8 +21,8 @@ from ._operands import are_plain, as_numbers, checked, standing_for
 def _distance(numbers):
     """√Σx², nested; the derivative at 0 is 0."""
     if len(numbers) == 1:
-        return apply("absolute", numbers[0])
-    return functools.reduce(functools.partial(apply, "hypot"), numbers)
+        return OF_NUMBERS["absolute"](numbers[0])
+    return functools.reduce(OF_NUMBERS["hypot"], numbers)
 
 
 def _hypot(*coordinates):
@@ -52,7 +53,7 @@ def _dist(p, q, /):
     (first, one), (second, other) = as_numbers("dist", p), as_numbers("dist", q)
     if not one and not other:
         return _math.dist(first, second)
-    return _distance([apply("subtract", x, y) for x, y in zip(first, second, strict=True)])
+    return _distance([*map(OF_NUMBERS["subtract"], first, second)])
 
 
 def _exactly(parts, value):
