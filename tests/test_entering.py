@@ -420,12 +420,21 @@ def test_new_functions_of_known_code(number, monkeypatch):
 
 
 @pytest.mark.parametrize("is_new", [False, True])
-@pytest.mark.parametrize("change", ["table", "global", "cell", "attribute"])
+@pytest.mark.parametrize(
+    "change", ["table", "global", "cell", "attribute", "class", "subclass", "call"]
+)
 def test_functions_where_what_is_reached_changes(change, is_new, monkeypatch):
-    model, held = Model(by_sin, 1.0), by_sin
+    class Derived(Model):
+        pass
+
+    model, held, derived = Model(by_sin, 1.0), by_sin, Derived(by_sin, 1.0)
+    monkeypatch.setattr(Model, "of", lambda self, x: by_sin(x[0]) * x[1], raising=False)
 
     def function(scale):
         return {
+            "class": lambda x: scale * model.of(x),
+            "subclass": lambda x: scale * derived.of(x),
+            "call": lambda x: scale * derived(x),
             "table": lambda x: of_table(x, scale),
             "global": lambda x: scale * helper(x[0]) * x[1],
             "cell": lambda x: scale * held(x[0]) * x[1],
@@ -437,6 +446,12 @@ def test_functions_where_what_is_reached_changes(change, is_new, monkeypatch):
         monkeypatch.setitem(TABLE, "act", act)
         monkeypatch.setitem(globals(), "helper", act)
         held = model.act = act
+
+        def of(self, x, act=act):
+            return np.array([act(x[0]), 1.0])[0] * x[1]
+
+        owner = Model if change == "class" else Derived
+        monkeypatch.setattr(owner, "__call__" if change == "call" else "of", of, raising=False)
         for k in range(4):
             found = tg.grad(function(1.0 + k))(X) if is_new else first(X) * (1.0 + k)
             np.testing.assert_allclose(found[0], (1.0 + k) * slope(0.3) * 0.4)

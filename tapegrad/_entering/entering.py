@@ -21,7 +21,7 @@ from .._core.tensor.packages import Packages
 from .._core.tensor.plain_data import answer_all, answer_no_more
 from .._core.tensor.reachable import Reach
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten, watched_in
-from .kinds_of_objects import DATA, kinds_of, likeness
+from .kinds_of_objects import DATA, attributes_of, kinds_of, likeness
 from .name_uses import instructions, names_imported
 from .numba_functions import Checked, checked, is_compiled
 from .stand_ins import imported, may_count
@@ -210,6 +210,17 @@ class _Found:
                 names.update({(id(one[0]), one[1]): one for one in made.attributes})
         self.entered, self._names = tuple(entered), [*names.values()]
         self._kinds, self.key = [*kinds.values()], None
+        codes = [own_code(one) for one in functions]
+        for kind in self._classes(objects):
+            self._names += attributes_of(kind, codes)
+
+    def _classes(self, objects: list) -> set[type]:
+        """The user's classes that are named, and those of objects that are named or given."""
+        owners = [one.__self__ for one in objects if type(one) is types.MethodType]
+        named = [value for _, _, value in self._names]
+        kinds = [kinds for _, _, kinds in self._kinds]
+        every = itertools.chain(named, *kinds, kinds_of(objects), kinds_of(owners))
+        return {one for one in every if isinstance(one, type)}
 
     def of_another(self, f: types.FunctionType, own: types.FunctionType, key: tuple) -> _Found:
         """The same for a function like `own`, in its place."""

@@ -6,7 +6,7 @@ import collections
 import functools
 import types
 import weakref
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from .._core.tensor import runtime as rt
 from .._core.tensor.own_code import own_code
 from .._core.tensor.reachable import MOST_ITEMS, held_by, items_of, outer
+from .exchanged_names import ABSENT
 from .numba_functions import is_compiled
 
 #: The number of objects in containers that are looked at, and how deep.
@@ -70,6 +71,27 @@ def _kinds(objects: Collection) -> tuple[tuple, bool]:
                 if depth < _DEEPEST:
                     held.append((inner, depth + 1))
     return tuple(found), is_complete
+
+
+def attributes_of(kind: type, codes: Iterable[types.CodeType]) -> Iterator[tuple]:
+    """What a user's class and its bases have by names in some code: (its dict, name, value).
+
+    The value is ABSENT for classes before the one from which an attribute is inherited.
+    """
+    bases = [one for one in kind.__mro__ if outer(one.__module__ or "") not in _LIBRARIES]
+    held = set[str]().union(*map(vars, bases))
+    for name in held.intersection(frozenset(("__call__",)).union(*map(_asked, codes))):
+        for base in bases:
+            yield vars(base), name, vars(base).get(name, ABSENT)
+            if name in vars(base):
+                break
+
+
+@functools.lru_cache(maxsize=4096)
+def _asked(code: types.CodeType) -> frozenset[str]:
+    """The names of attributes in code, and in the code in it."""
+    inner = [_asked(one) for one in code.co_consts if isinstance(one, types.CodeType)]
+    return frozenset(code.co_names).union(*inner)
 
 
 def likeness(f) -> tuple | None:
