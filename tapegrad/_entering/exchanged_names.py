@@ -19,7 +19,7 @@ import numpy as np
 from .._core.tensor.reachable import outer
 from .name_uses import COMPARED, Unread, Use, instructions, uses
 from .stand_ins import stand_in, view_of
-from .types_asked import type_of_recorded
+from .types_asked import OF_PYTHON
 
 _VERSION = sys.version_info[:2]
 _NULL_BIT, _NULL_ABOVE = _VERSION >= (3, 11), _VERSION >= (3, 13)
@@ -204,7 +204,7 @@ class _Rewriter:
             is_replaced = number in found and self._is_replaced(code, found, number, value, ours)
             if is_replaced and _put_constant(code, raw, constants, number, ours):
                 changed = True
-            elif not is_replaced or ours is not type_of_recorded:
+            elif not is_replaced or all(ours is not one for one in OF_PYTHON.values()):
                 self.left.add((one.argval, _line(code, one)))
         if not _COMPILERS & {*code.co_names}:
             for place, inner in enumerate(code.co_consts):
