@@ -22,7 +22,8 @@ _OF_SCIPY = (
     "special stats"
 ).split()
 _SCIPY = ("scipy", *[f"scipy.{name}" for name in _OF_SCIPY])
-_OF_PYTHON = frozenset(("builtins", "functools", "_functools", "numpy"))
+#: Libraries of which it matters what is called: such functions may call their arguments.
+_LOOKED_AT = frozenset(("builtins", "functools", "_functools", "numpy"))
 _PAIRED = {*_NUMPY, *_SCIPY, "math"}
 
 #: By the identity of the original: the original, which stays alive, and its stand-in.
@@ -61,7 +62,7 @@ def may_count(value) -> bool:
     if isinstance(value, types.ModuleType) or stand_in(value) is not None:
         return True
     owner = getattr(value, "__module__", None) if callable(value) else None
-    return isinstance(owner, str) and outer(owner) in _OF_PYTHON
+    return isinstance(owner, str) and outer(owner) in _LOOKED_AT
 
 
 class ModuleView:
