@@ -1,11 +1,8 @@
 """Functions that call NumPy, SciPy and math by their own names, inside transforms."""
 
-import _thread
 import functools
 import gc
 import math
-import os
-import threading
 import timeit
 import unittest.mock
 import weakref
@@ -125,77 +122,6 @@ def test_a_compiled_function_inside_another_transform():
         found = tg.grad(lambda x: c(x) + objective(x) + helper(x[1]))(X)
         np.testing.assert_allclose(found, 2 * np.array(GRADIENT) + [0.0, math.cos(0.4)])
     assert "1 program" in repr(c) and are_own()
-
-
-def test_other_threads_get_the_results_of_numpy():
-    stop, bad, calls, gradients = threading.Event(), [], [0], []
-
-    def plainly():
-        wanted = objective(X)
-        while not stop.is_set():
-            found = objective(X)
-            calls[0] += 1
-            if type(found) is not np.float64 or found != wanted:
-                bad.append(found)
-
-    def differentiate():
-        for _ in range(100):
-            gradients.append(tg.grad(objective)(X))
-
-    others = [threading.Thread(target=plainly) for _ in range(2)]
-    own = [threading.Thread(target=differentiate) for _ in range(2)]
-    for one in (*others, *own):
-        one.start()
-    for one in own:
-        one.join()
-    stop.set()
-    for one in others:
-        one.join()
-    assert calls[0] > 100 and not bad and are_own()
-    np.testing.assert_allclose(gradients, [GRADIENT] * 200)
-
-
-def test_interrupts():
-    """Wherever they come, the user's code is there at the latest after the next call."""
-    gradient, count = tg.grad(objective), [0]
-    gradient(X)
-    stop = threading.Event()
-
-    def interrupt():
-        while not stop.wait(2e-4):
-            _thread.interrupt_main()
-
-    other = threading.Thread(target=interrupt)
-    try:
-        other.start()
-        while count[0] < 200:
-            try:
-                while True:
-                    gradient(X)
-            except KeyboardInterrupt:
-                count[0] += 1
-    finally:
-        while True:
-            try:
-                stop.set()
-                other.join()
-                break
-            except KeyboardInterrupt:
-                continue
-    np.testing.assert_allclose(gradient(X), GRADIENT)
-    assert are_own()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_fork_inside_has_the_users_code():
-    def f(x):
-        if os.fork() == 0:
-            os._exit(0 if are_own() and type(objective(X)) is np.float64 else 1)
-        assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
-        return objective(x)
-
-    np.testing.assert_allclose(tg.grad(f)(X), GRADIENT)
 
 
 # --- what changes between calls -------------------------------------------------------------------

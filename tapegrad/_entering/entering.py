@@ -10,23 +10,19 @@ import builtins
 import functools
 import itertools
 import types
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .._core.codegen import forks
 from .._core.config import config
-from .._core.tensor.own_code import made_for, own_code
+from .._core.tensor.own_code import own_code
 from .._core.tensor.packages import Packages
-from .._core.tensor.plain_data import answer_all, answer_no_more
 from .._core.tensor.reachable import Reach
+from .exchange import Exchange, Need, Run
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten, watched_in
 from .kinds_of_objects import DATA, attributes_of, kinds_of, likeness
 from .name_uses import instructions, names_imported
 from .numba_functions import Checked, checked, is_compiled
 from .stand_ins import imported, may_count
-
-_lock = forks.lock()
 
 
 def entering(f: Callable, enter=None) -> Callable:
@@ -64,7 +60,7 @@ class Entering:
             self._found[handed] = found
         if not found.entered:
             return self.__wrapped__(*args, **kwargs)
-        run = _Run(found.entered)
+        run = Run(found.entered)
         try:
             return self.__wrapped__(*args, **kwargs)
         except BaseException:
@@ -109,77 +105,6 @@ def _without_data(f: types.FunctionType) -> types.FunctionType:
     return types.FunctionType(own_code(f), f.__globals__, f.__name__, None, cells)
 
 
-# --- in and out -----------------------------------------------------------------------------------
-
-
-class _Entered:
-    """A function with its own code and the other one, and the calls that need that now."""
-
-    __slots__ = ("__weakref__", "calls", "function", "made", "own")
-
-    def __init__(self, function: types.FunctionType, own: types.CodeType, made: types.CodeType):
-        self.function, self.own, self.made = function, own, made
-        self.calls: set[int] = set()
-
-    def of(self, function: types.FunctionType, own: types.FunctionType) -> _Entered:
-        """The same of a function in the place of `own`."""
-        return _entry(function, self.own, self.made) if self.function is own else self
-
-
-#: The one entry of each function, by its identity, for as long as anything needs it.
-_known: weakref.WeakValueDictionary[int, _Entered] = weakref.WeakValueDictionary()
-
-
-class _Run:
-    """One call during which functions are entered. At its end, however it comes, they are left.
-
-    Each step can be done twice: an interrupt may come between any two, and then the end of this
-    object's life is the end of the call.
-    """
-
-    __slots__ = ("_entered",)
-
-    def __init__(self, entered: tuple[_Entered, ...]):
-        self._entered = entered
-        number = id(self)
-        answer_all(number)
-        with _lock:
-            for one in entered:
-                one.calls.add(number)
-                _put(one)
-
-    def end(self) -> None:
-        number = id(self)
-        answer_no_more(number)
-        with _lock:
-            for one in self._entered:
-                one.calls.discard(number)
-                _take_out(one)
-            self._entered = ()
-
-    def __del__(self):
-        if self._entered:
-            self.end()
-
-
-def _put(one: _Entered) -> None:
-    if one.function.__code__ is one.own:
-        one.function.__code__ = one.made
-
-
-def _take_out(one: _Entered) -> None:
-    if not one.calls and one.function.__code__ is one.made:
-        one.function.__code__ = one.own
-
-
-@forks.in_child
-def _leave_all() -> None:
-    """In a forked child nothing is entered."""
-    for one in [*_known.values()]:
-        one.calls.clear()
-        _take_out(one)
-
-
 # --- what is entered ------------------------------------------------------------------------------
 
 
@@ -200,15 +125,14 @@ class _Found:
         names: dict[tuple[int, str], tuple[Any, str | None, Any]] = {}
         kinds: dict[tuple[int, str], tuple[Any, str | None, Any]] = {}
         every = [Loaded(own_code(one), _resolver(one, assigned, names, kinds)) for one in functions]
-        pairs = zip(*map(watched_in, every), strict=True)
-        kept = Watched(*[frozenset().union(*one) for one in pairs])
-        entered = []
+        kept = Watched.by_any(map(watched_in, every))
+        needs = []
         for function, loaded in zip(functions, every, strict=True):
             made = rewritten(loaded, kept)
-            if made.code is not loaded.code:
-                entered.append(_entry(function, loaded.code, made.code))
-                names.update({(id(one[0]), one[1]): one for one in made.attributes})
-        self.entered, self._names = tuple(entered), [*names.values()]
+            has_left = bool(made.left or assigned)
+            needs.append(Need(function, loaded, kept, made.code, has_left))
+            names.update({(id(one[0]), one[1]): one for one in made.attributes})
+        self.entered, self._names = Exchange(needs), [*names.values()]
         self._kinds, self.key = [*kinds.values()], None
         codes = [own_code(one) for one in functions]
         for kind in self._classes(objects):
@@ -230,7 +154,7 @@ class _Found:
             [(cells.get(id(owner), owner), name, value) for owner, name, value in pairs]
             for pairs in (self._names, self._kinds)
         )
-        made.entered, made.key = tuple([one.of(f, own) for one in self.entered]), key
+        made.entered, made.key = self.entered.of_another(f, own), key
         return made
 
     def is_current(self) -> bool:
@@ -242,22 +166,7 @@ class _Found:
             value = _content(owner) if name is None else owner.get(name, ABSENT)
             if kinds_of((value,)) != kinds:
                 return False
-        for one in self.entered:
-            code = one.function.__code__
-            if code is not one.own and code is not one.made:
-                return False
-        return True
-
-
-def _entry(function: types.FunctionType, own: types.CodeType, made: types.CodeType) -> _Entered:
-    """The one entry of a function, which all calls share, with the code that is new to it."""
-    with _lock:
-        one = _known.get(id(function))
-        if one is None or one.function is not function or one.own is not own:
-            one = _known[id(function)] = _Entered(function, own, made_for(own, made))
-        elif not one.calls:
-            one.made = made_for(own, made)
-        return one
+        return self.entered.is_current()
 
 
 def _function_of(one) -> Any:

@@ -11,7 +11,7 @@ import functools
 import itertools
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +73,11 @@ class Watched(NamedTuple):
 
     compared: frozenset[int] = frozenset()
     assigned: frozenset[tuple[int, str]] = frozenset()
+
+    @classmethod
+    def by_any(cls, every: Iterable[Watched]) -> Watched:
+        """What is watched by one of several."""
+        return cls(*[frozenset().union(*one) for one in zip(*every, strict=True)])
 
 
 class Rewritten(NamedTuple):
