@@ -20,6 +20,7 @@ from .._core.tensor.reachable import Reach
 from .exchange import Exchange, Need, Run
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten, watched_in
 from .kinds_of_objects import DATA, attributes_of, kinds_of, likeness
+from .left_behind import alive, left
 from .name_uses import instructions, names_imported
 from .numba_functions import Checked, checked, is_compiled
 from .stand_ins import imported, may_count
@@ -58,17 +59,18 @@ class Entering:
             held = [one for one in (*args, *kwargs.values()) if type(one) not in DATA]
             found = _search(self.__wrapped__, handed, held, self._packages)
             self._found[handed] = found
-        if not found.entered:
-            return self.__wrapped__(*args, **kwargs)
-        run = Run(found.entered)
+        before = alive()
+        run = Run(found.entered) if found.entered else None
         try:
-            return self.__wrapped__(*args, **kwargs)
+            return left(self.__wrapped__(*args, **kwargs), before, self.__wrapped__, args, kwargs)
         except BaseException:
             self._found.pop(handed, None)  # a function that was not found may be the reason
             _alike.pop(found.key, None)
+            left(None, before, self.__wrapped__, args, kwargs)
             raise
         finally:
-            run.end()
+            if run is not None:
+                run.end()
 
 
 #: The number of kinds of arguments for which what is found is kept.

@@ -12,9 +12,10 @@ import operator
 import sys
 import types
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from .._core.codegen import forks
+from .._core.codegen import forks, layout
+from .._core.tape.native_types import set_word
 from .._core.tensor.own_code import made_for, own_code
 from .._core.tensor.plain_data import answer_all, answer_no_more
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten
@@ -31,7 +32,7 @@ class Need(NamedTuple):
     may be exchanged for another call.
     """
 
-    function: types.FunctionType
+    function: Any  # a function of Python, not one to be bound
     loaded: Loaded
     kept: Watched
     made: types.CodeType
@@ -130,6 +131,7 @@ class Run:
                 _end_abandoned()
             _active[id(self._held)] = self._held
             if len(_active) == 1:
+                set_word(layout.STATE_UNRECORDED, layout.MADE_INSIDE)
                 answer_all(0)
                 exchange.put()
             else:
@@ -148,7 +150,7 @@ class Run:
 def _end(held: list[Exchange]) -> None:
     if len(_active) == 1 and id(held) in _active:
         held[0].take_out()
-        answer_no_more(0)
+        _nothing_is_entered()
     else:
         held[0].settle(tuple([one[0] for one in _active.values() if one is not held]))
     _active.pop(id(held), None)  # after the codes are back: until then the call has not ended
@@ -177,6 +179,12 @@ def _leave_all() -> None:
     for held in [*_active.values()]:
         held[0].take_out()
     _active.clear()
+    _nothing_is_entered()
+
+
+def _nothing_is_entered() -> None:
+    set_word(layout.STATE_UNRECORDED, layout.UNRECORDED)
+    answer_no_more(0)
 
 
 def _code_for(need: Need, runs: tuple[Exchange, ...]) -> types.CodeType:

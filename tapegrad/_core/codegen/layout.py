@@ -58,6 +58,8 @@ ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS = (
 )
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 1, 0x100, 0x400
 
+TUPLE_ITEMS = 24
+
 # our own objects
 SCALAR_VALUE, SCALAR_ID, SCALAR_CHUNK, SCALAR_BYTES = 16, 24, 32, 40
 TENSOR_ARRAY, TENSOR_ID, TENSOR_CHUNK, TENSOR_BYTES = 16, 24, 32, 40
@@ -123,7 +125,12 @@ OPERATORS = (
     STATE_UFUNC_PYTHON,
     STATE_POWERS,
 ) = range(0, 8 * 40, 8)
+#: The number of tensors that are alive, and what is the id of those that are not recorded.
+STATE_TENSORS, STATE_UNRECORDED = 8 * 40, 8 * 41
 STATE_BYTES_TOTAL = 8 * 48
+#: The ids of tensors that are not recorded: of most, and of those made in
+#: functions of users that are entered. See also PASSED and UNKNOWN.
+UNRECORDED, MADE_INSIDE = -1, -4
 
 #: An entry of the table of ufuncs that compiled code computes for numbers (`number_ufuncs`).
 UFUNC, UFUNC_OP, UFUNC_INPUTS, UFUNC_LOOP, UFUNC_DATA, UFUNC_LAST_IS_TENSOR = range(0, 48, 8)

@@ -65,6 +65,7 @@ from ..codegen.layout import (
     STATE_SCALAR_TYPE,
     STATE_SLICE_TYPE,
     STATE_TUPLE_TYPE,
+    STATE_UNRECORDED,
     SUBTRACT,
     TAG_ARRAY,
     TAG_CONSTANT,
@@ -326,7 +327,7 @@ def in_array(scalar, like):
     if array == 0:
         return 0
     store_f64(load_i64(array, ARRAY_DATA), 0, value)
-    return new_tensor(array, -1, 0)
+    return new_tensor(array, load_i64(state(), STATE_UNRECORDED), 0)
 
 
 @helper

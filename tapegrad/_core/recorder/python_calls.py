@@ -16,6 +16,7 @@ from ..codegen.layout import (
     STATE_CHUNK,
     STATE_FLOAT_TYPE,
     STATE_NDARRAY_TYPE,
+    STATE_UNRECORDED,
     TAG_ARRAY,
     TAG_SCALAR,
     TENSOR_ARRAY,
@@ -135,7 +136,7 @@ def wrap(arguments, count):
     """`wrap(array)`: a tensor that is not recorded."""
     array = load_i64(arguments, 0)
     incref(array)
-    return new_tensor(array, -1, 0)
+    return new_tensor(array, load_i64(state(), STATE_UNRECORDED), 0)
 
 
 @helper

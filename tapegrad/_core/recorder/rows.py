@@ -38,6 +38,7 @@ from ..codegen.layout import (
     HEADER_BYTES,
     LARGE,
     LIVE,
+    MADE_INSIDE,
     OBJECT_TYPE,
     RECORDING,
     REFERENCE_BYTES,
@@ -75,7 +76,9 @@ from ..codegen.layout import (
     STATE_SILENT_KEY,
     STATE_SLOW,
     STATE_SPECIAL,
+    STATE_TENSORS,
     STATE_TRUE,
+    STATE_UNRECORDED,
     STORAGE_TENSOR,
     TAG_ARRAY,
     TAG_CONSTANT,
@@ -86,6 +89,7 @@ from ..codegen.layout import (
     TENSOR_CHUNK,
     TENSOR_ID,
     TENSOR_META,
+    UNRECORDED,
     WATCHED,
 )
 
@@ -147,13 +151,23 @@ def count_tensor(chunk, step):
 
 
 @helper
+def count_object(step):
+    """Count the tensors that are alive."""
+    S = state()
+    store_i64(S, STATE_TENSORS, load_i64(S, STATE_TENSORS) + step)
+
+
+@helper
 def new_scalar(value, id):
     """A scalar tensor on row `id` of the current chunk; -1: one that is not recorded."""
     S = state()
     made = object_malloc(SCALAR_BYTES)
     if made == 0:
         return 0
-    chunk = load_i64(S, STATE_CHUNK) if id >= 0 else 0
+    count_object(1)
+    chunk = load_i64(S, STATE_CHUNK)
+    if id < 0:
+        id, chunk = load_i64(S, STATE_UNRECORDED), 0
     store_i64(made, 0, 1)
     store_i64(made, OBJECT_TYPE, load_i64(S, STATE_SCALAR_TYPE))
     store_f64(made, SCALAR_VALUE, value)
@@ -208,6 +222,7 @@ def new_tensor(array, id, chunk):
         count_tensor(chunk, -1)
         decref(array)
         return 0
+    count_object(1)
     store_i64(made, TENSOR_ARRAY, array)
     store_i64(made, TENSOR_ID, id)
     store_i64(made, TENSOR_CHUNK, chunk)
@@ -233,7 +248,8 @@ def add_operand(operand):
     if kind == load_i64(S, STATE_ARRAY_TYPE):
         array = load_i64(operand, TENSOR_ARRAY)
         incref(array)
-        add_reference(array, load_i64(operand, TENSOR_ID), TAG_ARRAY)
+        id = load_i64(operand, TENSOR_ID)
+        add_reference(array, UNRECORDED if id == MADE_INSIDE else id, TAG_ARRAY)
     elif kind == load_i64(S, STATE_SCALAR_TYPE):
         id = load_i64(operand, SCALAR_ID)
         if id >= 0:
@@ -376,6 +392,7 @@ def class_of(self):
 @helper
 def release_scalar(self):
     """The deallocation of a scalar tensor."""
+    count_object(-1)
     count_tensor(load_i64(self, SCALAR_CHUNK), -1)
     object_free(self)
 
@@ -385,6 +402,7 @@ def release_tensor(self):
     """The deallocation of an array tensor."""
     kind = load_i64(self, OBJECT_TYPE)
     array = load_i64(self, TENSOR_ARRAY)
+    count_object(-1)
     count_tensor(load_i64(self, TENSOR_CHUNK), -1)
     if array != 0:
         decref(array)

@@ -109,6 +109,14 @@ def get_word(offset: int) -> int:
     return _words[offset // 8]
 
 
+def put_item(held: tuple, k: int, value) -> None:
+    """Let a tuple, which stays the same object, have another item."""
+    before = tuple.__getitem__(held, k)
+    immortal(value)
+    ctypes.c_void_p.from_address(id(held) + layout.TUPLE_ITEMS + 8 * k).value = id(value)
+    mortal(before)
+
+
 def set_silent(silent: bool) -> None:
     """Tell compiled code whether this thread does not record."""
     _api.PyThread_tss_set(_silent_key, int(silent))
@@ -235,7 +243,7 @@ def _is_laid_out() -> bool:
         and word(word(id(array) + layout.ARRAY_SHAPE).value + 8).value == 3
         and word(word(id(array) + layout.ARRAY_STRIDES).value).value == 24
         and word(id(array) + layout.ARRAY_DTYPE).value == id(np.dtype(np.float64))
-        and word(id(pair) + 32).value == id(array)
+        and word(id(pair) + layout.TUPLE_ITEMS + 8).value == id(array)
         and ctypes.c_float.from_address(id(single) + layout.FLOAT_VALUE).value == number
         and word(id(whole) + layout.FLOAT_VALUE).value == -3
     )
@@ -283,6 +291,7 @@ def _set_state(types: dict, slow: list, new_chunk) -> None:
         layout.STATE_SLOW: table.ctypes.data,
         layout.STATE_NEW_CHUNK: id(new_chunk),
         layout.STATE_COMPILE_WRITES: id(_compile_writes),
+        layout.STATE_UNRECORDED: layout.UNRECORDED,
     }
     for offset, value in words.items():
         set_word(offset, value)

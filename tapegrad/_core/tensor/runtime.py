@@ -72,6 +72,8 @@ def start() -> None:
 
 #: Called once when the compiled classes exist.
 on_start: list = []
+#: Called once when no transform is active in any thread.
+outlived: list = []
 
 
 def when_started(prepare) -> None:
@@ -259,6 +261,8 @@ def _go_back(mode: _Mode, entry: list) -> None:
     if mode.recording != recording:
         set_recording(recording)
     entered.pop()
+    while outlived and not transforming:
+        outlived.pop()()
 
 
 def note_input(number: int, differentiated: bool = True) -> None:
