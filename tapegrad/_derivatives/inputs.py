@@ -91,18 +91,22 @@ class Inputs(InputTensors):
 
     def _input(self, name, place, value):
         rt.start()
+        kind = None
         if is_recorded(value):
             tensor = apply("multiply", value, 1.0)
             self.nested = True
         elif isinstance(value, (float, int)) and not isinstance(value, bool):
             tensor = rt.scalar_leaf(float(value))
+            kind = type(value) if isinstance(value, float) else float
         else:
             array = value if type(value) is np.ndarray else np.asarray(value_of(unlisted(value)))
             if array.dtype.kind in "OUSb" and not isinstance(value, np.ndarray):
                 raise not_a_number(name, place, value)
             tensor = array_input(name, place, buffer_pool.copy_in_order(array))
+            if type(tensor) is rt.Scalar:
+                kind = np.ndarray if isinstance(value, np.ndarray) else np.float64
         self.tensors.append(tensor)
-        rt.note_input(tensor._id)
+        rt.note_input(tensor._id, kind=kind)
         return tensor
 
     def gradients(self, sweep: Sweep):

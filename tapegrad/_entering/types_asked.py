@@ -1,26 +1,61 @@
-"""`type` and `float` in entered code: recorded arrays are arrays, and numbers stay recorded."""
+"""`type`, `isinstance`, `hasattr`, `float` in entered code: recorded values are as plain ones."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from .._core.tensor import runtime as rt
-from .._core.tensor.plain_data import class_of, kind_of, number_of
-from .._core.tensor.refused_derivatives import lost_derivative
+from .._core.tensor.plain_data import ambiguous, class_of, number_of
+from .._core.tensor.possible_kinds import plain_samples, possible_kinds
+
+_TENSORS = rt.Tensor, rt.ComplexTensor
+
+
+def _is_asked(one) -> bool:
+    """Whether the answer for an object is that for its plain value."""
+    if not issubclass(type(one), _TENSORS) or not rt.in_transform():
+        return False
+    return type(one) is rt.ComplexTensor or class_of(one) is None  # data answer for themselves
 
 
 def type_of_recorded(one, *more, **named):
-    """Python's `type`; refused for recorded numbers, which may be Python's or NumPy's."""
-    if more or named or not isinstance(one, rt.Tensor):
+    """Python's `type`; refused for numbers that may be Python's or NumPy's."""
+    if more or named or not issubclass(type(one), _TENSORS):
         return type(one, *more, **named)
-    found = kind_of(one)
-    if found is np.ndarray or class_of(one) is not None:
-        return found
-    raise lost_derivative(
-        "type: a recorded number stands for a float and for an np.float64 alike; use "
-        "isinstance(x, float)",
-        one,
+    if not _is_asked(one):
+        return (class_of(one) if isinstance(one, rt.Tensor) else None) or type(one)
+    found = possible_kinds(one)
+    if len(found) > 1:
+        raise ambiguous("the type", one)
+    return found[0]
+
+
+def is_instance(one, kinds):
+    """Python's `isinstance`; refused where the answer is another one for Python and NumPy."""
+    if not _is_asked(one):
+        return isinstance(one, kinds)
+    return _is_of_ours(type(one), kinds) or _agreed(
+        "isinstance()", one, lambda plain: isinstance(plain, kinds)
     )
+
+
+def has_attribute(one, name):
+    """Python's `hasattr`; refused where the answer is another one for Python and NumPy."""
+    if not _is_asked(one):
+        return hasattr(one, name)
+    return _agreed("hasattr()", one, lambda plain: hasattr(plain, name))
+
+
+def _is_of_ours(kind: type, kinds) -> bool:
+    """Whether a class of tensors is asked for."""
+    if isinstance(kinds, tuple):
+        return any([_is_of_ours(kind, each) for each in kinds])
+    return isinstance(kinds, type) and issubclass(kinds, _TENSORS) and issubclass(kind, kinds)
+
+
+def _agreed(what: str, one, ask):
+    found = [ask(plain) for plain in plain_samples(one)]
+    if any([answer is not found[0] for answer in found]):
+        raise ambiguous(what, one)
+    return found[0]
 
 
 def float_of_recorded(*given):
@@ -32,4 +67,9 @@ def float_of_recorded(*given):
 
 
 #: What stands for Python's own functions and classes.
-OF_PYTHON = {type: type_of_recorded, float: float_of_recorded}
+OF_PYTHON = {
+    type: type_of_recorded,
+    isinstance: is_instance,
+    hasattr: has_attribute,
+    float: float_of_recorded,
+}

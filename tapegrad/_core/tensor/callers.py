@@ -144,7 +144,7 @@ def abstract_class(frame: types.FrameType | None) -> type | None:
     return frame.f_locals.get("cls") if frame is not None and is_abc else None
 
 
-def _is_library(frame: types.FrameType) -> bool:
+def is_library(frame: types.FrameType) -> bool:
     file = frame.f_code.co_filename
     standard = file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
     return standard or file.startswith((*_NUMERIC, "<frozen "))
@@ -177,7 +177,7 @@ def users_frame() -> types.FrameType | None:
     while frame is not None:
         if not frame.f_code.co_filename.startswith(_PACKAGE):
             first = first or frame
-            if not _is_library(frame):
+            if not is_library(frame):
                 break
         frame = frame.f_back
     return frame or first
@@ -198,7 +198,7 @@ def frame_globals(frame: types.FrameType | None) -> list:
 def function_of_scipy(frame: types.FrameType | None) -> str | None:
     """The name below `scipy` of the function that the user has called, None for others."""
     found: list[types.FrameType] = []
-    while frame is not None and _is_library(frame):
+    while frame is not None and is_library(frame):
         if frame.f_globals.get("__name__", "").startswith("scipy."):
             found.append(frame)
         frame = frame.f_back
@@ -209,7 +209,7 @@ def function_of_scipy(frame: types.FrameType | None) -> str | None:
 
 def container_advice(frame: types.FrameType | None) -> str | None:
     """The alternative to storing a recorded value in a container, if a frame does that."""
-    while frame is not None and _is_library(frame):
+    while frame is not None and is_library(frame):
         name = frame.f_globals.get("__name__", "")
         for module, advice in HOLDERS.items():
             if name == module or name.startswith(module + "."):
@@ -220,7 +220,7 @@ def container_advice(frame: types.FrameType | None) -> str | None:
 
 def library_function(frame: types.FrameType) -> str | None:
     """The name of the library's function that a frame runs, None for the user's code."""
-    return frame.f_code.co_name if _is_library(frame) else None
+    return frame.f_code.co_name if is_library(frame) else None
 
 
 def has_loaded(frame: types.FrameType, name: str) -> bool:

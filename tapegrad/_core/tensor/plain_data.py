@@ -21,7 +21,9 @@ from ..tape import native_types, store
 from ..tape.dependence import dependence_of
 from . import callers, lost_derivatives
 from . import runtime as rt
+from .classes_asked import decides
 from .conversions import has_outlived, note_text, rounded, text_of_tensor
+from .possible_kinds import possible_kinds
 from .reachable import reachable
 from .refused_derivatives import is_differentiated, lost_derivative
 from .trace import is_steering, learned, named, refuse, steered, steering_tensor
@@ -91,11 +93,31 @@ def _answer(self, _) -> type:
         if asked is None:
             _others[id(frame.f_code)] = frame.f_code
         return own
-    found = kind_of(self) if _entered and rt.in_transform() else class_of(self)
+    found = class_of(self)
+    if found is None and _entered and rt.in_transform():
+        found = _kind_asked(self, frame)
     if asked is not None and found is not None and issubclass(own, asked):  # which decides
         if not issubclass(found, asked):
             refuse(f"it asks at {callers.users_line()} whether data are a {asked.__name__}")
     return found or own
+
+
+def _kind_asked(tensor, frame: types.FrameType) -> type:
+    """The type of the plain value for a frame; refused where it decides between two of them."""
+    kinds = possible_kinds(tensor)
+    if len(kinds) > 1 and decides(frame, *kinds):
+        raise ambiguous("the class", tensor)
+    return kinds[-1]
+
+
+def ambiguous(what: str, tensor) -> TypeError:
+    """The error for a question whose answer is not known of a number."""
+    return lost_derivative(
+        f"tapegrad: {what} of a recorded number is asked at {callers.users_line()}, where it "
+        "counts whether it is Python's or NumPy's: one row stands for the results of math.sin "
+        "and np.sin; use isinstance(x, float), which both are, or numbers.Real",
+        tensor,
+    )
 
 
 def kind_of(tensor) -> type:

@@ -105,6 +105,8 @@ _count_lock = forks.lock()
 _silent: set[int] = set()  # threads that do not record
 #: Of the inputs of all threads, those that are differentiated, and the contexts that do it.
 _differentiated: dict[int, list] = {}
+#: Of inputs that are numbers, the types of what was given.
+_given: dict[int, type] = {}
 #: Threads that are inside a transform; read before `_mode`, which takes ten times as long to ask.
 transforming: set[int] = set()
 
@@ -253,6 +255,7 @@ def _go_back(mode: _Mode, entry: list) -> None:
     noted = mode.inputs
     while len(noted) > inputs:
         _differentiated.pop(noted[-1], None)
+        _given.pop(noted[-1], None)
         noted.pop()
     mode.depth = depth
     if not depth:
@@ -265,11 +268,18 @@ def _go_back(mode: _Mode, entry: list) -> None:
         outlived.pop()()
 
 
-def note_input(number: int, differentiated: bool = True) -> None:
-    """Register a row as an input of the innermost active transform."""
+def note_input(number: int, differentiated: bool = True, kind: type | None = None) -> None:
+    """Register a row as an input of the innermost active transform, and the type of a number."""
     _mode.inputs.append(number)
+    if kind is not None:
+        _given[number] = kind
     if differentiated:
         _differentiated[number] = _mode.entered[-1]
+
+
+def given(number: int) -> type | None:
+    """The type of the number that was given for an input; None for others."""
+    return _given.get(number)
 
 
 def noted_inputs() -> list[int]:

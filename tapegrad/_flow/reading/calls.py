@@ -81,7 +81,8 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
 
 def _entered(function: Known) -> Known:
     """The stand-in of a function, where the functions of users are entered."""
-    if not config.enter or isinstance(function.value, type):
+    is_builtin = getattr(function.value, "__module__", None) == "builtins"
+    if not config.enter or is_builtin or isinstance(function.value, type):
         return function
     made = stand_in(function.value)
     return function if made is None else Known(getattr(made, "function", made))

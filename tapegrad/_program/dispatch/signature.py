@@ -227,7 +227,7 @@ class Arguments:
                 trace.steering.add(tensor._id)
             if not differentiated:
                 trace.data[tensor._id] = kind
-            rt.note_input(tensor._id, differentiated)
+            rt.note_input(tensor._id, differentiated, kind if shape == () else None)
             made.append((tensor, differentiated))
         trace.held.extend(tensor for tensor, _ in made)
         return made
