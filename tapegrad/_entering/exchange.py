@@ -97,12 +97,12 @@ class Exchange:
             changed = {id(one) for run in (self, *runs) for one in run._functions}
             needs = [self.needs[one] for one in changed if one in self.needs]
             self._settled[runs] = [(one, _code_for(one, runs)) for one in needs]
-        wanted = [
-            (one.function, code)
-            for one, code in self._settled[runs]
-            if one.function.__code__ is not code
-            and own_code(one.function) is one.loaded.code  # else the user has put another one
-        ]
+        wanted = []
+        for one, code in self._settled[runs]:
+            if (own := own_code(one.function)) is not one.loaded.code:
+                code = own  # the user has put another one, perhaps that of a function entered now
+            if one.function.__code__ is not code:
+                wanted.append((one.function, code))
         if wanted:
             functions, codes = zip(*wanted, strict=True)
             any(map(setattr, functions, _CODE, codes))

@@ -74,6 +74,9 @@ class Checked:
             self._is_new = False
         return found
 
+    def __reduce__(self):
+        return checked, (self._compiled(),)
+
     def _compare(self, found, compiled, args, kwargs) -> None:
         wanted = compiled(*map(_plain, args), **{name: _plain(x) for name, x in kwargs.items()})
         pairs = zip(tree_leaves(_plain(found)), tree_leaves(wanted), strict=True)

@@ -71,6 +71,9 @@ class ModuleView:
     def __init__(self, module: types.ModuleType):
         self._module = module
 
+    def __reduce__(self):
+        return _view_of_named, (self._module.__name__,)
+
     def __getattr__(self, name: str):
         value = getattr(self._module, name)
         if isinstance(value, types.ModuleType):
@@ -83,6 +86,10 @@ class ModuleView:
 def view_of(module: types.ModuleType) -> ModuleView:
     """The one view of a module."""
     return ModuleView(module)
+
+
+def _view_of_named(name: str) -> ModuleView:
+    return view_of(importlib.import_module(name))
 
 
 def imported(name: str, names) -> types.ModuleType | None:
