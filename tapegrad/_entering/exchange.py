@@ -78,6 +78,12 @@ class Exchange:
     def _have(self, codes: list[types.CodeType]) -> bool:
         return all(map(operator.is_, map(_code_of, self._functions), codes))
 
+    def watch(self) -> None:
+        """Let tools that watch the user's code watch the other one, too."""
+        for tool in filter(_monitoring.get_tool, range(_TOOLS)):
+            for own, made in zip(self._own, self._made, strict=True):
+                _copy_events(tool, own, made)
+
     def put(self) -> None:
         """Put the codes of this call in, the only one under way."""
         any(map(setattr, self._functions, _CODE, self._made))
@@ -126,6 +132,8 @@ class Run:
 
     def __init__(self, exchange: Exchange):
         self._held = [exchange]
+        if _monitoring is not None:
+            exchange.watch()
         with _lock:
             if _active:
                 _end_abandoned()
@@ -171,6 +179,30 @@ def _references() -> int:
 
 
 _ALONE = _references()
+
+
+# --- tools ----------------------------------------------------------------------------------------
+
+#: New in Python 3.12: debuggers and the like ask for events of single code objects.
+_monitoring: Any = getattr(sys, "monitoring", None)
+_TOOLS = 6
+#: By the tool and the identity of code that was made, the events it has as the user's code has.
+_copied: dict[tuple[int, int], int] = {}
+
+
+def _copy_events(tool: int, own: types.CodeType, made: types.CodeType) -> None:
+    """Let code, and the code in it, have the events of the user's, besides those of its own."""
+    wanted, before = _monitoring.get_local_events(tool, own), _copied.get((tool, id(made)), 0)
+    if wanted != before:
+        others = _monitoring.get_local_events(tool, made) & ~before
+        _monitoring.set_local_events(tool, made, others | wanted)
+        _copied[tool, id(made)] = wanted
+    for inner, other in zip(own.co_consts, made.co_consts, strict=False):
+        if isinstance(inner, types.CodeType) and inner is not other:
+            _copy_events(tool, inner, other)
+
+
+# --- the child of a fork --------------------------------------------------------------------------
 
 
 @forks.in_child
