@@ -191,6 +191,18 @@ def test_tensors_of_the_user_stay():
     np.testing.assert_allclose(w.grad, 2.0 * X)
 
 
+def test_arguments_that_are_kept():
+    kept = {}
+
+    def f(x, t):
+        kept["x"], kept["t"] = x, t
+        return 2.0
+
+    assert tg.grad(f, argnums=(0, 1))(X, 3.0)[0].tolist() == [0.0, 0.0]
+    assert type(kept["x"]) is np.ndarray and type(kept["t"]) is np.float64 and kept["t"] == 3.0
+    np.testing.assert_array_equal(kept["x"], X)
+
+
 def test_what_errors_leave():
     history = []
 

@@ -59,7 +59,7 @@ class Entering:
             held = [one for one in (*args, *kwargs.values()) if type(one) not in DATA]
             found = _search(self.__wrapped__, handed, held, self._packages)
             self._found[handed] = found
-        before = alive()
+        before = alive(args)
         run = Run(found.entered) if found.entered else None
         try:
             return left(self.__wrapped__(*args, **kwargs), before, self.__wrapped__, args, kwargs)

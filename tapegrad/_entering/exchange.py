@@ -7,6 +7,7 @@ ends with the object that stands for it, or when the next one begins.
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import operator
 import sys
@@ -15,12 +16,14 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from .._core.codegen import forks, layout
-from .._core.tape.native_types import set_word
+from .._core.tape.native_types import STATE
 from .._core.tensor.own_code import made_for, own_code
 from .._core.tensor.plain_data import answer_all, answer_no_more
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten
 
 _lock = forks.lock()
+#: What is the id of tensors that are made without a row.
+_unrecorded = ctypes.c_int64.from_address(STATE.ctypes.data + layout.STATE_UNRECORDED)
 _CODE = itertools.repeat("__code__")
 _code_of = operator.attrgetter("__code__")
 
@@ -139,7 +142,7 @@ class Run:
                 _end_abandoned()
             _active[id(self._held)] = self._held
             if len(_active) == 1:
-                set_word(layout.STATE_UNRECORDED, layout.MADE_INSIDE)
+                _unrecorded.value = layout.MADE_INSIDE
                 answer_all(0)
                 exchange.put()
             else:
@@ -215,7 +218,7 @@ def _leave_all() -> None:
 
 
 def _nothing_is_entered() -> None:
-    set_word(layout.STATE_UNRECORDED, layout.UNRECORDED)
+    _unrecorded.value = layout.UNRECORDED
     answer_no_more(0)
 
 

@@ -8,6 +8,7 @@ only the ends are searched, where items are added.
 from __future__ import annotations
 
 import collections
+import ctypes
 import functools
 import itertools
 import sys
@@ -19,7 +20,7 @@ import numpy as np
 
 from .._core.codegen import layout
 from .._core.tape import store
-from .._core.tape.native_types import get_word, put_item
+from .._core.tape.native_types import STATE, put_item
 from .._core.tensor import runtime as rt
 from .._core.tensor.conversions import has_outlived
 from .._core.tensor.own_code import own_code
@@ -36,21 +37,34 @@ _PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None), np.float6
 # --- whether --------------------------------------------------------------------------------------
 
 
-def alive() -> int:
-    """The number of tensors that are alive."""
-    return get_word(layout.STATE_TENSORS)
+#: The number of tensors that are alive.
+_alive = ctypes.c_int64.from_address(STATE.ctypes.data + layout.STATE_TENSORS)
+
+
+def alive(args: tuple) -> int:
+    """The number of tensors that are alive, and of references to those among arguments."""
+    count = _alive.value
+    for one in args:
+        if type(one) is rt.Array or type(one) is rt.Scalar:
+            count += sys.getrefcount(one)
+    return count
 
 
 def left(out, before: int, f, args: tuple, kwargs: dict) -> Any:
-    """The result of a call of a function, before which so many tensors were alive.
+    """The result of a call of a function, before which `alive` was so many.
 
     A number that others hold, too, is replaced by another one on the same row.
     """
-    if type(out) is rt.Scalar and out._id >= 0 and sys.getrefcount(out) > _OF_ARGUMENT:
+    more, kind = alive(args) - before, type(out)
+    if more <= 0:
+        return out
+    is_alone = sys.getrefcount(out) <= _OF_ARGUMENT
+    if more == 1 and is_alone and (kind is rt.Scalar or kind is rt.Array):
+        return out
+    if kind is rt.Scalar and out._id >= 0 and not is_alone:
         chunk = int(store.table[out._id >> layout.ROWS_BITS])
-        out = rt.scalar_at(out._value, out._id, chunk)
-    more = alive() - before
-    if more > 0 and (more := more - _only_in(out, _OF_ARGUMENT + 1)) > 0:
+        out, more = rt.scalar_at(out._value, out._id, chunk), more + 1
+    if (more := more - _only_in(out, _OF_ARGUMENT + 1)) > 0:
         if not _left:
             rt.outlived.append(_make_plain)
         _left.append(([f, *args, *kwargs.values()], more))
