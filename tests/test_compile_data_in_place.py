@@ -582,8 +582,8 @@ def test_reports():
 
 
 def test_changes_by_another_thread():
-    """Each element is one of the old or the new ones."""
-    x, stop = matrix(), threading.Event()
+    """Each element is one of the old or the new ones, so that a sum lies between theirs."""
+    x, at, stop = np.abs(matrix()), np.abs(W), threading.Event()
     low, high = x.copy(), 2.0 * x
 
     def write():
@@ -592,7 +592,7 @@ def test_changes_by_another_thread():
             x[...] = low
 
     f = lambda w: np.sum(np.abs(x @ w))  # noqa: E731
-    ends = [np.sum(np.abs(low @ W)), np.sum(np.abs(high @ W))]
+    ends = [np.sum(low @ at), np.sum(high @ at)]
     compiled = [tg.compile(f, native=native) for native in (None, True)]
     for c in compiled:
         check(f, c)
@@ -603,8 +603,8 @@ def test_changes_by_another_thread():
     thread.start()
     try:
         for c in compiled * 30:
-            assert ends[0] - 1e-9 <= c(W) <= ends[1] + 1e-9
-            assert ends[0] - 1e-9 <= c.value_and_grad(W)[0] <= ends[1] + 1e-9
+            assert ends[0] - 1e-9 <= c(at) <= ends[1] + 1e-9
+            assert ends[0] - 1e-9 <= c.value_and_grad(at)[0] <= ends[1] + 1e-9
     finally:
         stop.set()
         thread.join()
