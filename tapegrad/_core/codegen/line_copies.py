@@ -142,20 +142,15 @@ def sum_tiny_lines(target, across, source, length, lines):
 
 @helper
 def sum_of_line(source, length):
-    """The sum of a short line, of its places by turns: four sums, added last."""
-    s, first, second, third, fourth = f64s(source), 0.0, 0.0, 0.0, 0.0
-    whole = length // LANES * LANES
-    for i in range(0, whole, LANES):
-        first, second = first + s[i], second + s[i + 1]
-        third, fourth = third + s[i + 2], fourth + s[i + 3]
-    left = length - whole
-    if left > 0:
-        first += s[whole]
-    if left > 1:
-        second += s[whole + 1]
-    if left > 2:
-        third += s[whole + 2]
-    return (first + third) + (second + fourth)
+    """The sum of a short line, of its even and odd places by turns."""
+    s, even, odd, i = f64s(source), 0.0, 0.0, 0
+    while i + 1 < length:
+        even += s[i]
+        odd += s[i + 1]
+        i += 2
+    if i < length:
+        even += s[i]
+    return even + odd
 
 
 @helper
