@@ -17,7 +17,7 @@ from .._core.config import config
 from .._core.tensor.own_code import own_code
 from .._core.tensor.packages import Packages
 from .._core.tensor.reachable import Reach
-from .exchange import Exchange, Need, Run
+from .exchange import EnteredCall, Exchange, Need
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten, watched_in
 from .kinds_of_objects import DATA, attributes_of, kinds_of, likeness
 from .left_behind import alive, left
@@ -60,7 +60,7 @@ class Entering:
             found = _search(self.__wrapped__, handed, held, self._packages)
             self._found[handed] = found
         before = alive(args)
-        run = Run(found.entered) if found.entered else None
+        run = EnteredCall(found.entered) if found.entered else None
         try:
             return left(self.__wrapped__(*args, **kwargs), before, self.__wrapped__, args, kwargs)
         except BaseException:

@@ -125,7 +125,7 @@ _MOST_SETTLED = 8
 _active: dict[int, list[Exchange]] = {}
 
 
-class Run:
+class EnteredCall:
     """One call during which functions are entered. At its end, however it comes, they are left.
 
     Each step can be done twice: an interrupt may come between any two.

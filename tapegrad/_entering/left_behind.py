@@ -102,13 +102,13 @@ def _make_plain() -> None:
     """Search what calls have left tensors in."""
     every = [*_left]
     _left.clear()
-    _Search([one for objects, _ in every for one in objects]).run(sum(more for _, more in every))
+    _Leftovers([one for objects, _ in every for one in objects]).run(sum(more for _, more in every))
 
 
 # --- where ----------------------------------------------------------------------------------------
 
 
-class _Search:
+class _Leftovers:
     """A search of objects, in which tensors are replaced by plain values."""
 
     def __init__(self, objects: list):

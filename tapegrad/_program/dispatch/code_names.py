@@ -110,7 +110,7 @@ def writes_files(uses: list[Uses], attributes: frozenset[str]) -> bool:
     return not reads and (prints or not _WRITING.isdisjoint(attributes))
 
 
-class Wanted(NamedTuple):
+class NamesWanted(NamedTuple):
     """Names of attributes that code reads of any object, and of those that it asks for.
 
     `own` are those of code that is not of installed packages. `operators` are methods that Python
@@ -125,12 +125,12 @@ class Wanted(NamedTuple):
     writes: bool
 
 
-def wanted_by(functions: list, of_packages: list, every: list) -> Wanted:
+def wanted_by(functions: list, of_packages: list, every: list) -> NamesWanted:
     """What functions read of objects, of which some are of installed packages."""
     uses = [uses_of(own_code(one)) for one in functions]
     asked = asked_of(uses).union(*map(texts_of, every))
     own = frozenset().union(asked, *[one.attributes for one in uses])
-    return Wanted(
+    return NamesWanted(
         own.union(*[uses_of(own_code(one)).attributes for one in of_packages]),
         own,
         asked,

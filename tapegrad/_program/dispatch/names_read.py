@@ -48,7 +48,7 @@ from ..._core.tensor.reachable import (
     module_of_class,
 )
 from ..._core.tensor.values import is_recorded, is_tensor
-from .code_names import Wanted, uses_of, wanted_by
+from .code_names import NamesWanted, uses_of, wanted_by
 from .raw_attributes import arrays_and_holders, has, holding, is_code, is_empty
 
 #: A container takes as long to compare as that number of items.
@@ -149,7 +149,7 @@ class _Search:
     Names that are `assigned` are left out, each given with what holds it.
     """
 
-    def __init__(self, reach: Reach, wanted: Wanted, assigned: set[tuple[int, str]]):
+    def __init__(self, reach: Reach, wanted: NamesWanted, assigned: set[tuple[int, str]]):
         self._reach, self._writes = reach, wanted.writes
         self._every = "attributes" in wanted.routes  # of any name
         self._asked, self._operators = sorted(wanted.asked), sorted(wanted.operators)
