@@ -199,6 +199,10 @@ def test_a_function_that_calls_itself_is_left_to_numba():
         lowered(HEAD + text, {"symbol": ("f", "int64(int64)")})
 
 
+class Plain:
+    a = 1
+
+
 def test_text_is_parsed_again_where_another_thread_disturbs(monkeypatch):
     left, parse = [SystemError("AST constructor recursion depth mismatch")] * 3, ast.parse
 
@@ -209,6 +213,8 @@ def test_text_is_parsed_again_where_another_thread_disturbs(monkeypatch):
 
     monkeypatch.setattr(ast, "parse", disturbed)
     assert ast.unparse(parsing.expression_in("x+1")) == "x + 1" and not left
+    left[:] = [SystemError] * 3
+    assert parsing.text_of(Plain).startswith("class Plain") and not left
     left[:] = [SystemError] * 50
     with pytest.raises(SystemError):
         parsing.statements_in("x = 1")

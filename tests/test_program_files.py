@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+import types
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -129,6 +131,56 @@ def test_what_the_file_has_no_program_for_is_said(tmp_path):
         with pytest.raises(RuntimeError, match="no program in its file"):
             loaded(np.ones(n + 1))
     assert loaded(0.7) == bisection(0.7) and len(loaded._families.found) == 1
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3, 5])
+def test_a_result_of_state_that_its_call_changes_is_not_saved_unseen(tmp_path, calls):
+    settings, x = types.SimpleNamespace(calls=0), np.array([0.5, -2.0, 3.0])
+
+    def f(x):
+        settings.calls += 1
+        total = 0.0
+        with np.errstate(all="ignore"):
+            for v in x:
+                total = total + (v * v if v > 0.0 else -v)
+        return total * (2.0 if settings.calls % 6 > 3 else 1.0)
+
+    c = tg.compile(f)
+    for k in range(calls):
+        c.value_and_grad(x if k == 0 else np.roll(x, k) * (-1.0) ** k)
+    with pytest.raises(ValueError, match="cannot be saved: .* changed calls, .*repeat the call"):
+        c.save(tmp_path / "f.npz")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # it runs eagerly, unless that was said
+        found = [c.value_and_grad(x)[0] for _ in range(6)]
+    assert sorted(found) == [11.25] * 4 + [22.5] * 2
+    with pytest.raises(ValueError, match="cannot be saved: .*calls"):
+        c.save(tmp_path / "f.npz")
+
+
+def test_state_that_is_not_read_and_is_filled_once_is_saved(tmp_path):
+    state, kept = {"calls": 0}, {}
+
+    def counted(x):
+        state["calls"] += 1
+        return 3.0 * x
+
+    def filled(x):
+        if "scale" not in kept:
+            kept["scale"] = 2.0
+        return kept["scale"] * x**2
+
+    c = tg.compile(counted)
+    c.value_and_grad(2.0)
+    c.save(tmp_path / "counted.npz")
+    assert tg.load(tmp_path / "counted.npz").value_and_grad(4.0) == (12.0, 3.0)
+    c = tg.compile(filled)
+    c.value_and_grad(2.0)
+    with pytest.raises(ValueError, match="changed kept.*repeat the call"):
+        c.save(tmp_path / "filled.npz")
+    assert c.value_and_grad(3.0) == (18.0, 12.0)
+    c.save(tmp_path / "filled.npz")
+    assert tg.load(tmp_path / "filled.npz").value_and_grad(4.0) == (32.0, 16.0)
 
 
 def test_what_cannot_be_saved_is_said(tmp_path):

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.codegen.parsing import undisturbed
 from .._core.ops.symbolic import Lines, Number, Test
 from .ast_expressions import ADVICE, PLAIN, Expressions, Unknown
 
@@ -32,7 +33,8 @@ def _parsed(text: str, flags: int) -> tuple[ast.Module, list[types.CodeType]]:
     flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as in notebooks
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were issued at the import
-        tree: Any = compile(text, "", "exec", flags | ast.PyCF_ONLY_AST, True)
+        only = flags | ast.PyCF_ONLY_AST
+        tree: Any = undisturbed(lambda: compile(text, "", "exec", only, True))
         codes: list = [compile(tree, "", "exec", flags, True)]
     for code in codes:
         codes += filter(inspect.iscode, code.co_consts)

@@ -340,13 +340,21 @@ class Compiled(OverRows):
         Raises
         ------
         ValueError
-            If there is no program yet, or if a program has something that the format does not
-            support, such as functions among the arguments.
+            If there is no program yet, if a program has something that the format does not
+            support, such as functions among the arguments, or if no call has been compared yet with
+            a program whose recorded call has changed state that its result may depend on.
         """
         try:
-            file_format.save(path, self._compilation())
+            found = self._compilation()
+            self._check_compared()
+            file_format.save(path, found)
         except ValueError as error:
             raise ValueError(f"tapegrad.compile: {self._name} cannot be saved: {error}") from None
+
+    def _check_compared(self) -> None:
+        super()._check_compared()
+        for derived in list(self._derived.values()):
+            derived._check_compared()
 
     def _compilation(self) -> Compilation:
         for family in list(self._families.found.values()):

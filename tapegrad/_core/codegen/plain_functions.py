@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import inspect
-import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +17,7 @@ from llvmlite import ir
 from numba import types
 
 from . import collection
-from .parsing import statements_in
+from .parsing import statements_in, text_of
 from .plain_expressions import CONTEXT, FLOAT, INT, SINGLE, Expressions, NotPlain, Value
 
 
@@ -75,10 +73,10 @@ class _Module:
 def _read(helper: Any) -> tuple[ast.FunctionDef, dict[str, Any]]:
     """The text of a helper, and the names in its scope."""
     try:
-        source = inspect.getsource(helper.py_func)
+        source = text_of(helper.py_func)
     except OSError as error:
         raise NotPlain(f"{helper.py_func.__name__} without its text") from error
-    (node,) = statements_in(textwrap.dedent(source)).body
+    (node,) = statements_in(source).body
     assert isinstance(node, ast.FunctionDef)
     return node, helper.py_func.__globals__
 

@@ -8,13 +8,13 @@ import ctypes
 import functools
 import inspect
 import linecache
-import textwrap
 import types
 from collections.abc import Callable
 
 from ..codegen import elements
 from ..codegen.factory import compile_source
 from ..codegen.layout import FEW_OPERANDS
+from ..codegen.parsing import text_of
 from ..codegen.ufunc import make_ufunc
 from ..ops.partial_products import product
 from ..ops.python_call import python_adjoint
@@ -151,7 +151,7 @@ def _text_of(function: Callable) -> str:
     """The text of a function or a class. `inspect` first makes a tokenizer, which takes 10 ms."""
     made = inspect.unwrap(function)
     if not isinstance(made, types.FunctionType) or "<locals>" in made.__qualname__:
-        return textwrap.dedent(inspect.getsource(function))
+        return text_of(function)
     lines = linecache.getlines(made.__code__.co_filename)[made.__code__.co_firstlineno - 1 :]
     head = next(k for k, line in enumerate(lines) if line.startswith("def "))
     ends = (k for k, line in enumerate(lines) if k > head and line[0] not in " )\n")

@@ -278,13 +278,15 @@ class Replayed(PutOff):
         names = self._families.names_for(self._f, arguments)
         if names.unknown is not None:
             raise NotRecorded(names.unknown)
-        draws, long = Draws(self._f, self._watched), names.long_now()
+        draws, before = Draws(self._f, self._watched), [*names.effects_now(), *names.long_now()]
+        known = len(names.effects)
         in_place = arrays_in_place(self._f, arguments, names)
         with traced_call(self._entered, arguments, draws=draws, in_place=in_place) as traced:
             traced.names = names = self._families.after_call(names)
             traced.keep_in_place(names)
+            traced.changed = [*self._effects.of_call(before), *names.effects[known:]]
             if self._verify == "never":
-                self._report(self._effects.of_recording([*names.effects, *long]), arguments)
+                self._report(self._effects.of_recording(traced.changed), arguments)
             self._watched = draws.is_unsure  # once more
             if names.unchanged() and not draws.is_unsure:  # else it may be of either value
                 family.pending = traced

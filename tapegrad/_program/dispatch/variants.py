@@ -17,7 +17,7 @@ from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tape.native_types import get_word
 from ..._core.tape.reverse_sweep import Sweep
 from ..._core.tensor import runtime as rt
-from ..._core.tensor.dependencies import NOTHING, Dependencies
+from ..._core.tensor.dependencies import NOTHING, Checked, Dependencies
 from ..._core.tensor.plain_data import answering, clear_caches
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import places
@@ -66,6 +66,7 @@ class Variant:
     is_exact: bool = False  # data without axes must have the types that they had
     #: The names that the function reads, with the values that it was recorded with.
     names: Dependencies = NOTHING
+    changed: list[Checked] = dataclasses.field(default_factory=list)  # by its call
     in_place: list[np.ndarray] = dataclasses.field(default_factory=list)  # read where they lie
 
     def use(self, program: Program) -> None:
@@ -188,6 +189,7 @@ class Traced:
         self.result: tuple | None = None  # its value, and the gradients of its inputs if asked for
         self._call, self._without, self.draws = (f, arguments), without, draws
         self.names = NOTHING  # see `Variant`
+        self.changed: list[Checked] = []
 
     def run(self) -> None:
         """Call the function; its rows are recorded."""
@@ -302,7 +304,8 @@ class Traced:
         tree = tree_build(self.out, iter([0.0] * len(leaves)))
         guards = [dataclasses.replace(guard, tensor=None) for guard in self.trace.guards]
         program = interpreted(code)  # neither it nor the guards keep rows alive
-        variant = Variant(program, guards, tree, leaves, account, names=self.names)
+        variant = Variant(program, guards, tree, leaves, account)
+        variant.names, variant.changed = self.names, self.changed
         variant.is_exact = self.trace.is_exact
         variant.in_place = (
             self.in_place.arrays if made is not None and self.in_place is not None else []

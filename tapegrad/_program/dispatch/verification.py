@@ -11,7 +11,7 @@ from ..._core.tensor.pytree import tree_leaves
 from ..._core.tensor.values import wrap
 from ..ir.custom_step import Custom
 from ..lowering.tape_rows import READS_OTHERS
-from .effects import Effects
+from .effects import Effects, seems_read
 from .families import Families
 from .flow_choice import Flows
 from .rounding import first_difference
@@ -22,6 +22,7 @@ from .variants import Variant, reads_others
 class Verified:
     """A function whose programs are compared with it."""
 
+    _f: Callable
     _name: str
     _entered: Callable
     _argnums: tuple[int, ...]
@@ -58,6 +59,22 @@ class Verified:
         if is_settled and variant.names is self._families.names:  # no other thread has recorded
             self._families.put(variant.names.settled(before))
         return None if self._reason is None else expected
+
+    def _check_compared(self) -> None:
+        """Check that no program is of state that its recorded call has changed, and no other saw.
+
+        Raises ValueError.
+        """
+        found = [one for family in list(self._families.found.values()) for one in family.found]
+        alone = [one for one in found if not one.checked and one.names.unchanged()]
+        changed = [one for variant in alone for one in variant.changed]
+        if self._verify == "never" or not changed:
+            return
+        if (name := seems_read(self._f, changed)) is not None:
+            raise ValueError(
+                f"a call that was recorded has changed {name}, which its result may depend on; "
+                "repeat the call, so that its program is compared, and save then"
+            )
 
     def _report(self, changed: list[Checked], arguments: Arguments) -> None:
         """Report what the function changes outside; run eagerly if results depend on that."""
