@@ -1,8 +1,10 @@
 """CPython's own functions, for generated code; objects are addresses."""
 
+import ctypes
+
 from numba import types
 
-from .intrinsics import c_function
+from .intrinsics import c_function, helper
 
 word = types.int64
 object_malloc = c_function("PyObject_Malloc", word(word))
@@ -29,8 +31,17 @@ number_divide = c_function("PyNumber_TrueDivide", word(word, word))
 number_power = c_function("PyNumber_Power", word(word, word, word))
 number_negative = c_function("PyNumber_Negative", word(word))
 character = c_function("PyUnicode_ReadChar", types.int32(word, word))
-vectorcall = c_function("PyObject_Vectorcall", word(word, word, word, word))
 tuple_size = c_function("PyTuple_Size", word(word))
 tuple_new = c_function("PyTuple_New", word(word))
 tuple_set = c_function("PyTuple_SetItem", types.int32(word, word, word))
 thread_value = c_function("PyThread_tss_get", word(word))
+
+if hasattr(ctypes.pythonapi, "PyObject_Vectorcall"):
+    vectorcall = c_function("PyObject_Vectorcall", word(word, word, word, word))
+else:  # Python 3.10, where it is no function of the process
+    _thread = c_function("PyThreadState_Get", word())
+    _call = c_function("_PyObject_MakeTpCall", word(word, word, word, word, word))
+
+    @helper
+    def vectorcall(callee, arguments, count, names):
+        return _call(_thread(), callee, arguments, count, names)
