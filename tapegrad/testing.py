@@ -15,7 +15,7 @@ _STEPS = {"float64": (1e-6, 1e-6), "float32": (1e-2, 2e-2)}
 _MODES = ("fwd", "rev")
 
 
-def check_grads(f, args, order=2, modes=_MODES, atol=None, rtol=None, eps=None):
+def check_grads(f, args, order=2, modes=_MODES, atol=None, rtol=None, eps=None, *, enter=None):
     """Check derivatives of `f` against finite differences along random directions.
 
     Parameters
@@ -34,6 +34,9 @@ def check_grads(f, args, order=2, modes=_MODES, atol=None, rtol=None, eps=None):
         Tolerances; by default 1e-6 for float64 and 2e-2 for float32.
     eps : float, optional
         The step of the differences; by default 1e-6 for float64 and 1e-2 for float32.
+    enter : str or tuple of str, optional
+        Installed packages that are entered beside those that are by default; () for none, see
+        `tapegrad.config`.
 
     Returns
     -------
@@ -72,12 +75,12 @@ def check_grads(f, args, order=2, modes=_MODES, atol=None, rtol=None, eps=None):
     rng = np.random.default_rng(0)
     for depth in range(order):
         for path in itertools.product(modes, repeat=depth):
-            g, point = _derived(f, args, path)
+            g, point = _derived(f, args, path, enter)
             for mode in modes:
-                _check_once(g, point, mode, path, (rng, eps, atol, rtol))
+                _check_once(g, point, mode, path, (rng, eps, atol, rtol, enter))
 
 
-def _derived(f, args, path):
+def _derived(f, args, path, enter):
     """The function that `path` makes of `f`, and a point of its arguments.
 
     "fwd" makes (x, v) → J(x)·v of it, "rev" (x, w) → w·J(x).
@@ -85,16 +88,16 @@ def _derived(f, args, path):
     for mode in path:
         inner, rng = f, np.random.default_rng(1)
         if mode == "fwd":
-            f = lambda x, v, inner=inner: jvp(inner, x, v)[1]  # noqa: E731
+            f = lambda x, v, inner=inner: jvp(inner, x, v, enter=enter)[1]  # noqa: E731
             args = (args, _random(args, rng))
         else:
-            f = lambda x, w, inner=inner: vjp(inner, *x)[1](w)  # noqa: E731
+            f = lambda x, w, inner=inner: vjp(inner, *x, enter=enter)[1](w)  # noqa: E731
             args = (args, _random(inner(*args), rng))
     return f, args
 
 
 def _check_once(f, args, mode, path, settings):
-    rng, eps, atol, rtol = settings
+    rng, eps, atol, rtol, enter = settings
     v = _random(args, rng)
     value = f(*args)
     w = _random(value, rng)
@@ -102,9 +105,9 @@ def _check_once(f, args, mode, path, settings):
     pairs = zip(_leaves(above), _leaves(below), strict=True)
     wanted = _dot(_leaves(w), [(a - b) / (2 * eps) for a, b in pairs])
     if mode == "fwd":
-        found = _dot(_leaves(w), _leaves(jvp(f, args, v)[1]))
+        found = _dot(_leaves(w), _leaves(jvp(f, args, v, enter=enter)[1]))
     else:
-        found = _dot(_leaves(vjp(f, *args)[1](w)), _leaves(v))
+        found = _dot(_leaves(vjp(f, *args, enter=enter)[1](w)), _leaves(v))
     if not np.allclose(found, wanted, rtol, atol):
         of = " of ".join((*reversed(path), "the function"))
         raise AssertionError(

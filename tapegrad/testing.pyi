@@ -9,4 +9,6 @@ def check_grads(
     atol: float | None = None,
     rtol: float | None = None,
     eps: float | None = None,
+    *,
+    enter: str | tuple[str, ...] | None = None,
 ) -> None: ...

@@ -44,8 +44,6 @@ class Entering:
     arguments are functions or objects of other kinds.
     """
 
-    __slots__ = ("__wrapped__", "__weakref__", "_found", "_packages")
-
     def __init__(self, f: Callable, packages: Packages):
         self.__wrapped__, self._packages = f, packages
         self._found: dict[Any, _Found] = {}

@@ -9,6 +9,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.pytree import tree_leaves
 from .._core.tensor.values import is_recorded, value_of
 from .._derivatives.inputs import Inputs
+from .._entering.entering import entering
 
 
 def record(f, *args, **kwargs) -> Tape:
@@ -48,7 +49,7 @@ def record(f, *args, **kwargs) -> Tape:
     """
     with rt.recording():
         inputs = Inputs("record", args, tuple(range(len(args))))
-        out = f(*inputs.args, **kwargs)
+        out = entering(f)(*inputs.args, **kwargs)
         outputs = [value for _, value in tree_leaves(out) if is_recorded(value)]
         if not outputs:
             shapes = [np.shape(value_of(value)) for _, value in tree_leaves(out)]

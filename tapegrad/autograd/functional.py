@@ -18,6 +18,7 @@ from .._core.tensor.trace import refuse
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
 from .._derivatives.inputs import Inputs
 from .._derivatives.recorded_reverse import reached, recorded_adjoints
+from .._entering.entering import entering
 from .._transforms.derivative_products import along_hessian
 from .._transforms.function_results import pulled, pushed
 from .._transforms.jacobians import columns_of, rows_of
@@ -183,7 +184,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     (tensor([1., 4.]), tensor([ 2., 40.]))
     """
     with rt.recording():
-        call = _Call("vjp", func, inputs, create_graph, strict)
+        call = _Call("vjp", entering(func), inputs, create_graph, strict)
         call.check_dependence(call.outs, "output")
         v = call.vector(v, call.outs, call.outputs_many, "output")
         found = pulled(call.outs, call.inputs, v, create_graph)
@@ -221,7 +222,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     (tensor([1., 4.]), tensor([ 2., 40.]))
     """
     with rt.recording():
-        call = _Call("jvp", func, inputs, create_graph, strict)
+        call = _Call("jvp", entering(func), inputs, create_graph, strict)
         call.check_dependence(call.outs, "output")
         v = call.vector(v, call.inputs.tensors, call.many, "input")
         seeds = [_direction(one, x) for one, x in zip(v, call.inputs.tensors, strict=True)]
@@ -272,7 +273,7 @@ def jacobian(
             f"{' and '.join(map(repr, _STRATEGIES))}"
         )
     with rt.recording():
-        return _jacobian("jacobian", func, inputs, create_graph, strict, strategy)
+        return _jacobian("jacobian", entering(func), inputs, create_graph, strict, strategy)
 
 
 def _jacobian(name, func, inputs, create_graph, strict, strategy):
@@ -338,7 +339,7 @@ def hessian(
         call = _Call("hessian", func, tensors if many else tensors[0], True, strict)
         return call.results(call.scalar_gradient(only=True), many)
 
-    many = isinstance(inputs, tuple)
+    func, many = entering(func), isinstance(inputs, tuple)
     with rt.recording():
         return _jacobian("hessian", gradient, inputs, create_graph, strict, outer_jacobian_strategy)
 
@@ -413,7 +414,7 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 
 def _product(name, func, inputs, v, create_graph, strict):
     with rt.recording():
-        call = _Call(name, func, inputs, create_graph, strict)
+        call = _Call(name, entering(func), inputs, create_graph, strict)
         call.check_dependence(call.outs, "output")
         v = call.vector(v, call.inputs.tensors, call.many, "input")
         if create_graph or strict:

@@ -15,6 +15,7 @@ from .._core.operations.creation import tensor
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import array_of, is_recorded, is_tensor, tensor_of
 from .._derivatives.inputs import Inputs
+from .._entering.entering import entering
 from .._transforms.derivative_products import vjp
 from .._transforms.function_results import pulled, pushed
 from .._transforms.jacobians import columns_of, rows_of
@@ -140,7 +141,7 @@ class _Check:
     """A function at a point, with its derivatives computed by several methods."""
 
     def __init__(self, func, inputs, eps, atol, rtol):
-        self.func, self.given = func, _as_tuple(inputs)
+        self.func, self.given = entering(func), _as_tuple(inputs)
         self.eps, self.atol, self.rtol = eps, atol, rtol
         self.moving = [k for k, x in enumerate(self.given) if is_tensor(x) and x.requires_grad]
         if not self.moving:
@@ -159,7 +160,9 @@ class _Check:
         self.rng = np.random.default_rng(0)
         with rt.recording():
             self.inputs = Inputs("autograd.gradcheck", tuple(self.points), range(len(self.points)))
-            self.outs = [tensor_of(out) for out in _as_tuple(func(*self.placed(self.inputs.args)))]
+            self.outs = [
+                tensor_of(out) for out in _as_tuple(self.func(*self.placed(self.inputs.args)))
+            ]
 
     def placed(self, moving) -> list:
         """All arguments, with those that are checked replaced."""
@@ -170,8 +173,9 @@ class _Check:
 
     def values(self, points) -> list[np.ndarray]:
         """The outputs at other points."""
-        made = [tensor(point, requires_grad=True) for point in points]
-        return [np.array(array_of(out)) for out in _as_tuple(self.func(*self.placed(made)))]
+        with rt.recording():
+            made = self.placed([tensor(point, requires_grad=True) for point in points])
+            return [np.array(array_of(out)) for out in _as_tuple(self.func(*made))]
 
     def difference(self, j: int, step: np.ndarray) -> list[np.ndarray]:
         """The central difference of each output when input j moves by a step of length eps."""
@@ -407,9 +411,11 @@ def gradgradcheck(
 def _first_derivatives(func, inputs, grad_outputs):
     """The gradients of a function as a function of its inputs and of the outputs' gradients."""
     moving = [k for k, x in enumerate(inputs) if is_tensor(x) and x.requires_grad]
+    func = entering(func)
     if grad_outputs is None:
         rng = np.random.default_rng(0)
-        outs = [array_of(out) for out in _as_tuple(func(*inputs))]
+        with rt.recording():
+            outs = [array_of(out) for out in _as_tuple(func(*inputs))]
         seeds = [
             np.asarray(rng.uniform(-1, 1, o.shape), o.dtype) for o in outs if o.dtype.kind == "f"
         ]
