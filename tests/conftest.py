@@ -9,6 +9,7 @@ import pytest
 from assumed import needs
 from hypothesis import HealthCheck, settings
 
+import tapegrad as tg
 from tapegrad._flow.reading import kept_readings
 from tapegrad._program.build import executable
 from tapegrad._program.dispatch import evaluation
@@ -81,6 +82,12 @@ def checked(monkeypatch):
     passes = {name: after(one) for name, one in passes.items()}
     monkeypatch.setattr(pipeline, "PASSES", passes)
     monkeypatch.setattr(executable, "sum_chains", after(executable.sum_chains))
+
+
+@pytest.fixture
+def not_entered(monkeypatch):
+    """Functions are not entered: NumPy's names stay NumPy's."""
+    monkeypatch.setattr(tg.config, "enter", False)
 
 
 @pytest.fixture

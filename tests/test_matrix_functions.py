@@ -292,7 +292,7 @@ def test_numbers_and_diagonals():
 def test_what_has_no_derivative_says_so():
     a = tg.tensor(np.eye(2), requires_grad=True)
     for name in ("expm_cond", "funm", "schur", "hessenberg", "ldl", "matrix_balance", "qr_insert"):
-        with pytest.raises(TypeError, match=f"{name} has no derivative yet, .* is recorded .*: "):
+        with pytest.raises(TypeError, match=rf"scipy.linalg.{name}\(\) takes plain values"):
             getattr(linalg, name)(a, *[np.exp] * (name == "funm"))
     with pytest.raises(TypeError, match="disp=False has no derivative"):
         linalg.logm(a, disp=False)

@@ -1,7 +1,8 @@
-"""Where plain NumPy would lose a derivative: errors name the line and the import to change."""
+"""Where plain NumPy would lose a derivative: errors name the line, and what to change there."""
 
 import math
 import re
+import types
 
 import numpy as np
 import pytest
@@ -12,6 +13,9 @@ from assumed import needs
 import tapegrad as tg
 
 X = np.array([1.2, 0.7, 2.1])
+OUTSIDE, COMPLEX = np.zeros(3), np.zeros(3, complex)
+#: Functions that are stored, and called from there.
+STORED = types.SimpleNamespace(sin=math.sin, array=np.array, simpson=scipy.integrate.simpson)
 
 
 def element(x):
@@ -87,7 +91,12 @@ def own_tensor(f):
 
 
 def inside(f):
-    return tg.grad(lambda x: f(x) or x[0])(X)
+    """In a transform that enters nothing."""
+    before, tg.config.enter = tg.config.enter, False
+    try:
+        return tg.grad(lambda x: f(x) or x[0])(X)
+    finally:
+        tg.config.enter = before
 
 
 @pytest.mark.parametrize("call", [own_tensor, inside])
@@ -143,3 +152,97 @@ def test_a_caller_that_has_the_stand_in_is_told_of_copies():
     exec("def f(x):\n    y = data.copy()\n    y[0] = x[0]\n    return y.sum()", space)
     with pytest.raises(TypeError, match=r"with np.zeros, or copy it there with np.array\(a\), or"):
         tg.grad(space["f"])(X)
+
+
+# --- in entered functions -------------------------------------------------------------------------
+
+
+def element_outside(x):
+    OUTSIDE[0] = x[0]
+    return np.sum(OUTSIDE)
+
+
+def part_outside(x):
+    OUTSIDE[:2] = x[:2]
+    return OUTSIDE.sum()
+
+
+def complex_outside(x):
+    z = COMPLEX + 1.0
+    z /= x
+    return np.sum(np.abs(z))
+
+
+def evaluated(x):
+    return eval("np.array([x[0], 1.0]).sum()", {"np": np, "x": x})
+
+
+INSIDE = (
+    r"make the array inside the function with np.zeros, or copy it there with np.array\(a\), or"
+)
+
+
+def applied(function, x):
+    return function(x)
+
+
+ENTERED = {
+    "element": (element_outside, INSIDE),
+    "part": (part_outside, INSIDE),
+    "out=": (lambda x: np.sin(x, out=OUTSIDE), INSIDE),
+    "complex": (complex_outside, r"make the array with tg.zeros\(…, dtype=complex\)$"),
+    "passed": (
+        lambda x: applied(math.sin, x[0]),
+        "math.sin.*; call it by its name, which one that is stored .* or use np.sin on the tensor",
+    ),
+    "array": (
+        lambda x: STORED.array([x[0], 1.0]),
+        "; call NumPy's functions by their names, np.array of a list too, not ones that are stored",
+    ),
+    "list": (lambda x: np.sum(X + [x[0], 1.0, 2.0]), "by their names, np.array of a list too, not"),
+    "scipy": (lambda x: STORED.simpson(x), "simpson.*; call it by its name: one that is stored"),
+    "complex()": (
+        lambda x: complex(x[0]),
+        r"; call float\(\) and functions of math by their names",
+    ),
+    "stored by another name": (
+        lambda x: vars(STORED)["sin"](x[0]),
+        r"; call float\(\) and functions of math by their names, not",
+    ),
+    "not entered": (evaluated, f"<string>:1.*; {CHANGE} keeps it"),
+    "no derivative": (
+        lambda x: scipy.stats.norm.logpdf(x[0], x[1]),
+        r"^tapegrad: scipy.stats.norm.logpdf\(\).*; write the density with NumPy and scipy.special",
+    ),
+}
+
+
+@needs("cpython-bytecode")
+@pytest.mark.parametrize("name", ENTERED)
+def test_advice_in_entered_functions(name, monkeypatch):
+    monkeypatch.setattr(tg.config, "enter", True)
+    f, text = ENTERED[name]
+    with pytest.raises(tg.DerivativeLost) as raised:
+        tg.grad(f)(X)
+    assert re.search(text, str(raised.value))
+    assert ("import tapegrad" in str(raised.value)) == (name == "not entered")
+
+
+def test_what_is_advised_in_entered_functions(monkeypatch):
+    """Arrays made or copied inside, functions called by their names."""
+    monkeypatch.setattr(tg.config, "enter", True)
+
+    def f(x):
+        y, z = np.zeros(3), np.array(OUTSIDE)
+        y[0], z[:2] = math.sin(x[0]), x[:2]
+        w = tg.zeros(3, dtype=complex)
+        w[...] = COMPLEX + 1.0
+        w /= x
+        return (
+            np.sum(y) + np.sum(z) + np.sum(np.abs(w)) + scipy.integrate.simpson(x)
+            + np.sum(np.array(X) + np.array([x[0], 1.0, 2.0])) + np.float64(x[0])
+        )  # fmt: skip
+
+    step = 1e-6 * np.eye(3)
+    wanted = [(float(f(X + e).real) - float(f(X - e).real)) / 2e-6 for e in step]
+    np.testing.assert_allclose(tg.grad(f)(X), wanted, rtol=1e-7)

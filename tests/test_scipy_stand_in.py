@@ -138,9 +138,9 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_functions_without_derivative_refuse_by_name(name):
     x = np.array([0.5, 1.5, 2.0])
-    with pytest.raises(TypeError, match=rf"^tapegrad.scipy.{name} has no derivative yet"):
+    with pytest.raises(TypeError, match=rf"^tapegrad: scipy.{name}\(\) takes plain values"):
         tg.grad(lambda x: np.sum(REFUSED[name](x)))(x)
-    with pytest.raises(TypeError, match=rf"^tapegrad.scipy.{name} has no derivative yet"):
+    with pytest.raises(TypeError, match=rf"^tapegrad: scipy.{name}\(\) takes plain values"):
         REFUSED[name](tg.tensor(x, requires_grad=True))
 
 
@@ -212,7 +212,7 @@ def test_the_array_api_of_scipy_does_nothing_odd():
         "for f in (*theirs, scipy.linalg.expm, special.jv):\n"
         "    try:\n"
         "        found = tg.grad(lambda x: np.sum(f(x) * x))(x)\n"
-        "    except TypeError:\n"
+        "    except (TypeError, np.linalg.LinAlgError):  # expm takes matrices\n"
         "        continue\n"
         "    steps = 1e-6 * np.eye(3)\n"
         "    ends = [[np.sum(f(x + s * h) * (x + s * h)) for h in steps] for s in (1, -1)]\n"

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .._core.tensor.callers import users_line
 from .._core.tensor.docstrings import with_note
+from .._core.tensor.lost_derivatives import without_derivative
 from .._core.tensor.recorded_arguments import none_recorded, none_traced
-from .._core.tensor.refusal_advice import ARRAY_ALONE, of_scipy
-from .._core.tensor.refused_derivatives import lost_derivative
+from .._core.tensor.refusal_advice import of_scipy
 from .._core.tensor.registry import STAND_INS
 from . import _released
 from ._differentiable import OURS
@@ -120,12 +119,7 @@ def stand_in(place: str, theirs):
         if is_plain(args) and (not kwargs or is_plain(kwargs.values())):
             return theirs(*args, **kwargs)
         if ours is None:
-            raise lost_derivative(
-                f"{place} has no derivative yet, and an argument is recorded ({users_line()}): "
-                f"{of_scipy(name)}; or give {ARRAY_ALONE}",
-                args,
-                kwargs,
-            )
+            raise without_derivative(name, args, kwargs)
         return ours(*args, **kwargs)
 
     function.__doc__ = with_note(theirs.__doc__, _note(name))

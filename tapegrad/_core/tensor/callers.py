@@ -13,7 +13,7 @@ import os
 import sys
 import sysconfig
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ _OF_CYTHON = ("cython_function_or_method", "fused_cython_function", "nb_func", "
 _STORES = [dis.opmap.get(name) for name in ("STORE_SUBSCR", "STORE_SLICE")]  # Python 3.12
 _REMAINDERS = [dis.opmap.get(name) for name in ("BINARY_MODULO", "INPLACE_MODULO")]  # Python 3.10
 _BINARY = dis.opmap.get("BINARY_OP")
+_NAMES_LOADED = ("LOAD_GLOBAL", "LOAD_NAME")
 _REMAINDER_NUMBERS = (6, 19)  # the codes of `%` and `%=` among binary operators
 
 
@@ -189,6 +190,17 @@ def imports(frame: types.FrameType | None, package: str) -> bool:
         value.__name__ for value in frame_globals(frame) if isinstance(value, types.ModuleType)
     ]
     return any(f"{name}.".startswith(f"{package}.") for name in found)
+
+
+def names_any(frame: types.FrameType, libraries: Collection[str]) -> bool:
+    """Whether the code of a frame names a library, or a function or class of one."""
+    loads = [one for one in dis.get_instructions(frame.f_code) if one.opname in _NAMES_LOADED]
+    named = [frame.f_globals.get(one.argval) for one in loads]
+    owners = [
+        one.__name__ if isinstance(one, types.ModuleType) else getattr(one, "__module__", None)
+        for one in named
+    ]
+    return any([isinstance(one, str) and outer(one) in libraries for one in owners])
 
 
 def frame_globals(frame: types.FrameType | None) -> list:

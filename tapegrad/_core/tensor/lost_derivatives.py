@@ -45,8 +45,10 @@ def as_array(frame: types.FrameType, tensor) -> TypeError:
         advice = in_package
     elif callers.imports(callers.users_frame(), "tapegrad.numpy"):
         advice = KINDS["array beside the stand-in"]
+    elif callers.has_loaded(frame, "dot"):
+        advice = KINDS["dot"]
     else:
-        advice = KINDS["dot" if callers.has_loaded(frame, "dot") else "array"]
+        advice = KINDS["array in entered code" if _is_entered() else "array"]
     return lost_derivative(
         "tapegrad: a recorded tensor cannot become a plain NumPy array, since its derivative would "
         f"be lost ({callers.users_line()}); {advice}; or use {ARRAY_ALONE}",
@@ -57,7 +59,8 @@ def as_array(frame: types.FrameType, tensor) -> TypeError:
 def without_derivative(name: str, *operands) -> DerivativeLost:
     """The error of one of SciPy's functions, by its name below `scipy`."""
     if has_derivative(name):
-        advice = KINDS["package"].format(name.rpartition(".")[0])
+        kind = "package in entered code" if _is_entered() else "package"
+        advice = KINDS[kind].format(name.rpartition(".")[0])
     else:
         advice = of_scipy(name)
     return lost_derivative(
@@ -70,7 +73,7 @@ def without_derivative(name: str, *operands) -> DerivativeLost:
 def written(value, name: str = "", kind: str = "") -> TypeError:
     """The error where a recorded value would be written to a plain array."""
     if not kind:
-        has_stand_in = callers.imports(callers.users_frame(), "tapegrad.numpy")
+        has_stand_in = callers.imports(callers.users_frame(), "tapegrad.numpy") or _is_entered()
         beside = "write beside the stand-in" if rt.in_transform() else "write outside of transforms"
         kind = beside if has_stand_in else "write"
     return lost_derivative(
@@ -118,9 +121,22 @@ def _taken(frame: types.FrameType, conversion: str) -> tuple[str, str]:
     if name is not None:
         known = OF_MATH.get(name) or (f"np.{name}" if hasattr(np, name) else None)
         known = known or (f"tg.{name}" if name in PUBLIC else None)
-        return f"math.{name}()", KINDS["math" if known else "other math"].format(known)
+        kind = ("math" if known else "other math") + " in entered code" * _is_entered()
+        return f"math.{name}()", KINDS[kind].format(known)
     extension = callers.function_of_extension(frame)
     if extension is not None:
         return f"{extension}()", KINDS["number in an extension"]
-    is_beside = callers.imports(callers.users_frame(), "tapegrad.numpy")
-    return conversion, KINDS["number beside the stand-in" if is_beside else "number"]
+    if callers.imports(callers.users_frame(), "tapegrad.numpy"):
+        return conversion, KINDS["number beside the stand-in"]
+    return conversion, KINDS["number in entered code" if _is_entered() else "number"]
+
+
+def _is_entered() -> bool:
+    """Whether the user's code that runs is entered, as far as it names NumPy and its like."""
+    frame = callers.users_frame()
+    if frame is None or not (config.enter and rt.in_transform()):
+        return False
+    held = frame.f_code.co_consts
+    if any([callable(one) or isinstance(one, types.ModuleType) for one in held]):
+        return True  # constants that only code with stand-ins has
+    return not callers.names_any(frame, ("numpy", "math", "scipy"))

@@ -17,10 +17,16 @@ KINDS = {
     "`import tapegrad.numpy as np`",
     "number beside the stand-in": "use np.float64(t), which keeps it, the tensor itself, or "
     "NumPy's functions",
+    "number in entered code": "call float() and functions of math by their names, not ones that "
+    "are stored or passed; or use the tensor itself, or NumPy's functions",
     "number in a library": "use NumPy's functions on the tensor, or give the function a derivative "
     "with tg.autograd.Function",
     "math": "use {} on the tensor, or `import tapegrad.math as math`",
+    "math in entered code": "call it by its name, which one that is stored or passed does not do, "
+    "or use {} on the tensor",
     "other math": "use `import tapegrad.math as math`",
+    "other math in entered code": "call it by its name, which one that is stored or passed does "
+    "not do",
     "number in an extension": "it is compiled code: call it in `forward` of a "
     "tg.autograd.Function, whose `backward` has its derivative",
     "left out": "{0} is not entered, since {1}: enter=({0!r},) of the transform enters it",
@@ -31,6 +37,8 @@ KINDS = {
     "array": f"{IMPORT} keeps it, in lists, conversions and arrays that are filled",
     "array beside the stand-in": "this function takes plain arrays: use operations on the tensor, "
     "or functions of tapegrad.numpy",
+    "array in entered code": "call NumPy's functions by their names, np.array of a list too, not "
+    "ones that are stored or passed",
     "dot": "a.dot(t) of a plain array does not dispatch: use a @ t or np.dot(a, t)",
     "container": "{}",
     # a write to a plain array
@@ -39,10 +47,10 @@ KINDS = {
     "there with np.array(a)",
     "write outside of transforms": "make the array with tg.zeros: outside of transforms arrays of "
     "tapegrad.numpy are NumPy's",
-    "complex write": "make the array with tg.zeros(…, dtype=complex), or with "
-    "`import tapegrad.numpy as np`",
+    "complex write": "make the array with tg.zeros(…, dtype=complex)",
     # functions
     "package": "`from tapegrad.scipy import {}` has one that keeps it",
+    "package in entered code": "call it by its name: one that is stored or passed is SciPy's own",
     "not derived": "compute it with NumPy's functions on the tensor, or give it a derivative with "
     "tg.autograd.Function",
     "compiled code": "call the function without Numba, or declare its derivative: tg.elementwise "
@@ -98,12 +106,12 @@ _OF_MANY = f"solve F(x, q) = 0 {_STEP}np.linalg.solve(tg.jacobian(F)(x, q), F(x,
 _FIXED = f"solve F(x, q) = x - g(x, q) = 0 {_STEP}F(x, p) / tg.grad(F)(x, q)"
 _MINIMUM = f"minimize f(x, q) {_STEP}np.linalg.solve(tg.hessian(f)(x, q), tg.grad(f)(x, p))"
 _OF_NUMBER = f"minimize f(x, q) {_STEP}tg.grad(f)(x, p) / tg.grad(tg.grad(f))(x, q)"
-_NODES = "sum over nodes, s, w = np.polynomial.legendre.leggauss(n), or integrate.fixed_quad of "
-_NODES += "tapegrad.scipy"
+_NODES = "sum over nodes, s, w = np.polynomial.legendre.leggauss(n), or call integrate.fixed_quad "
+_NODES += "where it is entered"
 _STEPS = "write the steps with NumPy, such as a loop of Runge-Kutta steps, which is recorded"
 _LINEAR = "it is linear in the values y: CubicSpline(x, np.eye(len(x)))(at) @ y, and others alike"
 _SPARSE = "use a.toarray() @ t, or np.add.at with the indices of a.tocoo()"
-_DENSITY = "write the density with NumPy and `from tapegrad.scipy import special`"
+_DENSITY = "write the density with NumPy and scipy.special"
 #: SciPy's functions without derivative, by name below `scipy`, or modules and classes of them.
 OF_SCIPY = {
     "linalg.funm": "it calls a user's function with eigenvalues; expm, logm, sqrtm, cosm, "

@@ -15,8 +15,8 @@ _ADVICE = {
     r"calls (set|frozenset),": "use a list with a truth for each item: seen = [False] * n",
     r"calls (default_rng|random|normal|uniform|rand|randn),": "draw before the call, and pass the "
     "numbers as an argument",
-    r"a list of an array": "write the arrays to the rows of one: out = np.zeros((n, m)) of "
-    "tapegrad.numpy, out[k] = …",
+    r"a list of an array": "write the arrays to the rows of one: out = np.zeros((n, m)), "
+    "out[k] = …",
     r"bytecode that is not known": "move functions that call themselves, or are made inside of it, "
     "out of it",
     r"raises|out of bounds|empty|negative length|no elements": _RAISES,
@@ -46,8 +46,8 @@ _ADVICE = {
     r"it yields|a generator": "return a list instead of yielding items",
     r"made by \*": "write a comprehension, as in [0.0 for _ in range(n)]",
     r"is gone through|is used elsewhere": "go through a copy of it: list(x)",
-    r"array made of|array of (a list|dtype|another)|array of lengths": "fill np.zeros(shape) of "
-    "tapegrad.numpy item by item",
+    r"array made of|array of (a list|dtype|another)|array of lengths": "fill np.zeros(shape) "
+    "item by item",
     r"an array indexed by|an item by|along an axis": "index with integers and slices, take axes "
     "that are written as numbers",
     r"stacks of matrices": "multiply the matrices of a stack one by one",
