@@ -1,6 +1,7 @@
 """`tg.compile`: what it finds out about a function, what it says, and threads."""
 
 import os
+import random
 import threading
 import warnings
 
@@ -18,12 +19,20 @@ def test_random_numbers_inside_are_found_out():
     """Those that no generator within reach has drawn; the others see test_numpy_random."""
 
     def f(x):
-        return x * np.random.default_rng().normal()
+        return x * random.SystemRandom().random()
 
     c = tg.compile(f)
     c(1.0)
     with pytest.raises(RuntimeError, match=r"replayed gives .*, called again .*random numbers"):
         c(1.0)
+
+
+def test_random_numbers_of_an_entered_function(monkeypatch):
+    monkeypatch.setattr(tg.config, "enter", True)
+    c = tg.compile(lambda x: x * np.random.default_rng().normal())
+    with pytest.warns(RuntimeWarning, match=r"runs eagerly, .*: Generator.normal\(\) draws random"):
+        c(1.0)
+    assert len({c(1.0) for _ in range(5)}) == 5
 
 
 def test_state_that_changes_is_found_out():

@@ -187,7 +187,8 @@ def _method(name: str, kind: type):
     @_functools.wraps(theirs)
     def method(self, *args, **kwargs):
         if _rt.trace() is not None and self._trace is not _rt.trace():
-            _refuse(f"{place}() draws random numbers: {_DRAWS} as arguments", faithful=True)
+            what = f"{kind.__name__}.{name}()"
+            _refuse(f"{what} draws random numbers: {_DRAWS} as arguments", faithful=True)
         return _Drawing(name, self, _functools.partial(theirs, self), place)(args, kwargs)
 
     method.__doc__ = _with_note(theirs.__doc__, _DRAWS_NOTE)
