@@ -133,3 +133,46 @@ def test_names_that_only_one_call_assigns():
     with pytest.raises(tg.DerivativeLost):
         tg.grad(lambda x: tg.grad(scaled)(x)[0] + both(x))(X)
     np.testing.assert_allclose(tg.grad(scaled)(X), wanted)
+
+
+class Column:
+    """An object that NumPy takes for an array."""
+
+    def __init__(self, values):
+        self.held = values
+
+    def values(self):
+        return np.array(self.held) * 2.0
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.values(), dtype)
+
+
+COLUMN = Column([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sum(np.asarray(COLUMN) * x),
+        lambda x: np.sum(np.sin(COLUMN) * x),
+        lambda x: np.mean(COLUMN) * x[0] + np.linalg.norm(COLUMN) * x[1],
+        lambda x: np.sum(np.stack([COLUMN, x]) ** 2),
+        lambda x: np.interp(x[0], [0.0, 1.0, 2.0], COLUMN),
+    ],
+)
+def test_objects_that_numpy_converts(f):
+    x = np.array([0.3, 0.4, 0.5])
+    step = 1e-6 * np.eye(3)
+    wanted = [(float(f(x + e)) - float(f(x - e))) / 2e-6 for e in step]
+    np.testing.assert_allclose(tg.grad(f)(x), wanted, rtol=1e-7, atol=1e-8)
+    c = tg.compile(f)
+    for _ in range(3):
+        np.testing.assert_allclose(c.grad(x), wanted, rtol=1e-7, atol=1e-8)
+
+
+def test_a_method_of_a_generator_in_c_that_a_function_holds():
+    """Its class has a descriptor as the name of its module."""
+    draw = np.random.RandomState(3).normal
+    value, gradient = tg.value_and_grad(lambda x: x * draw())(2.0)
+    assert gradient == value / 2.0 != 0.0

@@ -142,6 +142,7 @@ def test_draws_without_derivative_refuse_by_name(name):
         tg.grad(lambda x: random.default_rng(0).choice([1.0, 2.0], p=[x, 1 - x]))(0.5)
 
 
+@pytest.mark.usefixtures("not_entered")
 def test_numpys_own_refuse_recorded_parameters():
     rng = np.random.default_rng(0)
     for f in (lambda x: np.random.normal(x), lambda x: rng.normal(0.0, x)):

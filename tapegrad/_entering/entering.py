@@ -189,6 +189,7 @@ def _functions(objects: list, packages: Packages) -> list[types.FunctionType]:
         one
         for one in reach.functions(every)
         if id(one) not in memoized  # what they hold must be data
+        and one.__name__ != "__array__"  # of which NumPy takes its own arrays alone
         and getattr(one, "__builtins__", None) is vars(builtins)
     ]
 

@@ -291,7 +291,8 @@ class _Rewriter:
             value = self._values.get((id(code), place), ABSENT)
         for name in path:
             value = getattr(value, name, ABSENT) if _is_open(value) else ABSENT
-        owner = outer(getattr(value, "__module__", None) or "")
+        module = getattr(value, "__module__", None)
+        owner = outer(module) if isinstance(module, str) else ""
         is_known = owner in ("builtins", "functools", "_functools", "numpy")
         return is_known and getattr(value, "__name__", "") in _CALLING
 

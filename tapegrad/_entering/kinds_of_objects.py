@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.tensor import runtime as rt
 from .._core.tensor.own_code import own_code
-from .._core.tensor.reachable import MOST_ITEMS, held_by, items_of, outer
+from .._core.tensor.reachable import MOST_ITEMS, held_by, items_of, module_of_class, outer
 from .exchanged_names import ABSENT
 from .numba_functions import is_compiled
 
@@ -59,7 +59,7 @@ def _kinds(objects: Collection) -> tuple[tuple, bool]:
                 inner = one.values() if kind is dict else one
             elif kind in _FUNCTIONS or isinstance(one, type) or is_compiled(one):
                 found.append(one)
-            elif outer(kind.__module__ or "") not in _LIBRARIES:
+            elif outer(module_of_class(kind)) not in _LIBRARIES:
                 found.append(kind)
                 inner = held_by(one).values()
                 if isinstance(one, _DERIVED):
@@ -78,7 +78,7 @@ def attributes_of(kind: type, codes: Iterable[types.CodeType]) -> Iterator[tuple
 
     The value is ABSENT for classes before the one from which an attribute is inherited.
     """
-    bases = [one for one in kind.__mro__ if outer(one.__module__ or "") not in _LIBRARIES]
+    bases = [one for one in kind.__mro__ if outer(module_of_class(one)) not in _LIBRARIES]
     held = set[str]().union(*map(vars, bases))
     for name in held.intersection(frozenset(("__call__",)).union(*map(_asked, codes))):
         for base in bases:

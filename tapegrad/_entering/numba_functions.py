@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._core.tensor.pytree import tree_build, tree_leaves
+from .._core.tensor.reachable import module_of_class
 from .._core.tensor.values import is_tensor, value_of
 
 _made: weakref.WeakKeyDictionary[Any, Checked] = weakref.WeakKeyDictionary()
@@ -26,7 +27,7 @@ _RTOL, _ATOL = 1e-6, 1e-12
 def is_compiled(one) -> bool:
     """Whether an object is a function that `numba.njit` or `numba.vectorize` has made."""
     kind = type(one)
-    if not (kind.__module__ or "").startswith("numba."):
+    if not module_of_class(kind).startswith("numba."):
         return False
     return hasattr(one, "py_func") or kind.__name__ == "DUFunc"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.tensor.reachable import outer
+from .._core.tensor.reachable import module_of_class, outer
 from .numba_functions import of_numba
 from .types_asked import OF_PYTHON
 
@@ -114,7 +114,7 @@ def _owner(value) -> str | None:
     if isinstance(value, np.ufunc):
         return "ufunc"
     if not callable(value):
-        kind = type(value).__module__ or ""  # as np.r_ is
+        kind = module_of_class(value)  # as np.r_ is
         return "numpy" if kind.startswith("numpy.lib.") else None
     owner = getattr(value, "__module__", None)
     package = outer(owner) if isinstance(owner, str) else ""

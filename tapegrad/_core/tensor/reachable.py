@@ -216,7 +216,8 @@ def module_of(f: types.FunctionType) -> str:
 
 
 def module_of_class(one) -> str:
-    return (one if isinstance(one, type) else type(one)).__module__ or ""
+    module = (one if isinstance(one, type) else type(one)).__module__
+    return module if isinstance(module, str) else ""  # Cython's functions have a descriptor
 
 
 def held_by(one) -> Mapping[str, Any]:
