@@ -157,6 +157,7 @@ def test_bits_are_compared():
     assert programs(c) == 1 and c._reason is None
 
 
+@pytest.mark.usefixtures("not_entered")  # entered, it has a graph
 def test_data_that_changes_at_each_call_is_read_at_each_call():
     """Of a batch, say: results are right, and in the end a warning says what to do."""
     batch = rows(LARGE)

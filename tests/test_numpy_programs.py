@@ -132,11 +132,17 @@ def each(programs):
 
 
 def load(stem, plain):
-    """The module of a file of programs; if plain, as before its imports were changed."""
+    """The module of a file of programs; if plain, as before its imports were changed.
+
+    If plain is None, all its imports are changed.
+    """
     text = (FOLDER / f"{stem}.py").read_text()
-    for ours, theirs in IMPORTS.items() if plain else ():
-        text = text.replace(ours, theirs)
-    module = types.ModuleType(f"programs_{stem}{'_plain' * plain}")
+    for ours, theirs in IMPORTS.items():
+        if plain is None:
+            text = text.replace(f"\n{theirs}\n", f"\n{ours}\n")
+        elif plain:
+            text = text.replace(ours, theirs)
+    module = types.ModuleType(f"programs_{stem}_{plain}")
     sys.modules[module.__name__] = module  # where dataclasses look
     exec(compile(text, str(FOLDER / f"{stem}.py"), "exec"), module.__dict__)
     return module
@@ -229,15 +235,20 @@ def test_value_and_gradient(name, plain):
 
 @pytest.mark.filterwarnings("ignore:tapegrad.compile. control_cost calls debug:RuntimeWarning")
 @each(PROGRAMS)
-def test_compiled(name, plain):
-    f = program(name, plain)
-    compiled = tg.compile(f, native=False)
-    points = PROGRAMS[name]
-    for point in (*points, *points[::-1]):
-        value, gradient = compiled.value_and_grad(point)
-        wanted, slopes = tg.value_and_grad(f)(point)
-        close(value, wanted, 1e-12)
-        close(flat(gradient), flat(slopes), 1e-10)
+def test_compiled(name, monkeypatch):
+    """With all imports changed, and with plain ones: by the same programs and graphs."""
+    points, made = PROGRAMS[name], []
+    for plain in (None, True):
+        monkeypatch.setattr(tg.config, "enter", plain is True)
+        f = program(name, plain)
+        compiled = tg.compile(f, native=False)
+        for point in (*points, *points[::-1]):
+            value, gradient = compiled.value_and_grad(point)
+            wanted, slopes = tg.value_and_grad(f)(point)
+            close(value, wanted, 1e-12)
+            close(flat(gradient), flat(slopes), 1e-10)
+        made.append(repr(compiled))
+    assert made[0] == made[1]
 
 
 @each(SMOOTH)
