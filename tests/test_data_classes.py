@@ -133,6 +133,7 @@ def test_the_class_of_a_computed_number_is_not_guessed():
     check(g, np.ones(2))
 
 
+@pytest.mark.usefixtures("not_entered")
 def test_recorded_values_keep_their_class():
     seen = []
 

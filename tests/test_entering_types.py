@@ -172,3 +172,41 @@ def test_the_types_of_what_is_plain():
 
     tg.grad(f)(1.0)
     assert kept == [np.ndarray, np.float64, "T", True]
+
+
+# --- data of programs -----------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:tapegrad.compile:RuntimeWarning")
+@pytest.mark.parametrize("verify", ["once", "never"])
+@pytest.mark.parametrize("d", [2.0, np.float64(2.0), 2, A, np.array(2.0)], ids=repr)
+def test_data_of_a_program(d, verify):
+    def f(x, d):
+        kinds = float, np.floating, int, np.ndarray, numbers.Real, collections.abc.Sized
+        asked = [isinstance(d, kind) for kind in kinds] + [type(d) is float, hasattr(d, "shape")]
+        return np.sum(x) * sum([2.0**k for k, answer in enumerate(asked) if answer])
+
+    c = tg.compile(f, verify=verify)
+    for _ in range(3):
+        np.testing.assert_allclose(c.grad(A, d), f(np.eye(2)[0], d))
+
+
+class Signed(type):
+    """The class of classes of numbers of a sign."""
+
+    def __instancecheck__(cls, x):
+        return x > 0.0
+
+
+class Positive(metaclass=Signed):
+    pass
+
+
+@pytest.mark.filterwarnings("ignore:tapegrad.compile:RuntimeWarning")
+def test_a_class_of_the_users_that_reads_values():
+    def f(x, d):
+        return x[0] if isinstance(d, Positive) and isinstance(x[1], (str, Positive)) else x[1]
+
+    c = tg.compile(f, verify="never")
+    for x, d in [(A, 2.0), (-A, 2.0), (A, -1.0), (A, 3.0)]:
+        np.testing.assert_allclose(c.grad(x, d), [1.0, 0.0] if x[1] > 0 and d > 0 else [0.0, 1.0])

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from .._core.tensor import runtime as rt
 from .._core.tensor.plain_data import ambiguous, class_of, number_of
-from .._core.tensor.possible_kinds import plain_samples, possible_kinds
+from .._core.tensor.possible_kinds import as_kind, plain_samples, possible_kinds
+from .._core.tensor.reachable import outer
 
 _TENSORS = rt.Tensor, rt.ComplexTensor
+#: Modules of Python's classes of classes.
+_ASKING = frozenset(("builtins", "abc", "typing", "types"))
 
 
 def _is_asked(one) -> bool:
     """Whether the answer for an object is that for its plain value."""
-    if not issubclass(type(one), _TENSORS) or not rt.in_transform():
-        return False
-    return type(one) is rt.ComplexTensor or class_of(one) is None  # data answer for themselves
+    return issubclass(type(one), _TENSORS) and rt.in_transform()
 
 
 def type_of_recorded(one, *more, **named):
     """Python's `type`; refused for numbers that may be Python's or NumPy's."""
     if more or named or not issubclass(type(one), _TENSORS):
         return type(one, *more, **named)
+    if (found := _class_of(one)) is not None:
+        return found
     if not _is_asked(one):
-        return (class_of(one) if isinstance(one, rt.Tensor) else None) or type(one)
+        return type(one)
     found = possible_kinds(one)
     if len(found) > 1:
         raise ambiguous("the type", one)
@@ -30,7 +33,7 @@ def type_of_recorded(one, *more, **named):
 
 def is_instance(one, kinds):
     """Python's `isinstance`; refused where the answer is another one for Python and NumPy."""
-    if not _is_asked(one):
+    if not _is_asked(one) or _reads(kinds):
         return isinstance(one, kinds)
     return _is_of_ours(type(one), kinds) or _agreed(
         "isinstance()", one, lambda plain: isinstance(plain, kinds)
@@ -51,8 +54,23 @@ def _is_of_ours(kind: type, kinds) -> bool:
     return isinstance(kinds, type) and issubclass(kinds, _TENSORS) and issubclass(kind, kinds)
 
 
+def _reads(kinds) -> bool:
+    """Whether a class of the user's may read the value of what it is asked for."""
+    if isinstance(kinds, tuple):
+        return any(map(_reads, kinds))
+    check = getattr(type(kinds), "__instancecheck__", None)
+    return outer(getattr(check, "__module__", None) or "builtins") not in _ASKING
+
+
+def _class_of(one) -> type | None:
+    """The class of data, of which it is known."""
+    return class_of(one) if issubclass(type(one), rt.Tensor) else None
+
+
 def _agreed(what: str, one, ask):
-    found = [ask(plain) for plain in plain_samples(one)]
+    known = _class_of(one)
+    samples = plain_samples(one) if known is None else [as_kind(one, known)]
+    found = [ask(plain) for plain in samples]
     if any([answer is not found[0] for answer in found]):
         raise ambiguous(what, one)
     return found[0]

@@ -69,6 +69,10 @@ def _row(number: int) -> tuple[int, int, int]:
 
 def plain_samples(tensor) -> list[Any]:
     """For each of these types the value of a tensor."""
+    return [as_kind(tensor, kind) for kind in possible_kinds(tensor)]
+
+
+def as_kind(tensor, kind: type) -> Any:
+    """The value of a tensor as an array, or as a number of a class."""
     array = array_of(tensor)
-    kinds = possible_kinds(tensor)
-    return [array if kind is np.ndarray else kind(array[()]) for kind in kinds]
+    return array if kind is np.ndarray else kind(array[()])
