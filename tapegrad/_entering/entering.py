@@ -22,7 +22,7 @@ from .exchanged_names import ABSENT, Loaded, Watched, rewritten, watched_in
 from .kinds_of_objects import DATA, attributes_of, kinds_of, likeness
 from .left_behind import alive, left
 from .name_uses import instructions, names_imported
-from .numba_functions import Checked, checked, is_compiled
+from .numba_functions import Compared, called, checked, is_compiled
 from .stand_ins import imported, may_count
 
 
@@ -34,7 +34,7 @@ def entering(f: Callable, enter=None) -> Callable:
     packages = Packages(enter)
     if type(f) is Entering or not config.enter:
         return f
-    return Entering(checked(f) if is_compiled(f) else f, packages)
+    return Entering(called(f), packages)
 
 
 class Entering:
@@ -173,7 +173,7 @@ def _function_of(one) -> Any:
     """The copy that is called in place of a function compiled by Numba; others as they are."""
     if is_compiled(one):
         return checked(one).function
-    return one.function if type(one) is Checked else one
+    return one.function if type(one) is Compared else one
 
 
 def _functions(objects: list, packages: Packages) -> list[types.FunctionType]:

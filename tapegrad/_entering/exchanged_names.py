@@ -18,6 +18,7 @@ import numpy as np
 
 from .._core.tensor.reachable import outer
 from .name_uses import COMPARED, Unread, Use, instructions, uses
+from .numba_functions import is_compiled
 from .stand_ins import stand_in, view_of
 from .types_asked import OF_PYTHON
 
@@ -158,7 +159,8 @@ def _followed(original, ours, path: tuple[str, ...]) -> tuple[Any, Any]:
         found = getattr(original, name, ABSENT) if _is_open(original) else ABSENT
         mine = ABSENT if found is ABSENT else getattr(ours, name, ABSENT)
         if isinstance(original, types.ModuleType) and mine is not found:
-            mine = mine if stand_in(found) is mine else ABSENT
+            is_view = isinstance(found, types.ModuleType) and mine is view_of(found)
+            mine = mine if is_view or stand_in(found) is mine else ABSENT
         if found is ABSENT or mine is ABSENT:
             return found, ABSENT
         original, ours = found, mine
@@ -171,9 +173,12 @@ def _stand_in_for(found: dict, number: int, value) -> Any:
     if ours is not None or not isinstance(value, types.ModuleType):
         return ours
     for use in _all_uses(found, number):
-        held = None
-        if use.path and (use.path[0] in vars(value) or outer(value.__name__) == "numba"):
-            held = getattr(value, use.path[0], None)
+        held: Any = value
+        for name in use.path:
+            is_numbas = isinstance(held, types.ModuleType) and outer(held.__name__) == "numba"
+            if not is_numbas and (held is not value or name not in vars(value)):
+                break
+            held = getattr(held, name, None)
         if not isinstance(held, types.ModuleType) and stand_in(held) is not None:
             return view_of(value)
     return None
@@ -281,6 +286,8 @@ class _Rewriter:
             return False
         if isinstance(original, types.ModuleType):
             return stand_in(original) is not None
+        if is_compiled(original):
+            return True  # its stand-in is equal to it, and gives its results, wherever it is kept
         return bool(use.callees) and all([self._is_calling(code, *one) for one in use.callees])
 
     def _is_calling(self, code, load, path: tuple[str, ...]) -> bool:

@@ -1,13 +1,15 @@
 """Functions compiled by Numba, in entered code: the Python functions that they were made of.
 
-Their results are compared once with those of the compiled function: its integers wrap, and its
-error model may differ.
+Their results are compared with those of the compiled function: its integers wrap, and its error
+model may differ.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import itertools
+import operator
 import sys
 import types
 import weakref
@@ -16,36 +18,79 @@ from typing import Any
 
 import numpy as np
 
-from .._core.tensor.pytree import tree_build, tree_leaves
+from .._core.config import config
+from .._core.tensor import runtime as rt
+from .._core.tensor.pytree import tree_leaves
 from .._core.tensor.reachable import module_of_class
-from .._core.tensor.values import is_tensor, value_of
+from .._core.tensor.refused_derivatives import DerivativeLost
+from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
 
-_made: weakref.WeakKeyDictionary[Any, Checked] = weakref.WeakKeyDictionary()
-_RTOL, _ATOL = 1e-6, 1e-12
+_made: weakref.WeakKeyDictionary[Any, Compared] = weakref.WeakKeyDictionary()
+#: The relative difference of results that is rounding, by the size of their numbers in bytes.
+_RTOL, _ATOL = {2: 1e-1, 4: 1e-3}, 1e-12
 
 
 def is_compiled(one) -> bool:
     """Whether an object is a function that `numba.njit` or `numba.vectorize` has made."""
     kind = type(one)
-    if not module_of_class(kind).startswith("numba."):
+    owner = module_of_class(kind)
+    if not owner.startswith("numba.") or owner.startswith("numba.cuda."):
         return False
-    return hasattr(one, "py_func") or kind.__name__ == "DUFunc"
+    return kind.__name__ in ("DUFunc", "CFunc") or hasattr(one, "py_func")
 
 
 def python_function(compiled) -> types.FunctionType:
     """The user's Python function that was compiled."""
+    if type(compiled).__name__ == "CFunc":
+        return compiled._pyfunc
     return getattr(compiled, "_dispatcher", compiled).py_func
 
 
-def checked(compiled) -> Checked:
+def is_vectorized(compiled) -> bool:
+    """Whether it is a function that `numba.vectorize` has made."""
+    return type(compiled).__name__ == "DUFunc"
+
+
+def followed(f) -> Any:
+    """The Python function of one that is compiled by Numba, where functions are entered."""
+    return checked(f).followed if config.enter and is_compiled(f) else f
+
+
+def called(f: Callable) -> Callable:
+    """What is called in place of a function; others than those of Numba's as they are."""
+    if not config.enter:
+        return f
+    if type(f) is functools.partial and is_compiled(f.func):
+        given, function = f, checked(f.func)
+
+        def of_partial(*args, **kwargs):
+            return function(*given.args, *args, **{**given.keywords, **kwargs})
+
+        return of_partial
+    return checked(f) if is_compiled(f) else f
+
+
+def _vectorized(function: types.FunctionType) -> Callable:
+    """A function of numbers for arrays: one operation, or if it has loops number by number."""
+    try:
+        return importlib.import_module("tapegrad").elementwise(function)
+    except TypeError:
+        return importlib.import_module("tapegrad.numpy").vectorize(function, otypes=[float])
+
+
+def checked(compiled) -> Compared:
     """What is called in place of a compiled function."""
     if compiled not in _made:
-        _made[compiled] = Checked(compiled)
+        _made[compiled] = Compared(compiled)
     return _made[compiled]
 
 
-class Checked:
-    """The Python function of one that is compiled: a copy, so that Numba's stays as it is."""
+class Compared:
+    """The Python function of one that is compiled: a copy, so that Numba's stays as it is.
+
+    Results are compared with those of the compiled function at the first call, the second, the
+    fourth and so on, and when a name of its code has got another value: Numba keeps the first one.
+    """
 
     def __init__(self, compiled):
         theirs = python_function(compiled)
@@ -61,44 +106,132 @@ class Checked:
         del own.__wrapped__
         #: The copy.
         self.function = own
-        self._compiled, self._is_new = weakref.ref(compiled), True
+        self._compiled, self._calls, self._next = weakref.ref(compiled), 0, 1
+        self._names = [name for name in theirs.__code__.co_names if name in theirs.__globals__]
+        self._values: list = []
         self._called: Callable = own
-        if type(compiled).__name__ == "DUFunc":
-            self._called = importlib.import_module("tapegrad.numpy").vectorize(own, otypes=[float])
+        if is_vectorized(compiled):
+            self._called = _vectorized(own)
         functools.update_wrapper(self, own)
 
     def __call__(self, *args, **kwargs):
-        found = self._called(*args, **kwargs)
-        compiled = self._compiled()
-        if self._is_new and compiled is not None:
-            self._compare(found, compiled, args, kwargs)
-            self._is_new = False
+        compiled, self._calls = self._compiled(), self._calls + 1
+        if compiled is not None and not rt.is_recording():
+            return compiled(*args, **kwargs)  # as where it was kept by what it was given to
+        values = self._outside()
+        is_known = self._calls < self._next and _same(values, self._values)
+        if is_known or compiled is None:
+            return self._run(args, kwargs)
+        plain = _plain((args, kwargs))
+        found = self._run(args, kwargs)
+        self._compare((found, args, kwargs), compiled, *plain)
+        self._values, self._next = values, 2 * self._calls
         return found
+
+    @property
+    def followed(self) -> Callable:
+        """What graphs follow, and programs call, in place of the compiled function."""
+        return self._called
 
     def __reduce__(self):
         return checked, (self._compiled(),)
 
-    def _compare(self, found, compiled, args, kwargs) -> None:
-        wanted = compiled(*map(_plain, args), **{name: _plain(x) for name, x in kwargs.items()})
-        pairs = zip(tree_leaves(_plain(found)), tree_leaves(wanted), strict=True)
-        for (_, one), (_, other) in pairs:
-            if not np.allclose(one, other, _RTOL, _ATOL, equal_nan=True):
+    def __eq__(self, other) -> bool:
+        return self._compiled() is (other._compiled() if type(other) is Compared else other)
+
+    def __hash__(self) -> int:
+        return hash(self._compiled())
+
+    def __getattr__(self, name: str):
+        """Other attributes, that of the type in Numba's code too, are the compiled function's."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._compiled(), name)
+
+    def _outside(self) -> list:
+        """What the names of globals and of variables around the function stand for."""
+        space, cells = self.function.__globals__, self.function.__closure__ or ()
+        return [*map(space.get, self._names), *[one.cell_contents for one in cells]]
+
+    def _run(self, args: tuple, kwargs: dict):
+        """Call the Python function; data are tensors, so that recorded values can be put in copies.
+
+        A recorded value that is put in the data themselves would be lost to the caller.
+        """
+        given = [*map(_handed, args)]
+        named = {name: _handed(value) for name, value in kwargs.items()}
+        found = self._called(*given, **named)
+        made = zip((*given, *named.values()), (*args, *kwargs.values()), strict=True)
+        if any([one is not other and is_tensor(one) and is_recorded(one) for one, other in made]):
+            raise DerivativeLost(
+                f"tapegrad: {self.function.__name__}(), compiled by Numba, writes recorded values "
+                "to a plain array that it was given, so that their derivative would be lost: make "
+                "the array in a function that is differentiated"
+            )
+        return found
+
+    def _compare(self, ours: tuple, compiled, args, kwargs) -> None:
+        """Compare results, and arrays that the function may have written to."""
+        wanted = compiled(*args, **kwargs)
+        theirs = _numbers((wanted, args, kwargs))
+        for one, other in itertools.zip_longest(_numbers(_plain(ours)), theirs):
+            if not _agree(one, other):
                 raise ValueError(
                     f"tapegrad: {self.function.__name__}() gives {other!r:.60} compiled by Numba, "
-                    f"and {one!r:.60} in Python: integers that overflow and division by zero differ"
+                    f"and {one!r:.60} in Python, which is differentiated: Numba's integers "
+                    "overflow, it keeps the globals and arrays of its first call, has random "
+                    "numbers of its own, and converts to the types of signatures"
                 )
 
 
+def _same(values: list, others: list) -> bool:
+    return len(values) == len(others) and all(map(operator.is_, values, others))
+
+
+def _handed(value):
+    """What the Python function gets in place of an argument."""
+    if type(value) is np.ndarray and value.dtype.char in "df":
+        return wrap(value)
+    return checked(value) if is_compiled(value) else value
+
+
+def _numbers(tree) -> list:
+    """The numbers and arrays among results and arguments."""
+    return [one for _, one in tree_leaves(tree) if isinstance(one, _COMPARED)]
+
+
+_COMPARED = (bool, int, float, complex, np.generic, np.ndarray)
+
+
+def _agree(one, other) -> bool:
+    """Whether values are equal up to rounding; floats are not if Numba gives integers."""
+    one, other = np.asarray(one), np.asarray(other)
+    if one.dtype.kind not in "biufc":
+        return one.dtype.kind == other.dtype.kind
+    if one.shape != other.shape or (one.dtype.kind in "fc" and other.dtype.kind not in "fc"):
+        return False
+    size = min([x.dtype.itemsize // (1 + (x.dtype.kind == "c")) for x in (one, other)])
+    is_float = other.dtype.kind in "fc" and one.dtype.kind in "fc"
+    rtol = _RTOL.get(size, 1e-6) if is_float else 1e-6
+    return np.allclose(one, other, rtol, _ATOL, equal_nan=True)
+
+
 def _plain(tree):
-    """Arguments without their derivatives: copies of arrays, since functions may write to them."""
+    """Values without their derivatives: copies of arrays, since functions may write to them."""
     if is_tensor(tree):
         value = value_of(tree)
         return np.array(value) if np.ndim(value) else float(value)
     if isinstance(tree, np.ndarray):
         return np.array(tree)
-    if type(tree) in (tuple, list, dict):
-        leaves = [_plain(leaf) for _, leaf in tree_leaves(tree)]
-        return tree_build(tree, iter(leaves))
+    if type(tree) is Compared:
+        return tree._compiled()
+    if isinstance(tree, (List, Dict)):
+        return tree.of_numba()
+    if isinstance(tree, dict):
+        return {key: _plain(value) for key, value in tree.items()}
+    if isinstance(tree, (tuple, list)):
+        made = map(_plain, tree)
+        return type(tree)(*made) if hasattr(tree, "_fields") else type(tree)(made)
     return tree
 
 
@@ -109,13 +242,48 @@ class List(list):
     def empty_list(cls, *_, **__):
         return cls()
 
+    def of_numba(self):
+        """Numba's own list of the plain items."""
+        return _typed("List")([_plain(one) for one in self]) if self else _typed("List")()
+
 
 class Dict(dict):
-    """`numba.typed.Dict` in entered code."""
+    """`numba.typed.Dict` in entered code; the types of keys and values, where they are given."""
+
+    types: tuple | None = None
 
     @classmethod
-    def empty(cls, *_, **__):
-        return cls()
+    def empty(cls, *args, **kwargs):
+        made = cls()
+        made.types = (*args, *kwargs.values())[:2]
+        return made
+
+    def of_numba(self):
+        """Numba's own dict of the plain items."""
+        made = _typed("Dict").empty(*self.types) if self.types else _typed("Dict")()
+        for key, value in self.items():
+            made[key] = _plain(value)
+        return made
+
+
+def _typed(name: str) -> Any:
+    return getattr(importlib.import_module("numba.typed"), name)
+
+
+#: Objects of Numba's that Python calls and that are no Python functions, by their types.
+_UNFOLLOWED = {"_Intrinsic": "an intrinsic", "StencilFunc": "a stencil"}
+
+
+def _without_derivative(unfollowed, *args, **kwargs):
+    """Call one of them, if no argument is recorded."""
+    kind = type(unfollowed).__name__
+    if kind == "StencilFunc" and not any(map(is_tensor, (*args, *kwargs.values()))):
+        return unfollowed(*args, **kwargs)
+    name = getattr(unfollowed, "__name__", None) or unfollowed.kernel_ir.func_id.func_name
+    raise DerivativeLost(
+        f"tapegrad: {name}() is {_UNFOLLOWED[kind]} of Numba, which is not run as Python: write it "
+        "as a function of numba.njit, or declare its derivative with tg.custom_vjp"
+    )
 
 
 def of_numba(value) -> Any:
@@ -127,6 +295,8 @@ def of_numba(value) -> Any:
         return checked(value)
     if value is getattr(numba, "prange", None):
         return range
+    if type(value).__name__ in _UNFOLLOWED:
+        return functools.partial(_without_derivative, value)
     typed = sys.modules.get("numba.typed")
     if typed is not None:
         return {id(typed.List): List, id(typed.Dict): Dict}.get(id(value))

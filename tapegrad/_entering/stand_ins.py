@@ -65,6 +65,10 @@ def may_count(value) -> bool:
     return isinstance(owner, str) and outer(owner) in _LOOKED_AT
 
 
+def _is_numbas(value) -> bool:
+    return isinstance(value, types.ModuleType) and outer(value.__name__) == "numba"
+
+
 class ModuleView:
     """A module of the user's, or Numba, as it is, but for stand-ins among its attributes."""
 
@@ -76,9 +80,9 @@ class ModuleView:
 
     def __getattr__(self, name: str):
         value = getattr(self._module, name)
-        if isinstance(value, types.ModuleType):
-            return value
         made = stand_in(value)
+        if made is None and _is_numbas(value):
+            return view_of(value)  # as numba.typed
         return value if made is None else made
 
 

@@ -287,7 +287,9 @@ class Compiled(OverRows):
             own = argnums if of is None else of
             enter = self._settings.get("enter")
             given = {} if enter is None else dict(enter=enter)
-            return Compiled(transform(self._f, argnums, **given), "value", own, **self._settings)
+            return Compiled(
+                transform(self._given, argnums, **given), "value", own, **self._settings
+            )
 
         made = self._made(name, make)
         made._apart = (0, 1) if name in ("hvp", "jvp", "vjp") else None  # a transform's own
@@ -308,10 +310,10 @@ class Compiled(OverRows):
 
     def __reduce__(self):
         kept = {**self._settings, "argnums": self._asked(), "kind": self._kind}
-        return reduced(self, _of_kind, self._f, kept)
+        return reduced(self, _of_kind, self._given, kept)
 
     def _again(self, argnums, argnames=None, f=None):
-        f = self._f if f is None else f
+        f = self._given if f is None else f
         if argnames is not None:
             return CompiledByName.of(Compiled, f, "value", argnums, argnames, **self._settings)
         return Compiled(f, "value", argnums, **self._settings)

@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from .._entering.numba_functions import called
 from .._transforms.derivative_products import jvp, vjp
 from .._transforms.named_arguments import Names, joined
 from .dispatch.flows import stand_for
@@ -26,10 +27,12 @@ class CompiledByName:
     def __init__(self, make: Callable, f: Callable, kind: str, argnums, argnames, **settings):
         self._names = Names("compile", f, argnums, argnames)
 
+        function = called(f)
+
         def of_values(*trees):
             *instance, values, places, rest, others = trees
             every, named = joined(values, places, rest, others)
-            return f(*instance, *every, **named)
+            return function(*instance, *every, **named)
 
         stand_for(of_values, functools.partial(_arranged, f))
         of_values.__name__ = getattr(f, "__name__", str(f))

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from .._entering.numba_functions import called
 from .transformed import transformed
 
 
@@ -13,7 +14,7 @@ class Names:
     """The names of arguments of a function: one, or several in a tuple, like the results."""
 
     def __init__(self, transform: str, f: Callable, argnums, argnames):
-        self.transform, self.f = transform, f
+        self.transform, self.f = transform, called(f)
         if argnums != 0 or isinstance(argnums, bool):
             raise ValueError(
                 f"tapegrad.{transform}: argnums and argnames are both given; use only one of them, "

@@ -139,6 +139,15 @@ def function_of_extension(frame: types.FrameType) -> str | None:
     return found
 
 
+def is_numbas(frame: types.FrameType) -> bool:
+    """Whether a frame runs Numba's code, or calls a function that Numba has compiled."""
+    if outer(frame.f_globals.get("__name__") or "") == "numba":
+        return True
+    owners = [frame.f_locals, frame.f_globals]
+    named = [known.get(name) for name in _names_before(frame) for known in owners]
+    return any([outer(type(one).__module__ or "") == "numba" for one in named])
+
+
 def abstract_class(frame: types.FrameType | None) -> type | None:
     """The abstract base class that a frame compares the class of an object with."""
     is_abc = frame is not None and frame.f_globals.get("__name__") == "abc"

@@ -18,7 +18,6 @@ from ..tape.dependence import dependence_of
 from . import callers, lost_derivatives
 from . import runtime as rt
 from .aliases import Origin, Told, is_relied_on, told_of
-from .refusal_advice import ARRAY_ALONE, KINDS
 from .refused_derivatives import is_differentiated, lost_derivative
 from .registry import PUBLIC
 from .trace import is_steering, learned, named, refuse, steered, steering_tensor
@@ -306,12 +305,7 @@ def _numba_type(self):
     """What Numba asks for when a compiled function is called."""
     if not is_recorded(self) or not rt.is_recording():
         raise AttributeError("_numba_type_")
-    raise lost_derivative(
-        "tapegrad: a function compiled by Numba takes plain values, so the derivative of a "
-        f"recorded one would be lost ({callers.users_line()}); {KINDS['compiled code']}; or use "
-        f"{ARRAY_ALONE}",
-        self,
-    )
+    raise lost_derivatives.compiled_by_numba(self)
 
 
 METHODS = {

@@ -89,6 +89,8 @@ def as_float(frame: types.FrameType, tensor, kind: str = "float") -> TypeError:
     if callers.asks_for_stand_in(frame):
         return PlainAsked(_TAKEN)
     name, holder = callers.function_of_scipy(frame), callers.container_advice(frame)
+    if callers.is_numbas(frame):
+        return compiled_by_numba(tensor)
     if name is not None:
         return without_derivative(name, tensor)
     taken, advice = _taken(frame, f"{kind}()")
@@ -98,6 +100,16 @@ def as_float(frame: types.FrameType, tensor, kind: str = "float") -> TypeError:
     return lost_derivative(
         f"tapegrad: {taken} of a recorded tensor loses its derivative inside a transform "
         f"({callers.users_line()}); {advice}, or {NUMBER_ALONE}",
+        tensor,
+    )
+
+
+def compiled_by_numba(tensor) -> TypeError:
+    """The error where Numba's code takes a recorded value."""
+    advice = KINDS["entered compiled code" if config.enter else "compiled code"]
+    return lost_derivative(
+        "tapegrad: a function compiled by Numba takes plain values, so the derivative of a "
+        f"recorded one would be lost ({callers.users_line()}); {advice}; or use {ARRAY_ALONE}",
         tensor,
     )
 

@@ -223,9 +223,10 @@ def module_of_class(one) -> str:
 def held_by(one) -> Mapping[str, Any]:
     """The attributes in the dict of an object; none if it has no dict, or a proxy gives none."""
     try:
-        return vars(one)
+        found = vars(one)
     except Exception:  # a user's own __dict__ may raise anything
         return {}
+    return found if isinstance(found, Mapping) else {}  # as one that loads a library's functions
 
 
 def _slots(one) -> list:

@@ -85,7 +85,7 @@ def _entered(function: Known) -> Known:
     if not config.enter or is_builtin or isinstance(function.value, type):
         return function
     made = stand_in(function.value)
-    return function if made is None else Known(getattr(made, "function", made))
+    return function if made is None else Known(getattr(made, "followed", made))
 
 
 def held_by_partial(partial: functools.partial) -> list[Checked]:

@@ -14,6 +14,7 @@ from ..._core.tensor.row_listeners import users_level
 from ..._core.tensor.values import is_recorded
 from ..._derivatives.inputs import plain
 from ..._entering.entering import entering
+from ..._entering.numba_functions import followed
 from ..._transforms.gradients import value_and_grad
 from ..build.executable import Program
 from ..ir.json_values import printable
@@ -51,7 +52,7 @@ class Replayed(PutOff):
         self, f: Callable, kind: str, argnums, *, on_branch, verify, native, memory, enter=None
     ):
         self._name = printable(getattr(f, "__name__", str(f)))
-        self._f, self._kind = f, kind
+        self._given, self._f, self._kind = f, followed(f), kind
         self._entered = entering(f, enter)
         self._single = isinstance(argnums, (int, np.integer))
         self._argnums = (argnums,) if self._single else tuple(argnums)
@@ -66,7 +67,7 @@ class Replayed(PutOff):
         self._compiling: list[Future] = []
         self._compares = verify != "never"  # native code with the interpreted program
         self._flows = Flows()
-        self._effects = Effects(f)
+        self._effects = Effects(self._f)
         self._watched = False  # whether draws of random numbers are its own, see `Draws`
         #: Arguments that are objects of their own, see `Arguments`, in calls for values.
         self._apart: tuple[int, ...] | None = ()

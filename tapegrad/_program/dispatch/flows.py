@@ -13,6 +13,7 @@ import numpy as np
 from ..._core.tensor.dependencies import Checked, Dependencies
 from ..._core.tensor.pytree import repeats
 from ..._derivatives.inputs import plain
+from ..._entering.numba_functions import followed
 from ..._flow.foreign_calls import Callee, entry
 from ..._flow.ir.frame import FINISHED
 from ..._flow.passes.simplify import simplified
@@ -107,6 +108,7 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> F
     if isinstance(f, functools.partial):
         trees, names = with_bound(f, trees, names, held)
         f = f.func
+    f = followed(f)
     try:
         reading = read(f, trees, names, inputs, choices)
     except Refused as error:
@@ -156,6 +158,7 @@ def is_readable(f) -> bool:
     """Whether a function is the user's, or a wrapper of it, and no transform of it."""
     if isinstance(f, functools.partial):
         f = f.func
+    f = followed(f)
     is_ours = str(getattr(f, "__globals__", {}).get("__name__")).startswith("tapegrad.")
     return isinstance(f, types.FunctionType) and (not is_ours or f in _stands_for)
 
