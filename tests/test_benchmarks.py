@@ -18,6 +18,7 @@ from benchmarks import (
     figures,
     limits,
     linear_algebra,
+    numba_functions,
     operations,
     peer_forms,
     peers,
@@ -55,6 +56,14 @@ def test_gradients_of_entered_functions_are_those_by_hand(name):
     )
     (value, gradient), (found, found_gradient) = by_hand(), entered()
     assert found == value and np.array_equal(found_gradient, gradient) and gradient.any()
+
+
+def test_functions_of_numba_are_compared(capsys, monkeypatch):
+    assert numba_functions.main(["quaternions", "--quick"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[2].startswith("| `quaternions` |") and rows[3].startswith("geometric mean")
+    monkeypatch.setattr(numba_functions, "differs", lambda name, made: 1e-3)
+    assert numba_functions.main(["quaternions", "--quick"]) == 1
 
 
 def test_a_wrong_gradient_is_seen():

@@ -12,6 +12,7 @@ from numba import njit, prange, typed, vectorize
 from test_entering import differences
 
 import tapegrad as tg
+from benchmarks import numba_examples
 
 Y = np.random.default_rng(0).normal(size=50)
 
@@ -66,13 +67,6 @@ def containers(p):
 
 
 @njit
-def matrices(p):
-    a = np.eye(2)
-    a[0, 1], a[1, 0] = p[0], 0.3 * p[1]
-    return np.linalg.det(a) + np.linalg.solve(a, np.ones(2)).sum()
-
-
-@njit
 def recursion(x, n):
     if n == 0:
         return math.sin(x)
@@ -108,7 +102,7 @@ def functions_of_a_module(p):
 
 
 FUNCTIONS = [
-    *(garch, loop_in_parallel, tuples_and_branches, containers, matrices),
+    *(garch, loop_in_parallel, tuples_and_branches, containers),
     *(calls_of_compiled_functions, closure_of(3.0), functions_of_a_module),
 ]
 NAMES = [one.__name__ for one in FUNCTIONS]
@@ -129,6 +123,25 @@ def test_gradients(f):
         np.testing.assert_allclose(value, f(x), rtol=1e-12)
         np.testing.assert_allclose(gradient, wanted, rtol=1e-7, atol=1e-8)
     assert own.__code__ is before and type(f(x)) in (float, np.float64)
+
+
+#: Those that take seconds to compile, which the benchmark compares.
+SLOW = ("quadrature", "reactions", "masks", "small_matrices", "n_body")
+
+
+@pytest.mark.parametrize("name", [one for one in numba_examples.EXAMPLES if one not in SLOW])
+def test_functions_as_users_write_them(name):
+    f = numba_examples.EXAMPLES[name].function
+    c = tg.compile(f)
+    for turn in (0, 1, 1, 2):
+        x, *data = numba_examples.arguments(name, True, turn)
+        along = np.random.default_rng(turn).normal(size=x.shape)
+        line = lambda h: f(x + h * along, *data)  # noqa: B023, E731
+        h = 1e-4
+        wanted = (8.0 * (line(h) - line(-h)) - line(2.0 * h) + line(-2.0 * h)) / (12.0 * h)
+        for value, gradient in (tg.value_and_grad(f)(x, *data), c.value_and_grad(x, *data)):
+            np.testing.assert_allclose(value, f(x, *data), rtol=1e-11)
+            np.testing.assert_allclose(np.sum(gradient * along), wanted, rtol=1e-6, atol=1e-8)
 
 
 # --- arguments, results and arrays that are written ---------------------------------------------
@@ -177,17 +190,6 @@ def applied_in_python(function, x):
 
 def functions_as_arguments(p):
     return _applied(_halved, p[0]) + applied_in_python(_halved, p[1])
-
-
-@njit
-def modules_of_numba(p):
-    values = numba.typed.List()
-    for k in range(3):
-        values.append(p[0] * k)
-    held = numba.typed.Dict.empty(numba.types.unicode_type, numba.types.float64)
-    held["a"] = p[1] * values[1]
-    held["a"] += values[2]
-    return held["a"] ** 2
 
 
 @njit
@@ -252,7 +254,7 @@ def test_random_numbers_are_numpys_with_the_same_seed():
 
 
 MORE = [
-    *(arrays_in_place, results_of_kinds, functions_as_arguments, modules_of_numba, objects),
+    *(arrays_in_place, results_of_kinds, functions_as_arguments, objects),
     *(containers_of_python, with_signature, defaults, calls_of_c),
 ]
 

@@ -50,8 +50,8 @@ from .state import RESULT, Frame, Stack, State
 from .unfollowed import dependence
 
 #: How often points are followed in all, which takes seconds, and each; how deeply calls nest; for
-#: how many kinds of values of a variable the code is followed.
-FOLLOWED, TIMES, DEPTH, MOST_WAYS = 6000, 40, 40, 6
+#: how many kinds of values of a variable the code is followed; how often functions call themselves.
+FOLLOWED, TIMES, DEPTH, MOST_WAYS, RECURSIVE = 6000, 40, 40, 6, 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Reader:
         self.frames: dict[Any, Frame] = {}
         self.points: dict[Any, Point] = {}
         self._waiting: list[tuple[tuple, int, Point]] = []  # a heap
-        self._count, self.followed = 0, followed
+        self._count, self.followed, self.recursive = 0, followed, 0  # calls inside their own
         self.builder = Builder(graph, Block(-1), single=single)
         self.builder.has_own_kinds = OWN_KINDS in choices
         self.point: Point | None = None

@@ -13,7 +13,7 @@ from .forms import NONE, Form, Known, Pair, Ref, described
 from .iterators import advanced, has_next
 from .numbers import converted, number, truth
 from .points import Point
-from .reader import DEPTH, Inline, Reader
+from .reader import DEPTH, RECURSIVE, Inline, Reader
 from .right_sides import RightSides
 from .state import Stack
 
@@ -171,6 +171,9 @@ class Statements(RightSides):
         names = {one.frame for one in _stacks(self.stack)}
         if frame.name in names:
             raise Refused(f"{frame.code.name} calls itself")
+        reader.recursive += any([reader.frames[one].code is frame.code for one in names])
+        if reader.recursive > RECURSIVE:  # each of them is read
+            raise Refused(f"{frame.code.name} calls itself more than {RECURSIVE} times")
         self.check_cells(frame)
         reader.frames[frame.name] = frame
         for name, form in call.arguments.items():
