@@ -172,7 +172,9 @@ RECORDED = [
 @pytest.mark.parametrize("f", RECORDED)
 def test_a_recorded_number_is_no_key(f):
     for g in (tg.grad(f), tg.compile(f).grad, tg.hessian(f), tg.jacobian(f)):
-        with pytest.raises(TypeError, match=r"recorded number cannot be a key .*t\.item\(\)"):
+        with pytest.raises(
+            TypeError, match=r"recorded number cannot be a key .*float\(tg\.stop_gradient\(t\)\)"
+        ):
             g(X)
     with pytest.raises(TypeError, match="recorded number cannot be a key"):
         tg.jvp(f, (X,), (X,))

@@ -182,8 +182,6 @@ def test_item_and_float_keep_the_derivative(conduits):
     check(lambda x: conduits.inner.first(x[0]) * x[1], lambda x: [3 * x[1], 3 * x[0]])
     check(lambda x: conduits.inner.narrow(x[0]) + x[1], lambda x: [2 * x[0], 1.0])
     check(lambda x: float(x[0]) * float(np.sum(x)), lambda x: [2 * x[0] + x[1], x[0]])
-    found = tg.grad(lambda x: x[0] * x[1].item())(X)  # the user's own detaches
-    np.testing.assert_allclose(found, [1.3, 0.0])
 
 
 def test_settings_of_a_package_are_dependencies(conduits):

@@ -2,6 +2,7 @@
 
 import collections.abc
 import functools
+import json
 import math
 import numbers
 import typing
@@ -107,9 +108,29 @@ APART = {
 #: Values, and whether they may be Python's or NumPy's.
 VALUES = {
     "a float": (lambda x: x, 0.3, False),
-    "of a float": (lambda x: x * 2.0, 0.3, True),
-    "np.sin of a float": (lambda x: np.sin(x), 0.3, True),
-    "math.sin": (lambda x: math.sin(x[0]), A, True),
+    "of a float": (lambda x: x * 2.0, 0.3, False),
+    "of a float and NumPy's": (lambda x: x * A[0], 0.3, False),
+    "of floats": (lambda x: abs(-x) % 2.0 - x**2 // 1.0 * x, 0.3, False),
+    "np.sin of a float": (lambda x: np.sin(x), 0.3, False),
+    "np.add of floats": (lambda x: np.add(x, 2.0), 0.3, False),
+    "a float rounded": (lambda x: round(x, 1), 0.3, True),
+    "math.sin": (lambda x: math.sin(x[0]), A, False),
+    "of math": (lambda x: 2.0 * math.exp(x[0]) ** 2, A, False),
+    "of math and an element": (lambda x: math.exp(x[0]) * x[1], A, False),
+    "math.ldexp": (lambda x: math.ldexp(x[0], 2), A, False),
+    "math.hypot": (lambda x: math.hypot(x[0], x[1], 2.0), A, False),
+    "math.log to a base": (lambda x: math.log(x[0], 2.0), A, False),
+    "math.pow": (lambda x: math.pow(x[0], 2.0), A, False),
+    "math.fsum": (lambda x: math.fsum(x), A, False),
+    "math.modf": (lambda x: math.modf(x[0])[0], A, False),
+    "math.atan2": (lambda x: math.atan2(x[0], 1.0), A, False),
+    "math.sin of float32": (lambda x: math.sin(x[0]), B, False),
+    "float()": (lambda x: float(x[0]), A, False),
+    "float() of float32": (lambda x: float(x[0]), B, False),
+    "item()": (lambda x: x[0].item(), A, False),
+    "item() of an array": (lambda x: x.item(1), A, False),
+    "tolist()": (lambda x: x.tolist(), A, False),
+    "of tolist()": (lambda x: x.tolist()[1] * 2.0, A, False),
     "a number of NumPy's": (lambda x: x, np.float64(0.3), False),
     "in a list": (lambda x: x[0], [0.3, 0.4], False),
     "an array": (lambda x: x, A, False),
@@ -127,7 +148,7 @@ VALUES = {
 }
 
 
-COMPILED = "a float", "math.sin", "an array", "of an element", "zeros"
+COMPILED = "a float", "of a float", "math.sin", "an array", "of an element", "zeros", "item()"
 WAYS = [*((name, False) for name in VALUES), *((name, True) for name in COMPILED)]
 
 
@@ -210,3 +231,97 @@ def test_a_class_of_the_users_that_reads_values():
     c = tg.compile(f, verify="never")
     for x, d in [(A, 2.0), (-A, 2.0), (A, -1.0), (A, 3.0)]:
         np.testing.assert_allclose(c.grad(x, d), [1.0, 0.0] if x[1] > 0 and d > 0 else [0.0, 1.0])
+
+
+# --- numbers taken out of arrays ------------------------------------------------------------------
+
+#: Functions that take numbers as Python's, and their gradients at (0.3, 0.4).
+TAKEN = {
+    "item": (lambda x: x[0].item() * x[1], [0.4, 0.3]),
+    "item of a sum": (lambda x: np.sum(x * x).item(), [0.6, 0.8]),
+    "item by its place": (lambda x: x.item(0) * np.array([x, 2.0 * x]).item(1, 1), [0.8, 0.6]),
+    "item of a product": (lambda x: (x[None] @ x[:, None]).item(), [0.6, 0.8]),
+    "item of float32": (lambda x: x.astype(np.float32)[1].item() * 2.0, [0.0, 2.0]),
+    "item that decides": (lambda x: x[0] * 3.0 if x[1].item() > 0.0 else x[1], [3.0, 0.0]),
+    "item as an index": (lambda x: x[np.argmax(x).item()] * x[0], [0.4, 0.3]),
+    "item of a dtype": (lambda x: (x > 0.35)[1].item() * x[1], [0.0, 1.0]),
+    "items of a generator": (lambda x: sum(v.item() ** 2 for v in x), [0.6, 0.8]),
+    "float of item": (lambda x: math.sin(float(x[0].item())), [math.cos(0.3), 0.0]),
+    "item of a complex number": (lambda x: ((x[0] + 1j * x[1]) ** 2).item().imag, [0.8, 0.6]),
+    "tolist": (lambda x: x.tolist()[0] * x[1].tolist(), [0.4, 0.3]),
+    "tolist of rows": (lambda x: sum(map(sum, np.outer(x, x).tolist())), [1.4, 1.4]),
+    "tolist of nothing": (lambda x: x[0] + len(x[:0].tolist()), [1.0, 0.0]),
+    "tolist of truths": (lambda x: x[0] * sum((x > 0.35).tolist()), [1.0, 0.0]),
+    "tolist of complex ones": (lambda x: abs((x * 2j).tolist()[1]), [0.0, 2.0]),
+    "the number alone": (lambda x: tg.stop_gradient(x[0]).item() * x[1], [0.0, 0.3]),
+    "numbers alone": (lambda x: x.detach().tolist()[0] * x[1], [0.0, 0.3]),
+    "a key": (lambda x: x[1] * {0.3: 2.0, 0.6: 3.0}[float(tg.stop_gradient(x[0]))], [0.0, 2.0]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.* runs eagerly, ")
+@pytest.mark.parametrize("name", TAKEN)
+def test_numbers_that_are_taken_keep_their_derivatives(name):
+    f, wanted = TAKEN[name]
+    rtol = 1e-6 if "float32" in name else 1e-12
+    np.testing.assert_allclose(tg.grad(f)(A), wanted, rtol)
+    np.testing.assert_allclose(
+        tg.jvp(f, (A,), (np.array([1.0, 2.0]),))[1], np.dot(wanted, [1, 2]), rtol
+    )
+    second = tg.hessian(f)(A)
+    np.testing.assert_allclose(second, tg.jacobian(tg.grad(f))(A), 1e-10)
+    np.testing.assert_allclose(tg.vmap(tg.grad(f))(np.array([A, A])), [wanted] * 2, rtol)
+    c = tg.compile(f)
+    for x in (A, A, 2.0 * A, A):
+        np.testing.assert_allclose(c.grad(x), tg.grad(f)(x), 1e-12)
+    if name not in ("the number alone", "numbers alone", "a key"):  # which plain numbers have not
+        assert c(A) == pytest.approx(float(f(A)), rel=1e-6)
+
+
+def test_numbers_that_functions_keep_are_plain_afterwards():
+    kept = []
+
+    def f(x):
+        kept.append(x[0].item())
+        kept.extend(x.tolist())
+        return kept[0] * kept[2]
+
+    np.testing.assert_allclose(tg.grad(f)(A), [0.4, 0.3])
+    assert json.dumps(kept) == "[0.3, 0.3, 0.4]" and all([isinstance(v, float) for v in kept])
+
+
+def test_numbers_are_taken_without_derivatives_where_nothing_is_entered(monkeypatch):
+    w = tg.tensor(A, requires_grad=True)
+    assert type(w[0].item()) is float and w[0].item() == 0.3
+    loss = w[0] * w[1].item()
+    loss.backward()
+    assert w.grad.tolist() == [0.4, 0.0]
+    with tg.no_grad():
+        assert type((w[0] * 2.0).item()) is float
+    monkeypatch.setattr(tg.config, "enter", False)
+    assert tg.grad(lambda x: x[0] * x[1].item())(A).tolist() == [0.4, 0.0]
+    with pytest.raises(tg.DerivativeLost, match=r"tolist.*list\(t\)"):
+        tg.grad(lambda x: x.tolist()[0])(A)
+
+
+@pytest.mark.filterwarnings("ignore:.* runs eagerly, ")
+def test_texts_are_those_of_plain_values():
+    def texts(x):
+        z, made = x[0] + 1j * x[1], np.zeros(2)
+        return [
+            *(f"{x[0]} {x[0]:.2f} {x} {math.sin(x[0])} {np.sum(x)} {made} {x > 0.35}",),
+            *(repr(x), repr(x[0]), repr(math.sin(x[0])), repr(x[0].item()), str(z), repr(z)),
+            *(str([x[0], 2.0]), "%s %.3f" % (x[0], x[1]), str({"a": x}), str(x[None] * 1j)),  # noqa: UP031
+        ]
+
+    def f(x):
+        found.append(texts(x))
+        return x[0] * (2.0 if str(x[1]) == "0.4" else 3.0)
+
+    found = []
+    assert tg.grad(f)(A).tolist() == [2.0, 0.0] and tg.grad(f)(2.0 * A).tolist() == [3.0, 0.0]
+    assert found == [texts(A), texts(2.0 * A)]
+    c = tg.compile(f)
+    for x in (A, A, 2.0 * A, A):
+        assert c.grad(x).tolist() == ([2.0, 0.0] if x is A else [3.0, 0.0])
+    assert str(tg.tensor(1.0)) == "tensor(1.)"

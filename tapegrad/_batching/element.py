@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._core.codegen.layout import LEAF
+from .._core.codegen.layout import LEAF, OF_EITHER, OF_NUMPY
 from .._core.tape import store
 from .._core.tape.memory_order import copied, copy_axes
 from .._core.tape.row_reader import Reader
@@ -92,7 +92,7 @@ class Element:
         if value.dtype.kind not in "biu" and value.dtype not in FLOATS:
             raise Unbatched(f"an argument has dtype {value.dtype}")
         if value.shape == () and value.dtype == np.float64:
-            made = rt.scalar_leaf(float(value))
+            made = rt.scalar_leaf(float(value), OF_EITHER if is_data else OF_NUMPY)
         else:
             made = rt.row(LEAF, copied(value, copy_axes(value)))
         if value.dtype not in FLOATS:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core.codegen.layout import LEAF
+from .._core.codegen.layout import LEAF, OF_NUMPY
 from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import buffer_pool
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
 from .._core.tensor.complex_tensors import ComplexTensor, is_complex_number
 from .._core.tensor.copies import unlisted
+from .._core.tensor.possible_kinds import kind_of
 from .._core.tensor.pytree import refuse_computed_fields, tree_build, tree_leaves
 from .._core.tensor.values import FLOATS, is_recorded, value_of
 
@@ -96,8 +97,8 @@ class Inputs(InputTensors):
             tensor = apply("multiply", value, 1.0)
             self.nested = True
         elif isinstance(value, (float, int)) and not isinstance(value, bool):
-            tensor = rt.scalar_leaf(float(value))
             kind = type(value) if isinstance(value, float) else float
+            tensor = rt.scalar_leaf(float(value), kind_of(kind))
         else:
             array = value if type(value) is np.ndarray else np.asarray(value_of(unlisted(value)))
             if array.dtype.kind in "OUSb" and not isinstance(value, np.ndarray):
@@ -143,7 +144,7 @@ def array_input(name, place, array):
             "numbers (float64 or float32)"
         )
     if array.ndim == 0 and array.dtype == np.float64:
-        return rt.scalar_leaf(float(array))
+        return rt.scalar_leaf(float(array), OF_NUMPY)
     return rt.row(LEAF, array)
 
 

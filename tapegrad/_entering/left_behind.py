@@ -63,7 +63,7 @@ def left(out, before: int, f, args: tuple, kwargs: dict) -> Any:
         return out
     if kind is rt.Scalar and out._id >= 0 and not is_alone:
         chunk = int(store.table[out._id >> layout.ROWS_BITS])
-        out, more = rt.scalar_at(out._value, out._id, chunk), more + 1
+        out, more = rt.scalar_at(out._value, out._id, chunk, out._kind), more + 1
     if (more := more - _only_in(out, _OF_ARGUMENT + 1)) > 0:
         if not _left:
             rt.outlived.append(_make_plain)

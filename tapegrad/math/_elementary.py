@@ -55,7 +55,7 @@ def _binary(name: str, ours: str | Callable, refuses: bool = True):
         if not recorded:
             return theirs(*pair)
         made = OF_NUMBERS[ours](*pair) if isinstance(ours, str) else ours(*pair)
-        return checked(name, theirs, made, pair) if refuses else made
+        return checked(name, theirs, made, pair) if refuses else rt.as_float(made)
 
     return standing_for(function, theirs)
 

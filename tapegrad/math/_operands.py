@@ -13,7 +13,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.registry import STAND_INS
 from .._core.tensor.tensor_classes import Tensor
 from .._core.tensor.trace import learned, steered
-from .._core.tensor.values import dtype_of, is_recorded, value_of
+from .._core.tensor.values import dtype_of, is_recorded, scalar_of, value_of
 
 #: Types that are tested first, since most numbers have them.
 PLAIN = frozenset((float, int))
@@ -45,7 +45,7 @@ def as_number(name: str, x):
         return float(value_of(x).item())
     if np.ndim(value_of(x)):
         x = PUBLIC["reshape"](x, ())
-    return x if dtype_of(x) == np.float64 else x.astype(np.float64)
+    return scalar_of(x if dtype_of(x) == np.float64 else x.astype(np.float64))
 
 
 def as_numbers(name: str, operands) -> tuple[list, bool]:
@@ -68,17 +68,17 @@ def checked(name: str, theirs: Callable, made, operands):
     if math.isfinite(value):
         if rt.trace() is not None:
             learned(steered(np.isfinite, made), f"math.{name}()")
-        return made
+        return rt.as_float(made)
     for x in operands:
         learned(x, f"math.{name}()")
     wanted = theirs(*floats_of(operands))
     if not (wanted == value or (wanted != wanted and value != value)):
         raise ValueError(
             f"tapegrad.math.{name}: with a derivative it gives {value} for {floats_of(operands)}, "
-            f"where math.{name} gives {wanted}; give x.item(), or keep away from the ends of the "
-            "range of floats"
+            f"where math.{name} gives {wanted}; give tg.stop_gradient(x), or keep away from the "
+            "ends of the range of floats"
         )
-    return made
+    return rt.as_float(made)
 
 
 #: Summaries of functions whose docstrings in Python do not begin with a sentence.

@@ -11,6 +11,7 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.operations.named_values import multiplied_and_added, sum_of_floats, sum_of_products
 from .._core.operations.numpy_protocols import OF_NUMBERS
+from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
 from .._core.tensor.copies import unlisted
 from .._core.tensor.tensor_classes import Tensor
@@ -32,7 +33,7 @@ def _hypot(*coordinates):
     else:
         return _math.hypot(*coordinates)
     found, recorded = as_numbers("hypot", coordinates)
-    return _distance(found) if recorded else _math.hypot(*found)
+    return rt.as_float(_distance(found)) if recorded else _math.hypot(*found)
 
 
 def _items(numbers):
@@ -53,7 +54,7 @@ def _dist(p, q, /):
     (first, one), (second, other) = as_numbers("dist", p), as_numbers("dist", q)
     if not one and not other:
         return _math.dist(first, second)
-    return _distance([*map(OF_NUMBERS["subtract"], first, second)])
+    return rt.as_float(_distance([*map(OF_NUMBERS["subtract"], first, second)]))
 
 
 def _exactly(parts, value):
@@ -108,7 +109,7 @@ def _sumprod(p, q, /):
     if not one and not other:
         return theirs(first, second)
     pair = [unlisted(first), unlisted(second)]
-    return _exactly(apply("multiply", *pair), steered(sum_of_products, *pair))
+    return rt.as_float(_exactly(apply("multiply", *pair), steered(sum_of_products, *pair)))
 
 
 def _fma(x, y, z, /):

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations.named_values import are_close
+from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
 from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.tensor_classes import Tensor
@@ -41,13 +42,13 @@ def _frexp(x, /):
     if not isinstance(x, Tensor) or type(x := as_number("frexp", x)) is float:
         return _math.frexp(x)
     mantissa, power = PUBLIC["frexp"](x)
-    return mantissa, operator.index(power)
+    return rt.as_float(mantissa), operator.index(power)
 
 
 def _modf(x, /):
     if not isinstance(x, Tensor) or type(x := as_number("modf", x)) is float:
         return _math.modf(x)
-    return PUBLIC["modf"](x)
+    return tuple(map(rt.as_float, PUBLIC["modf"](x)))
 
 
 ldexp, frexp, modf = (
@@ -119,7 +120,7 @@ def refusing(name: str, why: str):
     return standing_for(function, theirs, REFUSES)
 
 
-_STEP = "a step from float to float has no derivative; give x.item()"
+_STEP = "a step from float to float has no derivative; give tg.stop_gradient(x)"
 nextafter, ulp = refusing("nextafter", _STEP), refusing("ulp", _STEP)
 
 
@@ -148,7 +149,7 @@ def others(known) -> dict:
     """The names of Python's `math` that are not defined here: they refuse recorded numbers."""
     names = {name for name in dir(_math) if not name.startswith("_")} - {*known}
     found = {name: getattr(_math, name) for name in names}
-    why = "this Python function has no derivative here; pass x.item()"
+    why = "this Python function has no derivative here; pass tg.stop_gradient(x)"
     return {
         name: refusing(name, why) if callable(one) else one for name, one in sorted(found.items())
     }

@@ -89,7 +89,7 @@ def _converted(theirs: Any, tensor):
             raise lost_derivative(
                 f"tapegrad.numpy.{theirs.__name__}: a recorded value of dtype {tensor.dtype} "
                 f"cannot become {dtype}, since its derivative would be lost; use np.float64(t), or "
-                "t.item()",
+                "tg.stop_gradient(t)",
                 tensor,
             )
         return theirs(value_of(tensor))

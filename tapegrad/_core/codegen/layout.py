@@ -61,7 +61,10 @@ C_CONTIGUOUS, ALIGNED, WRITEABLE = 1, 0x100, 0x400
 TUPLE_ITEMS = 24
 
 # our own objects
-SCALAR_VALUE, SCALAR_ID, SCALAR_CHUNK, SCALAR_BYTES = 16, 24, 32, 40
+SCALAR_VALUE, SCALAR_ID, SCALAR_KIND, SCALAR_CHUNK, SCALAR_BYTES = 16, 24, 28, 32, 40
+#: Of whom a number is where nothing is recorded; the result of an operator is of the last of these
+#: that an operand is of. Of a function it may be OF_OPERANDS, too.
+OF_OPERANDS, OF_PYTHON, OF_EITHER, OF_NUMPY = range(-1, 3)
 TENSOR_ARRAY, TENSOR_ID, TENSOR_CHUNK, TENSOR_BYTES = 16, 24, 32, 40
 TENSOR_META = TENSOR_BYTES  # of the derived class; 0 or the address of an object
 STORAGE_TENSOR = 24  # of a Storage: the identity of its buffer's row, or None

@@ -23,6 +23,7 @@ from ..tensor.complex_tensors import (
 )
 from ..tensor.conversions import has_outlived
 from ..tensor.copies import copy_tensor, unlisted
+from ..tensor.plain_data import element_of, is_plain_text, takes_for_plain
 from ..tensor.refused_derivatives import is_differentiated, lost_derivative
 from ..tensor.registry import PUBLIC
 from ..tensor.trace import refuse
@@ -153,7 +154,9 @@ def _numpy(self):
 
 
 def _item(self, *index):
-    """Return an element as a Python complex number, without its derivative.
+    """Return an element as a Python complex number.
+
+    In functions that a transform enters, it keeps its derivative; elsewhere it has none.
 
     Parameters
     ----------
@@ -164,11 +167,16 @@ def _item(self, *index):
     -------
     complex
     """
+    if rt.transforming and takes_for_plain(sys._getframe(1)) and is_recorded_complex(self):
+        number = element_of(self, index).reshape(())
+        return number if number.dtype == np.complex128 else number.astype(complex)
     return complex(real_part(self).item(*index), imag_part(self).item(*index))
 
 
 def _tolist(self):
     """Return the values as nested lists of Python complex numbers.
+
+    In functions that a transform enters, they keep their derivatives; elsewhere they have none.
 
     Returns
     -------
@@ -177,8 +185,11 @@ def _tolist(self):
     Raises
     ------
     TypeError
-        Inside a transform that differentiates the tensor.
+        Inside a transform that differentiates the tensor and does not enter functions.
     """
+    if rt.transforming and takes_for_plain(sys._getframe(1)) and is_recorded_complex(self):
+        whole = self if self.dtype == np.complex128 else self.astype(complex)
+        return _numbers(whole)
     if any(is_recorded(part) and is_differentiated(part) for part in (self._re, self._im)):
         raise lost_derivative(
             "tapegrad.tolist: the tensor is recorded, and inside a transform its derivative would "
@@ -188,6 +199,10 @@ def _tolist(self):
         )
     refuse("tolist() reads complex numbers")
     return np.asarray(value_of_complex(self)).tolist()
+
+
+def _numbers(tensor):
+    return [_numbers(one) for one in tensor] if tensor.ndim else tensor
 
 
 def _complex(self):
@@ -219,9 +234,11 @@ def _truth(self):
     return bool(self != 0)
 
 
-def _text(self):
+def _text(self, plainly=str):
     value = np.asarray(value_of_complex(self))
     refuse("a format reads complex numbers")
+    if is_plain_text():
+        return plainly(value[()])
     body = np.array2string(value, separator=", ", prefix="tensor(")
     dtype = "" if value.dtype == np.complex128 else f", dtype={value.dtype}"
     grad = ", requires_grad=True" if is_recorded_complex(self) else ""
@@ -387,7 +404,8 @@ METHODS = {
     "__int__": _real_only("int"),
     "__array__": _as_array,
     "__array_namespace__": _namespace,
-    "__repr__": _text,
+    "__repr__": lambda self: _text(self, repr),
+    "__str__": _text,
     "__format__": _formatted,
     "__reduce__": lambda self: (combined, (self._re, self._im)),
     "__copy__": lambda self: combined(copy.copy(self._re), copy.copy(self._im)),

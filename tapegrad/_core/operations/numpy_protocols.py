@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen.layout import OF_PYTHON
 from ..codegen.ufunc_loops import loop_of_doubles
 from ..ops.table import TABLE, Pointwise
 from ..tape import native_types
@@ -296,15 +297,15 @@ def _let_compute(ufunc, function) -> None:
 
 
 class _OfNumbers(dict):
-    """By the name of an element-wise operation the function that is fastest for numbers."""
+    """By the name of an element-wise operation what is fastest for numbers in `math`."""
 
     def __missing__(self, name: str):
         rt.start()
         ufunc, ours = ufunc_of(name), PUBLIC[name]
         if _find(ufunc) is not ours:
-            return self.setdefault(name, ours)
+            return self.setdefault(name, lambda *numbers: rt.as_float(ours(*numbers)))
         _note_tried(ufunc, ours)
-        return self.setdefault(name, native_types.calling(ufunc, ours))
+        return self.setdefault(name, native_types.calling(ufunc, ours, OF_PYTHON))
 
 
 OF_NUMBERS = _OfNumbers()

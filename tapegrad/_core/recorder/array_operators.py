@@ -43,6 +43,7 @@ from ..codegen.layout import (
     MULTIPLY,
     NEGATIVE,
     OBJECT_TYPE,
+    OF_NUMPY,
     POWER,
     POWER_BYTES,
     POWER_CODE,
@@ -214,14 +215,14 @@ def load_cell(self, array, offset):
     distance = (where - base) // 4
     if distance > 2147483647 or distance < -2147483647:
         return 0
-    return scalar_row(LOAD, load_i64(self, TENSOR_ID), distance, 0.0, load_f64(where, 0))
+    return scalar_row(LOAD, load_i64(self, TENSOR_ID), distance, 0.0, load_f64(where, 0), OF_NUMPY)
 
 
 @helper
 def read_cell(self, array, offset, how):
     """The scalar of one cell, recorded if the tensor is; 0 if Python must make it."""
     if how == SILENT or is_unrecorded(self):
-        return new_scalar(load_f64(load_i64(array, ARRAY_DATA), offset), -1)
+        return new_scalar(load_f64(load_i64(array, ARRAY_DATA), offset), -1, OF_NUMPY)
     return load_cell(self, array, offset) if load_i64(self, TENSOR_ID) >= 0 else 0
 
 
@@ -339,7 +340,7 @@ def by_cells(operator, a, b, how):
     made = 0
     if first != 0 or second != 0:
         made = number_of(operator, first if first != 0 else a, second if second != 0 else b)
-    if made != 0 and load_i64(made, OBJECT_TYPE) == scalar and load_i64(made, SCALAR_ID) < 0:
+    if made != 0 and load_i64(made, OBJECT_TYPE) == scalar and load_i32(made, SCALAR_ID) < 0:
         if load_i64(a, OBJECT_TYPE) != scalar and load_i64(b, OBJECT_TYPE) != scalar:
             made = in_array(made, a if first != 0 else b)
     if first != 0:

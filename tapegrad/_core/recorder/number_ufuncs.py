@@ -5,22 +5,36 @@ numbers; a builtin of `native_types.calling` does not need NumPy for that. Both 
 table, each added when Python has computed it once; all else is passed on to Python.
 """
 
-from ..codegen.cpython import character, error_clear, error_occurred, tuple_size, vectorcall
+from ..codegen.cpython import (
+    character,
+    error_clear,
+    error_occurred,
+    int_as_word,
+    tuple_size,
+    vectorcall,
+)
 from ..codegen.intrinsics import (
     apart,
     call_address,
     free,
     helper,
     load_f64,
+    load_i32,
     load_i64,
     malloc,
     memcpy,
     store_f64,
+    store_i32,
     store_i64,
     types,
 )
 from ..codegen.layout import (
     OBJECT_TYPE,
+    OF_EITHER,
+    OF_NUMPY,
+    OF_OPERANDS,
+    OF_PYTHON,
+    SCALAR_KIND,
     STATE_SCALAR_TYPE,
     STATE_UFUNC_COUNT,
     STATE_UFUNC_PYTHON,
@@ -41,11 +55,12 @@ from ..codegen.layout import (
     UFUNC_OP,
     WATCHED,
 )
+from .kinds_of_numbers import kind_of_two
 from .rows import mode, number_at, result_of_two, scalar_row, state
 
 UNDERSCORE = 95
 #: Items of a tuple, as byte offsets.
-FIRST, SECOND = 24, 32
+FIRST, SECOND, THIRD = 24, 32, 40
 #: What is no object's address, and no error.
 NOT_COMPUTED = -1
 loop_call = call_address(types.none(*[types.int64] * 4))
@@ -113,7 +128,7 @@ def is_call(method):
 
 
 @helper
-def computed(ufunc, operands, inputs):
+def computed(ufunc, operands, inputs, kind):
     """The result of a ufunc where all operands are numbers, at least one of them recorded."""
     how = mode()
     if (inputs == 1 or inputs == 2) and how != WATCHED:
@@ -128,29 +143,48 @@ def computed(ufunc, operands, inputs):
                 if error_occurred() != 0:  # SciPy's, with special.errstate
                     return 0
                 if inputs == 1:
-                    return scalar_row(op, row, -1, 0.0, value)
-                return result_of_two(op, x, row, y, other, value)
+                    return scalar_row(op, row, -1, 0.0, value, kind)
+                return result_of_two(op, x, row, y, other, value, kind)
     return NOT_COMPUTED
+
+
+@helper
+def of_kind(made, kind):
+    """A result of Python's function, which is of a kind if it is a new number.
+
+    What functions of users compute, as `np.frompyfunc` calls them, is of the kind that it has.
+    """
+    if made != 0 and kind != OF_OPERANDS and load_i32(made, 0) == 1:
+        if load_i64(made, OBJECT_TYPE) == load_i64(state(), STATE_SCALAR_TYPE):
+            if kind == OF_PYTHON or load_i32(made, SCALAR_KIND) == OF_EITHER:
+                store_i32(made, SCALAR_KIND, kind)
+    return made
 
 
 @helper
 def number_ufunc(self, arguments, count, names):
     """`__array_ufunc__(self, ufunc, method, *operands)` of a recorded number."""
     if names == 0 and count > 2 and is_call(load_i64(arguments, 8)):
-        made = computed(load_i64(arguments, 0), arguments + 16, count - 2)
+        made = computed(load_i64(arguments, 0), arguments + 16, count - 2, OF_NUMPY)
         if made != NOT_COMPUTED:
             return made
-    return by_python(self, arguments, count, names)
+    return of_kind(by_python(self, arguments, count, names), OF_NUMPY)
 
 
 @helper
 def ufunc_called(pair, arguments, count, names):
-    """A call of the second of two functions, by the first, a ufunc, where a number is recorded."""
+    """A call of the second of two functions, by the first, a ufunc, where a number is recorded.
+
+    With them is the kind of the results: those of `math` are Python's, of `abs` the operand's.
+    """
+    kind = int_as_word(load_i64(pair, THIRD))
     if names == 0 and (count == 1 or count == 2):
         scalar = load_i64(state(), STATE_SCALAR_TYPE)
         first = load_i64(load_i64(arguments, 0), OBJECT_TYPE)
         if first == scalar or load_i64(load_i64(arguments, (count - 1) * 8), OBJECT_TYPE) == scalar:
-            made = computed(load_i64(pair, FIRST), arguments, count)
+            if kind == OF_OPERANDS:
+                kind = kind_of_two(load_i64(arguments, 0), load_i64(arguments, (count - 1) * 8))
+            made = computed(load_i64(pair, FIRST), arguments, count, kind)
             if made != NOT_COMPUTED:
                 return made
-    return vectorcall(load_i64(pair, SECOND), arguments, count, names)
+    return of_kind(vectorcall(load_i64(pair, SECOND), arguments, count, names), kind)

@@ -1,7 +1,15 @@
 """Functions for Python that make rows and tensors, with their arguments in memory."""
 
 from ..codegen.cpython import decref, error_occurred, incref, int_as_word
-from ..codegen.intrinsics import helper, load_f64, load_i64, store_f64, store_i32, store_i64
+from ..codegen.intrinsics import (
+    helper,
+    load_f64,
+    load_i32,
+    load_i64,
+    store_f64,
+    store_i32,
+    store_i64,
+)
 from ..codegen.layout import (
     ARRAY,
     ARRAY_DATA,
@@ -11,11 +19,18 @@ from ..codegen.layout import (
     LEAVES,
     LOAD,
     OBJECT_TYPE,
+    OF_EITHER,
+    OF_NUMPY,
+    OF_PYTHON,
     RECORDING,
     SCALAR_CHUNK,
+    SCALAR_ID,
+    SCALAR_KIND,
+    SCALAR_VALUE,
     STATE_CHUNK,
     STATE_FLOAT_TYPE,
     STATE_NDARRAY_TYPE,
+    STATE_SCALAR_TYPE,
     STATE_UNRECORDED,
     TAG_ARRAY,
     TAG_SCALAR,
@@ -26,6 +41,7 @@ from ..codegen.layout import (
 )
 from .array_operators import load_cell
 from .index_writes import is_same_place
+from .kinds_of_numbers import kind_at, kind_of_two, not_of_python
 from .rows import (
     add_operand,
     add_reference,
@@ -77,7 +93,7 @@ def row(arguments, count):
     if is_scalar:
         add_reference(0, id, TAG_SCALAR)
         store_f64(at, 16, load_f64(out, FLOAT_VALUE))
-        return new_scalar(load_f64(out, FLOAT_VALUE), id)
+        return new_scalar(load_f64(out, FLOAT_VALUE), id, OF_NUMPY)
     store_i64(chunk, WRITES, load_i64(chunk, WRITES) + 1)
     incref(out)
     return out
@@ -87,10 +103,12 @@ def row(arguments, count):
 def scalars_row(arguments, count, op, value):
     """A row of scalar operands and floats."""
     _, x, row = number_at(load_i64(arguments, 16), RECORDING)
+    kind = kind_at(load_i64(arguments, 16))
     if count == 3:
-        return scalar_row(op, row, -1, 0.0, value)
+        return scalar_row(op, row, -1, 0.0, value, not_of_python(kind))
     _, y, other = number_at(load_i64(arguments, 24), RECORDING)
-    return result_of_two(op, x, row, y, other, value)
+    kind = kind_of_two(load_i64(arguments, 16), load_i64(arguments, 24))
+    return result_of_two(op, x, row, y, other, value, not_of_python(kind))
 
 
 @helper
@@ -103,12 +121,35 @@ def view_of(arguments, count):
 
 @helper
 def scalar_at(arguments, count):
-    """`scalar_at(value, id, chunk)`: another scalar tensor on a row that is there, or on none."""
+    """`scalar_at(value, id, chunk, kind)`: another scalar tensor on a row, or on none.
+
+    `kind` is OF_EITHER by default.
+    """
     S = state()
     before = load_i64(S, STATE_CHUNK)
     store_i64(S, STATE_CHUNK, int_as_word(load_i64(arguments, 16)))
     value = load_f64(load_i64(arguments, 0), FLOAT_VALUE)
-    made = new_scalar(value, int_as_word(load_i64(arguments, 8)))
+    kind = int_as_word(load_i64(arguments, 24)) if count > 3 else OF_EITHER
+    made = new_scalar(value, int_as_word(load_i64(arguments, 8)), kind)
+    store_i64(S, STATE_CHUNK, before)
+    return made
+
+
+@helper
+def as_float(arguments, count):
+    """`as_float(number)`: a scalar tensor as Python's own number, another one on its row.
+
+    Other objects stay as they are.
+    """
+    S = state()
+    number = load_i64(arguments, 0)
+    is_scalar = load_i64(number, OBJECT_TYPE) == load_i64(S, STATE_SCALAR_TYPE)
+    if not is_scalar or load_i32(number, SCALAR_KIND) == OF_PYTHON:
+        incref(number)
+        return number
+    before = load_i64(S, STATE_CHUNK)
+    store_i64(S, STATE_CHUNK, load_i64(number, SCALAR_CHUNK))
+    made = new_scalar(load_f64(number, SCALAR_VALUE), load_i32(number, SCALAR_ID), OF_PYTHON)
     store_i64(S, STATE_CHUNK, before)
     return made
 
@@ -121,7 +162,7 @@ def load(arguments, count):
     made = load_cell(tensor, array, 0)
     if made == 0 and error_occurred() == 0:
         value = load_f64(load_i64(array, ARRAY_DATA), 0)
-        return scalar_row(LOAD, load_i64(tensor, TENSOR_ID), 0, 0.0, value)
+        return scalar_row(LOAD, load_i64(tensor, TENSOR_ID), 0, 0.0, value, OF_NUMPY)
     return made
 
 
@@ -165,8 +206,13 @@ def hold(arguments, count):
 
 @helper
 def scalar_leaf(arguments, count):
-    """`scalar_leaf(value)`: a scalar tensor that is an input."""
-    made = scalar_row(LEAF, 0, 0, 0.0, load_f64(load_i64(arguments, 0), FLOAT_VALUE))
+    """`scalar_leaf(value, kind)`: a scalar tensor that is an input.
+
+    `kind` is OF_EITHER by default.
+    """
+    value = load_f64(load_i64(arguments, 0), FLOAT_VALUE)
+    kind = int_as_word(load_i64(arguments, 8)) if count > 1 else OF_EITHER
+    made = scalar_row(LEAF, 0, 0, 0.0, value, kind)
     if made != 0:
         chunk = load_i64(made, SCALAR_CHUNK)
         store_i64(chunk, LEAVES, load_i64(chunk, LEAVES) + 1)

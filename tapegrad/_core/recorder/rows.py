@@ -49,6 +49,7 @@ from ..codegen.layout import (
     SCALAR_BYTES,
     SCALAR_CHUNK,
     SCALAR_ID,
+    SCALAR_KIND,
     SCALAR_VALUE,
     SILENT,
     STATE_ARRAY_TYPE,
@@ -158,8 +159,11 @@ def count_object(step):
 
 
 @helper
-def new_scalar(value, id):
-    """A scalar tensor on row `id` of the current chunk; -1: one that is not recorded."""
+def new_scalar(value, id, kind):
+    """A scalar tensor on row `id` of the current chunk; -1: one that is not recorded.
+
+    `kind` is OF_PYTHON, OF_EITHER or OF_NUMPY.
+    """
     S = state()
     made = object_malloc(SCALAR_BYTES)
     if made == 0:
@@ -171,7 +175,8 @@ def new_scalar(value, id):
     store_i64(made, 0, 1)
     store_i64(made, OBJECT_TYPE, load_i64(S, STATE_SCALAR_TYPE))
     store_f64(made, SCALAR_VALUE, value)
-    store_i64(made, SCALAR_ID, id)
+    store_i32(made, SCALAR_ID, id)
+    store_i32(made, SCALAR_KIND, kind)
     store_i64(made, SCALAR_CHUNK, chunk)
     count_tensor(chunk, 1)
     return made
@@ -194,23 +199,23 @@ def append_scalar(op, a, b, constant, value):
 
 
 @helper
-def scalar_row(op, a, b, constant, value):
+def scalar_row(op, a, b, constant, value, kind):
     """Append a row of scalars and make its tensor; where `a` is -1, no row: nothing to record."""
     if a < 0:
-        return new_scalar(value, -1)
+        return new_scalar(value, -1, kind)
     id = append_scalar(op, a, b, constant, value)
-    return new_scalar(value, id) if id >= 0 else 0
+    return new_scalar(value, id, kind) if id >= 0 else 0
 
 
 @helper
-def result_of_two(op, x, row, y, other, value):
+def result_of_two(op, x, row, y, other, value, kind):
     """The scalar op(x, y) of two numbers; their rows are -1 where they have no derivative."""
     constant = 0.0
     if other < 0:
         op, constant = op + ROW_CONSTANT, y
     elif row < 0:
         op, constant, row = op + CONSTANT_ROW, x, other
-    return scalar_row(op, row, other, constant, value)
+    return scalar_row(op, row, other, constant, value, kind)
 
 
 @helper
@@ -251,7 +256,7 @@ def add_operand(operand):
         id = load_i64(operand, TENSOR_ID)
         add_reference(array, UNRECORDED if id == MADE_INSIDE else id, TAG_ARRAY)
     elif kind == load_i64(S, STATE_SCALAR_TYPE):
-        id = load_i64(operand, SCALAR_ID)
+        id = load_i32(operand, SCALAR_ID)
         if id >= 0:
             add_reference(0, id, TAG_SCALAR)
         else:
@@ -320,7 +325,7 @@ def other_constant_of(operand):
 def number_at(operand, how):
     """Whether an operand is a scalar tensor or a number; its value, its row (-1: no derivative)."""
     if load_i64(operand, OBJECT_TYPE) == load_i64(state(), STATE_SCALAR_TYPE):
-        id = load_i64(operand, SCALAR_ID) if how == RECORDING else -1
+        id = load_i32(operand, SCALAR_ID) if how == RECORDING else -1
         return True, load_f64(operand, SCALAR_VALUE), id
     simple, value = constant_of(operand)
     return simple, value, -1

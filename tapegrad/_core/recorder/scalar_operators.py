@@ -18,6 +18,7 @@ from tapegrad._core.codegen.cpython import call_none, decref, int_as_word
 from tapegrad._core.codegen.vector_math import select
 from tapegrad._core.recorder import array_operators, index_writes, number_ufuncs, python_calls, rows
 from tapegrad._core.recorder.rows import mode, number_at, result_of_two, scalar_row, slow, state
+from tapegrad._core.recorder.kinds_of_numbers import kind_at, kind_of_two
 from numba import types
 
 operator_call = call_address(types.int64(*[types.int64] * 5))
@@ -38,13 +39,13 @@ def {operator}(a, b{third}):
         second, y, other = number_at(b, how)
         if first and second:
             {square}
-            return result_of_two({op}, x, row, y, other, {value})
+            return result_of_two({op}, x, row, y, other, {value}, kind_of_two(a, b))
     arrays = load_i64(S, STATE_ARRAY_OPERATOR)
     return operator_call(arrays, a, b, {number}, {code}, {constants})
 """
 
 _SQUARE = """if other < 0 and y == 2.0:
-                return scalar_row({square_op}, row, -1, 0.0, x * x)"""
+                return scalar_row({square_op}, row, -1, 0.0, x * x, kind_of_two(a, b))"""
 
 _MODULO = """if modulus != load_i64(S, STATE_NONE):
         return slow(a, b, {number})"""
@@ -56,7 +57,7 @@ def negative(a):
     how = mode()
     if how != WATCHED and load_i64(a, OBJECT_TYPE) == load_i64(S, STATE_SCALAR_TYPE):
         _, x, row = number_at(a, how)
-        return scalar_row({op}, row, -1, 0.0, -x)
+        return scalar_row({op}, row, -1, 0.0, -x, kind_at(a))
     return operator_call(load_i64(S, STATE_ARRAY_OPERATOR), a, a, {number}, {code}, 0)
 """
 
@@ -106,6 +107,7 @@ FUNCTIONS = (
     "load",
     "same_place",
     "scalar_at",
+    "as_float",
 )
 
 _SHARED = {

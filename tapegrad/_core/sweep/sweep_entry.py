@@ -238,7 +238,7 @@ def plant_scalar(arguments, count):
     """`plant_scalar(frame, scalar, seed, value)`: add to one seed of a scalar row's adjoint."""
     frame, tensor, seed = word_at(arguments, 0), load_i64(arguments, 8), word_at(arguments, 2)
     value = load_f64(load_i64(arguments, 24), FLOAT_VALUE)
-    id = load_i64(tensor, SCALAR_ID)
+    id = load_i32(tensor, SCALAR_ID)
     touch_cell(frame, id)
     add_to_cell(frame, id, seed, value)
     incref(tensor)
@@ -249,7 +249,7 @@ def plant_scalar(arguments, count):
 def read_scalar(arguments, count):
     """`read_scalar(frame, scalar, seed)`: the adjoint of a scalar row, 0.0 if not reached."""
     frame, tensor, seed = word_at(arguments, 0), load_i64(arguments, 8), word_at(arguments, 2)
-    id = load_i64(tensor, SCALAR_ID)
+    id = load_i32(tensor, SCALAR_ID)
     cells = load_i64(load_i64(frame, FRAME_ADJOINTS), (id >> ROWS_BITS) * 8)
     value = 0.0
     if cells != 0:

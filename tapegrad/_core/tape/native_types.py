@@ -51,7 +51,7 @@ _SLOTS = {
     "tp_members": 72,
     "tp_getset": 73,
 }
-_OBJECT, _DOUBLE, _LONG_LONG, _READ_ONLY = 16, 4, 17, 1
+_INT, _OBJECT, _DOUBLE, _LONG_LONG, _READ_ONLY = 1, 16, 4, 17, 1
 _BASE_TYPE, _NOT_CALLABLE = 1 << 10, 1 << 7
 _FAST_CALL, _KEYWORDS = 0x80, 0x02
 
@@ -198,9 +198,13 @@ def add_ufunc(ufunc, op: int, loop: tuple[int, int], last_is_tensor: bool) -> No
         set_word(layout.STATE_UFUNC_COUNT, count + 1)
 
 
-def calling(ufunc, function):
-    """A builtin that calls a function, or faster for recorded numbers the ufunc that it means."""
-    return _builtin(ufunc.__name__, _addresses["ufunc_called"], (ufunc, function), _KEYWORDS)
+def calling(ufunc, function, kind: int = layout.OF_NUMPY):
+    """A builtin that calls a function, or faster for recorded numbers the ufunc that it means.
+
+    `kind` is that of its results: OF_PYTHON, OF_NUMPY or OF_OPERANDS.
+    """
+    own = (ufunc, function, kind)
+    return _builtin(ufunc.__name__, _addresses["ufunc_called"], own, _KEYWORDS)
 
 
 @once
@@ -334,17 +338,18 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
             layout.SCALAR_BYTES,
             _NOT_CALLABLE,
             {**operators, "tp_dealloc": address["free_scalar"], "tp_clear": _never_called()},
-            [("_value", _DOUBLE, layout.SCALAR_VALUE), ("_id", _LONG_LONG, layout.SCALAR_ID)],
+            [
+                ("_value", _DOUBLE, layout.SCALAR_VALUE),
+                ("_id", _INT, layout.SCALAR_ID),
+                ("_kind", _INT, layout.SCALAR_KIND),
+            ],
             (base,),
         )
         native = _make_type(
             "tapegrad.NativeArray",
             layout.TENSOR_BYTES,
             _BASE_TYPE | _NOT_CALLABLE,
-            {
-                **operators,
-                "tp_dealloc": address["free_tensor"],
-            },
+            {**operators, "tp_dealloc": address["free_tensor"]},
             [
                 ("_array", _OBJECT, layout.TENSOR_ARRAY),
                 ("_id", _LONG_LONG, layout.TENSOR_ID),

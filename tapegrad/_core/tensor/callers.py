@@ -101,6 +101,11 @@ def is_users(frame: types.FrameType | None) -> bool:
     return not file.startswith((_PACKAGE, *_NUMERIC)) or frame.f_code.co_name == "isscalar"
 
 
+def is_ours(frame: types.FrameType) -> bool:
+    """Whether a frame runs code of this package."""
+    return frame.f_code.co_filename.startswith(_PACKAGE)
+
+
 def package_of(frame: types.FrameType | None) -> str | None:
     """The installed package whose code a frame runs; None for this one, NumPy and its like."""
     if frame is None or not _is_of_package(frame.f_code.co_filename):

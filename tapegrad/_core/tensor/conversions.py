@@ -33,7 +33,7 @@ def detach(self):
 
     See Also
     --------
-    item : The value of one element.
+    item : One element as a Python number.
     """
     trace = rt.trace()
     if trace is not None and is_recorded(self):
@@ -113,30 +113,6 @@ def to_numpy(self):
         refuse("Matplotlib reads values")
         return np.array(array_of(self))
     return as_numpy_array(self)
-
-
-def tolist(self):
-    """Return the values as nested lists of Python numbers.
-
-    Returns
-    -------
-    list or number
-
-    Raises
-    ------
-    TypeError
-        Inside a transform that differentiates the tensor. `list(t)` keeps derivatives,
-        `t.detach().tolist()` gives plain numbers.
-    """
-    learned(self, "tolist()")
-    if is_differentiated(self):
-        raise lost_derivative(
-            "tapegrad.tolist: the tensor is recorded, and inside a transform its derivative would "
-            f"be lost ({callers.users_line()}); use list(t), whose elements keep it, or "
-            "t.detach().tolist() for plain numbers",
-            self,
-        )
-    return array_of(self).tolist()
 
 
 #: The guard of a number that Python converts to an integer.
@@ -313,7 +289,6 @@ METHODS = {
     "detach": detach,
     "numpy": numpy_value,
     "to_numpy": to_numpy,
-    "tolist": tolist,
     "__array__": as_numpy_array,
     "__float__": _lossy(float),
     "__int__": _lossy(int),

@@ -7,6 +7,7 @@ import operator
 
 import numpy as np
 
+from ..codegen.layout import OF_OPERANDS
 from ..tape import native_types
 from . import error_state
 from . import runtime as rt
@@ -167,20 +168,26 @@ _NUMBERS: set[type] = {float, int, np.float64}
 rt.on_start.append(lambda: _NUMBERS.add(rt.Scalar))
 
 
+@functools.cache
+def _of_numbers(name: str):
+    """The ufunc of an operator, whose results are Python's numbers of such operands."""
+    return native_types.calling(ufunc_of(name), ufunc_of(name), OF_OPERANDS)
+
+
 def _of_two(name):
     """A binary operator that has no slot: of numbers the ufunc, which is compiled for them."""
     method = _binary(name)
 
     def of_two(x, y):
         if type(x) in _NUMBERS and type(y) in _NUMBERS:
-            return ufunc_of(name)(x, y)
+            return _of_numbers(name)(x, y)
         return method(x, y)
 
     return of_two
 
 
 def _absolute(x):
-    return ufunc_of("absolute")(x) if type(x) is rt.Scalar else apply("absolute", x)
+    return _of_numbers("absolute")(x) if type(x) is rt.Scalar else apply("absolute", x)
 
 
 def _logical(name):

@@ -17,13 +17,14 @@ import numpy as np
 
 from ..codegen import forks
 from ..codegen.layout import STATE_CLASS
+from ..config import config
 from ..tape import native_types, store
 from ..tape.dependence import dependence_of
 from . import callers, lost_derivatives
 from . import runtime as rt
 from .classes_asked import decides
 from .conversions import has_outlived, note_text, rounded, text_of_tensor
-from .possible_kinds import possible_kinds
+from .possible_kinds import plain_samples, possible_kinds
 from .reachable import reachable
 from .refused_derivatives import is_differentiated, lost_derivative
 from .trace import is_steering, learned, named, refuse, steered, steering_tensor
@@ -114,8 +115,8 @@ def ambiguous(what: str, tensor) -> TypeError:
     """The error for a question whose answer is not known of a number."""
     return lost_derivative(
         f"tapegrad: {what} of a recorded number is asked at {callers.users_line()}, where it "
-        "counts whether it is Python's or NumPy's: one row stands for the results of math.sin "
-        "and np.sin; use isinstance(x, float), which both are, or numbers.Real",
+        "counts whether it is Python's or NumPy's, and it may be either, as round(x, 2) of a "
+        "Python float; use isinstance(x, float), which both are, or numbers.Real",
         tensor,
     )
 
@@ -174,7 +175,9 @@ _lock = forks.lock()
 
 
 def item(self, *index):
-    """Return an element as a Python number, without its derivative.
+    """Return an element as a Python number.
+
+    In functions that a transform enters, it keeps its derivative; elsewhere it has none.
 
     Parameters
     ----------
@@ -184,12 +187,16 @@ def item(self, *index):
     Returns
     -------
     float, int or bool
+
+    See Also
+    --------
+    detach : The values without their derivatives, everywhere.
     """
-    if rt.transforming and callers.is_unaware(frame := sys._getframe(1)):
+    if rt.transforming and takes_for_plain(frame := sys._getframe(1)):
         if callers.container_advice(frame) is not None:  # xarray's arrays hold tensors
             if is_differentiated(self):
                 raise lost_derivatives.as_float(frame, self, "item")
-        elif (kept := number_of(_element(self, index))) is not None:
+        elif (kept := number_of(element_of(self, index))) is not None:
             return kept
     learned(self[index] if index else self, "item()")
     if type(self) is rt.Scalar:
@@ -197,24 +204,73 @@ def item(self, *index):
     return self._array.item(*index)
 
 
-def _element(tensor, index):
+def element_of(tensor, index):
     """The element that `item` takes: the only one, one by its place in C order, or by its index."""
     if not index or type(tensor) is rt.Scalar:
         return tensor
     return tensor[index] if len(index) == tensor.ndim else tensor.reshape(-1)[index[0]]
 
 
+def tolist(self):
+    """Return the values as nested lists of Python numbers.
+
+    In functions that a transform enters, they keep their derivatives; elsewhere they have none.
+
+    Returns
+    -------
+    list or number
+
+    Raises
+    ------
+    TypeError
+        Inside a transform that differentiates the tensor and does not enter functions. `list(t)`
+        keeps derivatives, `t.detach().tolist()` gives plain numbers.
+    """
+    if rt.transforming and takes_for_plain(sys._getframe(1)) and _has_numbers(self):
+        return _numbers(self)
+    learned(self, "tolist()")
+    if is_differentiated(self):
+        raise lost_derivative(
+            "tapegrad.tolist: the tensor is recorded, and inside a transform its derivative would "
+            f"be lost ({callers.users_line()}); use list(t), whose elements keep it, or "
+            "t.detach().tolist() for plain numbers",
+            self,
+        )
+    return array_of(self).tolist()
+
+
+def _numbers(tensor):
+    """The recorded numbers of a tensor in nested lists, as Python's own."""
+    return [_numbers(one) for one in tensor] if np.ndim(array_of(tensor)) else number_of(tensor)
+
+
+def takes_for_plain(frame: types.FrameType) -> bool:
+    """Whether code takes numbers out of tensors as out of arrays, with their derivatives.
+
+    All code that a transform runs does, if it enters functions; else that of installed packages
+    which do not know of this one.
+    """
+    if not rt.in_transform():
+        return False
+    return callers.is_unaware(frame) or (config.enter and not callers.is_ours(frame))
+
+
 def number_of(tensor):
-    """A recorded float without axes, for a Python float; None for others, and for data."""
+    """A recorded float without axes as a Python float; None for others, and for data."""
+    if not _has_numbers(tensor) or (type(tensor) is not rt.Scalar and tensor.size != 1):
+        return None
+    if type(tensor) is not rt.Scalar:
+        tensor = scalar_of(tensor.reshape(()).astype(np.float64))
+    return rt.as_float(tensor)
+
+
+def _has_numbers(tensor) -> bool:
+    """Whether numbers taken out of a tensor may be recorded: it holds floats, and is no data."""
     if not is_recorded(tensor) or not rt.is_recording() or is_steering(tensor):
-        return None
-    if type(tensor) is not rt.Scalar and (tensor.size != 1 or tensor.dtype.kind != "f"):
-        return None
-    if rt.trace() is not None and origin(tensor) is not None:
-        return None
-    if type(tensor) is rt.Scalar:
-        return tensor
-    return scalar_of(tensor.reshape(()).astype(np.float64))
+        return False
+    if type(tensor) is not rt.Scalar and tensor.dtype.kind != "f":
+        return False
+    return rt.trace() is None or origin(tensor) is None
 
 
 def repeats(number) -> bool:
@@ -260,7 +316,7 @@ def _no_key(tensor) -> TypeError:
     return lost_derivative(
         f"tapegrad: a recorded number cannot be a key of a dict or a member of a set "
         f"({callers.users_line()}), which find it by its value: its derivative would be lost; use "
-        "t.item() if the value is meant",
+        "float(tg.stop_gradient(t)) if the value is meant",
         tensor,
     )
 
@@ -280,9 +336,9 @@ def _is_value(tensor) -> bool:
 
 
 def _str(self) -> str:
-    data = None if origin(self) is None else array_of(self)
-    if data is None:
+    if origin(self) is None and not is_plain_text():
         return text_of_tensor(self)
+    data = array_of(self)
     note_text(self, None if data.ndim else "")
     return str(data[()])
 
@@ -290,9 +346,16 @@ def _str(self) -> str:
 def _repr(self) -> str:
     data = plain(self)
     if data is None:
-        return text_of_tensor(self)
+        if not is_plain_text():
+            return text_of_tensor(self)
+        data = plain_samples(self)[-1]
     note_text(self, None if np.ndim(data) else "")
     return repr(data)
+
+
+def is_plain_text() -> bool:
+    """Whether texts are those of plain values: in functions that a transform enters."""
+    return config.enter and rt.in_transform()
 
 
 def _round(self, digits=None):
@@ -323,6 +386,7 @@ def _is_rounded_alike(value, digits):
 METHODS = {
     rt.Tensor: {
         "item": item,
+        "tolist": tolist,
         "__round__": _round,
         "__hash__": _hash,
         "__str__": _str,

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
 
 from ..codegen import layout
-from ..ops.table import TABLE
-from ..tape import store
 from . import runtime as rt
 from .values import array_of, dtype_of, is_number
 
-_NUMBER = float, np.float64
-#: Rows of operators: of one operand of NumPy's the result is NumPy's, too.
-_OPERATORS = frozenset([TABLE[name].code for name in ("add", "subtract", "multiply", "divide")])
-_NEGATIVE = TABLE["negative"].code
-#: The number of rows that are looked at for the kind of one.
-_MOST_ROWS = 64
+
+def kind_of(given: type | None) -> int:
+    """Of whom numbers of a type are: OF_PYTHON, OF_NUMPY, or OF_EITHER."""
+    if given is float:
+        return layout.OF_PYTHON
+    is_of_numpy = given is not None and issubclass(given, (np.generic, np.ndarray))
+    return layout.OF_NUMPY if is_of_numpy else layout.OF_EITHER
 
 
 def possible_kinds(tensor) -> tuple[type, ...]:
     """The types that the plain value of a tensor may have: one, or float and np.float64.
 
-    The same row stands for a result of `math.sin` and of `np.sin`. Inputs are what was given;
-    elements of arrays, results of functions of arrays, and what operators compute of them are
-    NumPy's.
+    Inputs are what was given, results of `math` Python's, those of ufuncs and elements of arrays
+    NumPy's; operators give NumPy's if an operand is. Not known are results of other functions of
+    numbers, such as `abs`.
     """
     if type(tensor) is rt.ComplexTensor:
         kind = dtype_of(tensor).type
@@ -35,36 +33,12 @@ def possible_kinds(tensor) -> tuple[type, ...]:
     if type(tensor) is not rt.Scalar:
         is_array = tensor.ndim > 0 or not is_number(tensor)
         return (np.ndarray,) if is_array else (dtype_of(tensor).type,)
-    if tensor._id < 0:
-        return (np.float64,)
-    return _kinds_of_row(tensor._id)
-
-
-def _kinds_of_row(number: int) -> tuple[type, ...]:
-    todo = [number]
-    for one in todo:  # which grows
-        if (given := rt.given(one)) is not None:
-            if one == number:
-                return (given,)
-            if issubclass(given, np.float64):
-                return (np.float64,)
-            continue
-        op, a, b = _row(one)
-        if op == layout.LOAD or op >= layout.ARRAY:
-            return (np.float64,)
-        code, kind = (op >> 2) - 1, op & 3
-        if code not in (*_OPERATORS, _NEGATIVE) or len(todo) > _MOST_ROWS:
-            continue
-        todo += [a, b] if kind == layout.ROW_ROW and code != _NEGATIVE else [a]
-    return _NUMBER
-
-
-def _row(number: int) -> tuple[int, int, int]:
-    """The operation and the operands of a row of numbers."""
-    slot, position = number >> layout.ROWS_BITS, number & (layout.ROWS - 1)
-    start = int(store.table[slot]) + layout.HEADER_BYTES + position * layout.ROW_BYTES
-    op, a, b = (ctypes.c_int32 * 3).from_address(start)
-    return op, a, b
+    if tensor._kind == layout.OF_PYTHON:
+        return (float,)
+    if (given := rt.given(tensor._id)) is not None:
+        return (given,)
+    is_of_numpy = tensor._kind == layout.OF_NUMPY or tensor._id < 0
+    return (np.float64,) if is_of_numpy else (float, np.float64)
 
 
 def plain_samples(tensor) -> list[Any]:

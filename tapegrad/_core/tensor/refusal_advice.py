@@ -8,7 +8,7 @@ from __future__ import annotations
 IMPORT = "`import tapegrad.numpy as np` in place of `import numpy as np`"
 #: The end of each text: the value alone.
 ARRAY_ALONE = "t.detach().numpy() if no derivative is needed"
-NUMBER_ALONE = "t.item() for the number alone"
+NUMBER_ALONE = "tg.stop_gradient(t) for the number alone"
 
 #: By what refuses, and what the code there has imported. `{}` is what it is about.
 KINDS = {

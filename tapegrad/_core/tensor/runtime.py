@@ -28,6 +28,7 @@ attach: Any = None
 hold: Any = None
 scalar_leaf: Any = None
 scalar_at: Any = None
+as_float: Any = None
 load: Any = None
 same_place: Any = None
 started = False
