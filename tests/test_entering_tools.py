@@ -174,6 +174,58 @@ def test_functions_that_are_replaced_for_some_time():
         np.testing.assert_allclose(gradient(X)[1], WANTED)
 
 
+def summed(x):
+    return np.sum(np.cumsum(x)) * math.sin(x[0])
+
+
+def branching(x):
+    s = 0.0
+    for k in range(2):
+        s = s + math.sin(x[k]) * x[k] if x[k] > 0.0 else s - np.exp(x[k])
+    return s
+
+
+def imported(x):
+    from math import exp
+
+    import numpy.linalg
+
+    return exp(x[0]) * numpy.linalg.norm(x)
+
+
+@pytest.mark.parametrize("options", [{}, {"verify": "never"}], ids=str)
+@pytest.mark.parametrize(
+    ("f", "name", "other"),
+    [
+        (summed, "numpy.cumsum", lambda x: 2.0 * x),
+        (summed, "math.sin", lambda v: 7.0 * v),
+        (branching, "math.sin", lambda v: 7.0 * v),
+        (imported, "math.exp", lambda v: v * v),
+        (imported, "numpy.linalg.norm", lambda x: 3.0 * x[1]),
+    ],
+)
+def test_compiled_functions_notice_what_is_replaced(f, name, other, options):
+    """A mock is called in each call; afterwards there is a program again."""
+    c = tg.compile(f, **options)
+
+    def check():
+        for _ in range(3):
+            assert c(X) == pytest.approx(float(f(X)), rel=1e-14)
+            np.testing.assert_allclose(c.grad(X), tg.grad(f)(X), rtol=1e-14)
+
+    check()
+    for _ in range(2):
+        before = f(X)
+        with unittest.mock.patch(name, side_effect=other) as mock:
+            assert f(X) != before
+            check()
+            count = mock.call_count
+            c(X)
+            assert mock.call_count > count
+        check()
+    assert "eagerly" not in repr(c) and ("1 program" in repr(c) or "1 graph" in repr(c))
+
+
 def test_methods_that_are_replaced_for_some_time():
     class Model:
         def act(self, v):

@@ -9,6 +9,8 @@ import numpy as np
 
 from .._core.tensor.container_contents import Contents, Placement, held_memory
 from .._core.tensor.dependencies import Dependencies
+from .._core.tensor.packages import outer
+from .._core.tensor.reachable import COMPUTING, module_of
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), range, slice)
 #: The parts of code that say what it does; its file and lines are not among them.
@@ -39,6 +41,8 @@ def _described(value, within: frozenset[int]) -> str:
         return f"{value.dtype.str} {value.shape} {hashlib.sha256(data).hexdigest()}"
     if isinstance(value, types.CodeType):
         return " ".join(_described(getattr(value, name), within) for name in _CODE.split())
+    if isinstance(value, types.FunctionType) and outer(module_of(value)) in COMPUTING:
+        return f"function {value.__module__}.{value.__qualname__}"
     if isinstance(value, types.FunctionType):
         return f"function {value.__qualname__} {_described(value.__code__, within)}"
     if isinstance(value, types.ModuleType):

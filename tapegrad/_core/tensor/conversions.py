@@ -18,7 +18,7 @@ from ..tape.dependence import dependence_of
 from . import callers, lost_derivatives
 from . import runtime as rt
 from .aliases import Origin, Told, is_relied_on, told_of
-from .refused_derivatives import is_differentiated, lost_derivative
+from .refused_derivatives import is_differentiated
 from .registry import PUBLIC
 from .trace import is_steering, learned, named, refuse, steered, steering_tensor
 from .values import Storage, array_of, is_recorded, storage_of, value_of, wrap

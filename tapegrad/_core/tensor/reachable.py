@@ -17,6 +17,8 @@ import numpy as np
 from .own_code import own_code
 from .packages import ANY, is_installed, outer
 
+#: Libraries whose functions are recorded where they are called.
+COMPUTING = frozenset(("numpy", "scipy", "math"))
 LIBRARIES = frozenset(("tapegrad", "numpy", "scipy", "numba", "math", "builtins", "torch"))
 #: The number of objects that are searched, and of items of containers.
 MOST, MOST_ITEMS = 2000, 100

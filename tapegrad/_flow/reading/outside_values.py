@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor.container_contents import Contents as Held
-from ..._core.tensor.dependencies import ABSENT, Dependency, class_dependencies, method_dependencies
+from ..._core.tensor.dependencies import (
+    ABSENT,
+    Dependency,
+    class_dependencies,
+    library_name,
+    method_dependencies,
+)
+from ..._core.tensor.packages import outer
+from ..._core.tensor.reachable import COMPUTING
 from ..._core.tensor.values import is_tensor
 from ..ir.flow_graph import Graph
 from ..kinds.step_kinds import FLOAT
@@ -261,14 +269,20 @@ class Opened(Reader):
         return self._of_instance(owner, name)
 
     def _attribute(self, owner, name: str) -> Form:
-        """An attribute that lies where `getattr` finds it; one of a library is not compared."""
+        """An attribute that lies where `getattr` finds it.
+
+        One of a library is compared if it is a function, say, of a module that computes.
+        """
         try:
             value = getattr(owner, name)
         except AttributeError as error:
             raise Raises(f"AttributeError: {error}") from None
         if (changed := outside_changes.name_read(self, owner, name, value)) is not None:
             return changed
-        if not (type(owner) in _PLAIN or _is_of_library(owner)):
+        if isinstance(owner, types.ModuleType) and outer(owner.__name__) in COMPUTING:
+            if name in vars(owner):
+                self.dependencies.append(library_name(owner, name))
+        elif not (type(owner) in _PLAIN or _is_of_library(owner)):
             self.dependencies.append(Dependency(owner, name, value))
         return self.outside(value, name)
 

@@ -26,6 +26,7 @@ from .families import Families, Renewals
 from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
+from .names_read import are_replaced
 from .put_off import PutOff
 from .random_draws import Draws
 from .recorded_call import recorded_call, short_recorded_call
@@ -279,6 +280,8 @@ class Replayed(PutOff):
         names = self._families.names_for(self._f, arguments)
         if names.unknown is not None:
             raise NotRecorded(names.unknown)
+        if are_replaced(names):
+            return None
         draws, before = Draws(self._f, self._watched), [*names.effects_now(), *names.long_now()]
         known = len(names.effects)
         in_place = arrays_in_place(self._f, arguments, names)
