@@ -179,7 +179,7 @@ def _function_of(one) -> Any:
 def _functions(objects: list, packages: Packages) -> list[types.FunctionType]:
     """The functions that others reach, in place of those compiled by Numba their copies."""
     reach = Reach(*objects, packages=packages)
-    every = reach.objects(is_compiled)
+    every = reach.objects(_is_on_its_own)
     copies = [checked(one).function for one in every if is_compiled(one)]
     new = [one for one in copies if not any(one is known for known in objects)]
     if new:
@@ -192,6 +192,11 @@ def _functions(objects: list, packages: Packages) -> list[types.FunctionType]:
         and one.__name__ != "__array__"  # of which NumPy takes its own arrays alone
         and getattr(one, "__builtins__", None) is vars(builtins)
     ]
+
+
+def _is_on_its_own(one) -> bool:
+    """Whether others than what holds an object enter its function, or not, as it was asked for."""
+    return is_compiled(one) or type(one) is Entering
 
 
 _MEMOIZED = type(functools.lru_cache(lambda: 0))
