@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad._core.tensor import runtime as rt
 from tapegrad.autograd import functional
 
 X, V = np.array([0.4, 1.1, 0.7]), np.array([0.3, -1.0, 0.5])
@@ -106,3 +107,68 @@ def test_memoized_functions_forget_what_a_recording_has_asked_of_them():
     for _ in range(3):
         assert c(X, 2.0) == pytest.approx(4.0 * X[0])
     assert type(kind(2.0)) is float
+
+
+# --- black boxes, and what is not recorded --------------------------------------------------------
+
+
+def plainly_filled(x):
+    """What compiled code is given: NumPy's own arrays."""
+    y, given = np.zeros(len(x)), np.ascontiguousarray(x, dtype=float)
+    assert y.ctypes.data and given.ctypes.data
+    for k in range(len(x)):
+        y[k] = math.sin(given[k])
+    return y
+
+
+class Box(tg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return plainly_filled(np.asarray(x) if isinstance(x, np.ndarray) else x.detach().numpy())
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * np.cos(x)
+
+
+def test_the_forward_of_a_function_is_none_of_the_transform():
+    def f(x):
+        y = np.zeros(3)
+        y[:] = Box.apply(x * 1.0)
+        return np.sum(y * x)
+
+    wanted = X * np.cos(X) + np.sin(X)
+    np.testing.assert_allclose(tg.grad(f)(X), wanted)
+    second = np.diag(2 * np.cos(X) - X * np.sin(X))
+    np.testing.assert_allclose(tg.hessian(f)(X), second, atol=1e-15)
+    for verify in ("once", "never"):
+        c = tg.compile(f, verify=verify)
+        for k in (1.0, 1.0, -2.0):
+            y = k * X
+            np.testing.assert_allclose(c.grad(y), y * np.cos(y) + np.sin(y))
+        assert "1 program" in repr(c)
+
+
+class Inner(Box):
+    @staticmethod
+    def forward(ctx, x):
+        assert tg.grad(lambda t: t * math.sin(t))(0.0) == 0.0  # which enters, and leaves
+        return Box.forward(ctx, x)
+
+
+def test_a_transform_in_forward():
+    with np.errstate(all="raise"):
+        found = tg.grad(lambda x: np.sum(Inner.apply(x)) + math.sin(x[0]))(X)
+    np.testing.assert_allclose(found, np.cos(X) * [2.0, 1.0, 1.0])
+    assert not rt.in_transform() and type(np.zeros(1)) is np.ndarray
+
+
+def test_conversions_where_nothing_is_recorded_take_values():
+    def f(x):
+        with tg.no_grad():
+            held = np.asarray(x), np.ascontiguousarray(x), np.array(x)
+        return sum([np.sum(x * one) for one in held])
+
+    np.testing.assert_allclose(tg.grad(f)(X), 3.0 * X)

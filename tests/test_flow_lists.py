@@ -143,6 +143,7 @@ def test_halves_leave_the_graph():
         graphs.check(0.7, np.array([x]), left="hard to round")
 
 
+@pytest.mark.usefixtures("not_entered")
 def test_a_derivative_that_would_be_lost_is_refused():
     with pytest.raises(Refused, match="derivative"):
         Graphs(lambda a, x: float(a * x[0]) * a, [0.7, np.ones(2)])

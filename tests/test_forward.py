@@ -204,7 +204,7 @@ def test_a_walk_leaves_values_as_they_are():
 
     value, _ = tg.jvp(f, (np.array([1.0, 2.0]),), (np.ones(2),))
     assert value.tolist() == [16.0, 4.0]
-    assert kept[0].detach().numpy().tolist() == [4.0, 2.0]
+    assert np.asarray(kept[0]).tolist() == [4.0, 2.0]
 
 
 def test_a_written_buffer_in_another_layout(rng):

@@ -152,4 +152,4 @@ def test_memory_is_as_it_was():
         return np.sum(z)
 
     tg.grad(f)(V)
-    assert seen[0].detach().numpy()[0] == 100.0 and seen[1].detach().numpy()[1] == 7.0
+    assert np.asarray(seen[0])[0] == 100.0 and np.asarray(seen[1])[1] == 7.0

@@ -63,6 +63,7 @@ TRANSFORMS = {
 
 @pytest.mark.parametrize("take", TAKES.values(), ids=TAKES)
 @pytest.mark.parametrize("number", [lambda x: x[1], lambda x: np.sum(x * x), lambda x: x[0] * 2.0])
+@pytest.mark.usefixtures("not_entered")
 def test_a_number_taken_inside_grad_is_refused(take, number):
     """Elements and results; nothing is returned, no warning either."""
 
@@ -75,6 +76,7 @@ def test_a_number_taken_inside_grad_is_refused(take, number):
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+@pytest.mark.usefixtures("not_entered")
 def test_every_transform_refuses(transform):
     with pytest.raises(TypeError, match=r"^tapegrad: math.sin\(\) of a recorded tensor loses its"):
         transform(lambda x: math.sin(x[0]) * x[1])
@@ -86,6 +88,7 @@ def refusal(f):
     return str(raised.value)
 
 
+@pytest.mark.usefixtures("not_entered")
 def test_the_message_names_line_function_and_way_out():
     text = refusal(lambda x: math.atan2(x[0], 2.0))
     assert re.fullmatch(
@@ -155,6 +158,7 @@ def test_formats_are_guards_of_programs():
     assert [c(np.array([2.0, n])) for n in (3.0, 3.0, 12.0, 123.0, 7.0)] == [2, 2, 4, 6, 2]
 
 
+@pytest.mark.usefixtures("not_entered")
 def test_a_compiled_function_refuses_too():
     f = tg.compile(lambda x: math.sin(x[0]) * x[1])
     with pytest.raises(TypeError, match="use np.sin on the tensor"):
@@ -177,6 +181,7 @@ def test_detached_values_of_a_compiled_function_give_their_numbers():
         assert np.allclose(c.grad(x), [0.0, 2.0 * x[0], 0.0], rtol=1e-15)
 
 
+@pytest.mark.usefixtures("not_entered")
 def test_a_tensor_of_the_users_own_warns_inside_a_transform_too():
     own = tg.tensor([1.0, 2.0], requires_grad=True)
     with pytest.warns(RuntimeWarning, match=r"float\(\) of a recorded tensor loses its derivat"):
@@ -207,6 +212,7 @@ def test_inside_no_grad_numbers_may_be_taken():
     assert np.array_equal(tg.grad(f)(V), [0.0, V[0], 0.0])
 
 
+@pytest.mark.usefixtures("not_entered")
 def test_an_inner_transform_refuses_what_the_outer_differentiates():
     def f(x):
         slope = tg.grad(lambda t: t**3 * x[0])(2.0)
@@ -217,6 +223,7 @@ def test_an_inner_transform_refuses_what_the_outer_differentiates():
     assert float(tg.grad(lambda t: t**3 * V[0])(2.0)) == 12.0 * V[0]
 
 
+@pytest.mark.usefixtures("not_entered")
 def test_a_thread_of_the_users_refuses_too():
     seen = []
 
@@ -260,6 +267,7 @@ def test_scipy_calls_gradients():
     assert abs(area - 8.0) < 1e-12
 
 
+@pytest.mark.usefixtures("not_entered")
 def test_what_outlives_its_transform_is_a_plain_value():
     """Nothing can be differentiated by its inputs any more; by a leaf that it depends on it can."""
     kept, p = [], tg.tensor([1.0, 2.0], requires_grad=True)

@@ -72,7 +72,7 @@ def noting_reads(name: str) -> Iterator[None]:
 @contextlib.contextmanager
 def apart() -> Iterator[None]:
     """Neither traced nor recorded, as forward and backward are called."""
-    with rt.tracing(None), rt.switched(False):
+    with rt.tracing(None), rt.outside():
         yield
 
 

@@ -176,7 +176,7 @@ class Function:
             if not _writes(cls):
                 return _traced(cls, ctx, args)
             refuse(f"it calls {cls.__name__}, an autograd.Function that may write to its arguments")
-        with rt.switched(False) as recording:
+        with rt.outside() as recording:
             out = _forward(cls, ctx, args)
         dirty = _dirty(cls, ctx, args, out)
         return _finished(out, _recorded(cls, ctx, args, results_of(out), dirty, recording))
@@ -195,7 +195,7 @@ def _traced(cls, ctx, args):
     Forward gets arguments that are not recorded, as it does then. One row has all results; those
     without derivative are detached from it.
     """
-    with noting_reads(cls.__name__):
+    with noting_reads(cls.__name__), rt.outside(rt.is_recording()):
         out = _forward(cls, ctx, [unrecorded(arg) for arg in args])
     results = results_of(out)
     if not any(map(is_recorded, args)):

@@ -172,6 +172,8 @@ def _conversion(name: str, found):
 def _converted(name, source, dtype=None, *, copy=None, order="K", ndmin=0, **_ignored):
     """A tensor, or a list with recorded values, as NumPy's conversions give arrays."""
     made = as_tensor(source)
+    if is_tensor(made) and is_recorded(made) and not rt.is_recording() and rt.trace() is None:
+        made = made.detach()  # as NumPy's takes the values
     if type(made) is ComplexTensor or (dtype is not None and numpy.dtype(dtype) in PARTS_OF):
         return _converted_complex(name, made, dtype, copy, order, ndmin)
     if not is_tensor(made):

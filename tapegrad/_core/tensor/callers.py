@@ -95,7 +95,12 @@ def is_users(frame: types.FrameType | None) -> bool:
     """
     while frame is not None and abstract_class(frame) is not None:
         frame = frame.f_back
-    if frame is None or frame.f_globals.get("__name__") in ("copy", "copyreg", "pickle"):
+    if frame is None or frame.f_globals.get("__name__") in (
+        "copy",
+        "copyreg",
+        "fractions",
+        "pickle",
+    ):
         return False
     file = frame.f_code.co_filename
     return not file.startswith((_PACKAGE, *_NUMERIC)) or frame.f_code.co_name == "isscalar"

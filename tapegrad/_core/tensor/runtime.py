@@ -181,7 +181,7 @@ def tracing(made):
 
 @contextlib.contextmanager
 def _within(recording: bool, levels: int):
-    """Record or not, so many transforms further in; the modes are as before afterwards.
+    """Record or not, so many transforms further in, outside of all if negative; then as before.
 
     A generator, which is closed even if an interrupt comes between its parts: with the last
     reference to it, of the interrupt's traceback. When outer contexts have been left by then, there
@@ -197,11 +197,13 @@ def _within(recording: bool, levels: int):
         mode.entered.append(entry)
         if before != recording:
             set_recording(recording)
-        if levels:
-            if not mode.depth:
+        if levels > 0:
+            if threading.get_ident() not in transforming:
                 error_state.enter_transform()
             mode.depth += levels
             transforming.add(threading.get_ident())
+        elif levels < 0:
+            mode.depth = 0
         yield before
         if entry[-1] is not None:
             raise entry[-1]
@@ -239,6 +241,11 @@ def recording():
     return _within(True, 1)
 
 
+def outside(on: bool = False):
+    """As `switched`, for what is called inside a transform and is none of it: a black box."""
+    return _within(on, -1)
+
+
 def switched(on: bool):
     """Record, or do not, inside this context; it gives the mode before."""
     return _within(on, 0)
@@ -259,7 +266,7 @@ def _go_back(mode: _Mode, entry: list) -> None:
         _given.pop(noted[-1], None)
         noted.pop()
     mode.depth = depth
-    if not depth:
+    if not any([one[1] for one in entered]):
         transforming.discard(threading.get_ident())
         error_state.leave_transform()
     if mode.recording != recording:
