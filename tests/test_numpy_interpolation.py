@@ -139,6 +139,7 @@ def test_interp_with_infinite_values():
             assert compiled(x, np.array(values)) == np.interp(x, np.arange(3.0), values)
 
 
+@pytest.mark.usefixtures("not_entered")
 def test_arguments_that_numpy_does_not_dispatch_on():
     """With plain NumPy they raise; the stand-in and `tg` know them."""
     x, f = np.array([-2.0, 0.3]), lambda np: lambda t: np.sum(np.interp(x, XP, FP, left=t * t))

@@ -147,6 +147,7 @@ def numbers_for(function):
 
 
 @pytest.mark.parametrize("name", BUILTINS)
+@pytest.mark.usefixtures("not_entered")
 def test_functions_of_math_refuse_recorded_numbers_and_name_the_import(name):
     function = getattr(math, name)
     args = numbers_for(function)

@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 from .._core.codegen import forks, layout
 from .._core.tape.native_types import STATE
 from .._core.tensor.own_code import made_for, own_code
-from .._core.tensor.plain_data import answer_all, answer_no_more
+from .._core.tensor.plain_data import answer_all
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten
 
 _lock = forks.lock()
 #: What is the id of tensors that are made without a row.
 _unrecorded = ctypes.c_int64.from_address(STATE.ctypes.data + layout.STATE_UNRECORDED)
+_MADE_INSIDE, _UNRECORDED = layout.MADE_INSIDE, layout.UNRECORDED
 _CODE = itertools.repeat("__code__")
 _code_of = operator.attrgetter("__code__")
 
@@ -45,7 +46,7 @@ class Need(NamedTuple):
 class Exchange:
     """The functions that a call can reach, and the codes of those that run with other ones."""
 
-    __slots__ = ("_functions", "_is_needed", "_made", "_own", "_settled", "needs")
+    __slots__ = ("_functions", "_is_needed", "_made", "_only", "_own", "_settled", "needs")
 
     def __init__(self, needs: Iterable[Need]):
         #: By the identity of the function, which lives as long as this object.
@@ -55,6 +56,7 @@ class Exchange:
         self._functions = [one.function for one in changed]
         self._own = [one.loaded.code for one in changed]
         self._made = [made_for(one.loaded.code, one.made) for one in changed]
+        self._only = self._functions[0] if len(changed) == 1 else None  # for short calls
         self._settled: dict[tuple[Exchange, ...], list[tuple[Need, types.CodeType]]] = {}
 
     def of_another(self, function, own) -> Exchange:
@@ -64,6 +66,7 @@ class Exchange:
         if (need := made.needs.pop(id(own), None)) is not None:
             made.needs[id(function)] = need._replace(function=function)
         made._functions = [function if one is own else one for one in self._functions]
+        made._only = function if self._only is own else self._only
         made._own, made._made, made._is_needed = self._own, self._made, self._is_needed
         made._settled = {}
         return made
@@ -79,6 +82,8 @@ class Exchange:
         return all(map(operator.is_, map(own_code, self._functions), self._own))
 
     def _have(self, codes: list[types.CodeType]) -> bool:
+        if self._only is not None:
+            return self._only.__code__ is codes[0]
         return all(map(operator.is_, map(_code_of, self._functions), codes))
 
     def watch(self) -> None:
@@ -89,14 +94,19 @@ class Exchange:
 
     def put(self) -> None:
         """Put the codes of this call in, the only one under way."""
+        if self._only is not None:
+            self._only.__code__ = self._made[0]
+            return
         any(map(setattr, self._functions, _CODE, self._made))
 
     def take_out(self) -> None:
         """Put the user's codes back, but where the user has put others since."""
-        if self._have(self._made):
-            any(map(setattr, self._functions, _CODE, self._own))
-        else:
+        if not self._have(self._made):
             self.settle(())
+        elif self._only is not None:
+            self._only.__code__ = self._own[0]
+        else:
+            any(map(setattr, self._functions, _CODE, self._own))
 
     def settle(self, runs: tuple[Exchange, ...]) -> None:
         """Let the functions that this call can reach have the codes that suit some calls."""
@@ -142,8 +152,8 @@ class EnteredCall:
                 _end_abandoned()
             _active[id(self._held)] = self._held
             if len(_active) == 1:
-                _unrecorded.value = layout.MADE_INSIDE
-                answer_all(0)
+                _unrecorded.value = _MADE_INSIDE
+                answer_all(True)
                 exchange.put()
             else:
                 exchange.settle(tuple([held[0] for held in _active.values()]))
@@ -218,8 +228,8 @@ def _leave_all() -> None:
 
 
 def _nothing_is_entered() -> None:
-    _unrecorded.value = layout.UNRECORDED
-    answer_no_more(0)
+    _unrecorded.value = _UNRECORDED
+    answer_all(False)
 
 
 def _code_for(need: Need, runs: tuple[Exchange, ...]) -> types.CodeType:

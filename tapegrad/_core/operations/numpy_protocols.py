@@ -87,7 +87,7 @@ def _find(ufunc):
 def array_ufunc(self, ufunc, method, *inputs, out=None, **kwargs):
     """A ufunc on operands among which there is a tensor."""
     for operand in inputs:
-        if isinstance(operand, np.ndarray):
+        if issubclass(type(operand), np.ndarray):
             plain_array(operand)
         elif not is_tensor(operand) and is_container(operand):
             inputs = tuple([unlisted(one) if is_container(one) else one for one in inputs])

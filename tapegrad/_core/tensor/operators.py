@@ -75,7 +75,7 @@ def _is_fraction(operand) -> bool:
 def _multiply(x, y):
     """A product, or a list or tuple repeated where NumPy has an integer for a tensor."""
     for number, other in ((x, y), (y, x)):
-        if isinstance(other, (list, tuple)) and rt.in_transform() and repeats(number):
+        if issubclass(type(other), (list, tuple)) and rt.in_transform() and repeats(number):
             return NotImplemented
     return _product(x, y)
 

@@ -136,41 +136,31 @@ def answering(trace):
     if not trace.data:
         yield
         return
-    _begin(_traces, id(trace))
+    with _lock:
+        _traces.add(id(trace))
+        native_types.set_word(STATE_CLASS, _ASKED)
     try:
         yield
     finally:
-        _end(_traces, id(trace))
+        with _lock:
+            _traces.discard(id(trace))
+            native_types.set_word(STATE_CLASS, _ASKED if _entered or _traces else 0)
 
 
-def answer_all(number: int) -> None:
-    """Let all tensors have these classes in transforms, until `answer_no_more` of the number."""
-    _begin(_entered, number)
-
-
-def answer_no_more(number: int) -> None:
-    _end(_entered, number)
-
-
-def _begin(which: set[int], number: int) -> None:
-    """Only meanwhile: every `isinstance` that says no of a tensor asks."""
-    with _lock:
-        which.add(number)
-        native_types.set_word(STATE_CLASS, id(_answer))
-
-
-def _end(which: set[int], number: int) -> None:
-    with _lock:
-        which.discard(number)
-        if not _traces and not _entered:
-            native_types.set_word(STATE_CLASS, 0)
+def answer_all(all_tensors: bool) -> None:
+    """Let all tensors have these classes in transforms, until this is called again."""
+    global _entered
+    with _lock:  # only meanwhile: every `isinstance` that says no of a tensor asks
+        _entered = all_tensors
+        native_types.set_word(STATE_CLASS, _ASKED if all_tensors or _traces else 0)
 
 
 #: The code that asks and is not the user's, by its id.
 _others: dict[int, types.CodeType] = {}
-#: The traces whose data, and the calls in which all tensors, answer for their classes.
+#: The traces whose data answer for their classes, and whether all tensors do.
 _traces: set[int] = set()
-_entered: set[int] = set()
+_entered = False
+_ASKED = id(_answer)
 _lock = forks.lock()
 
 
