@@ -193,7 +193,7 @@ ENTERED = {
     "complex": (complex_outside, r"make the array with tg.zeros\(…, dtype=complex\)$"),
     "passed": (
         lambda x: applied(math.sin, x[0]),
-        "math.sin.*; call it by its name, which one that is stored .* or use np.sin on the tensor",
+        r"math.sin.*; call it by its name: .* passed, give lambda v: math.sin\(v\), or np.sin",
     ),
     "array": (
         lambda x: STORED.array([x[0], 1.0]),
@@ -207,7 +207,7 @@ ENTERED = {
     ),
     "stored by another name": (
         lambda x: vars(STORED)["sin"](x[0]),
-        r"; call float\(\) and functions of math by their names, not",
+        r"; call float\(\) and functions of math by their names: .* give lambda v",
     ),
     "not entered": (evaluated, f"<string>:1.*; {CHANGE} keeps it"),
     "no derivative": (

@@ -23,7 +23,7 @@ from .kinds_of_objects import DATA, attributes_of, kinds_of, likeness
 from .left_behind import alive, left
 from .name_uses import instructions, names_imported
 from .numba_functions import Compared, called, checked, is_compiled
-from .stand_ins import imported, may_count
+from .stand_ins import imported, may_count, stand_in
 
 
 def entering(f: Callable, enter=None) -> Callable:
@@ -220,7 +220,10 @@ def _resolver(f: types.FunctionType, assigned: set, names: dict, kinds: dict):
                 return ABSENT
             owner, key, value = f.__globals__, name, f.__globals__.get(name, ABSENT)
             if value is ABSENT:
-                return getattr(builtins, name, ABSENT)
+                value = getattr(builtins, name, ABSENT)
+                if value is not ABSENT and stand_in(value) is not None:
+                    names[id(owner), name] = owner, key, ABSENT  # until a global hides it
+                return value
         if value is ABSENT or (id(owner), name) in assigned:
             return ABSENT
         found = kinds_of((value,))

@@ -242,7 +242,7 @@ class _Leftovers:
 
     def _plain(self, tensor):
         if type(tensor) is rt.Scalar:
-            return np.float64(tensor._value)
+            return tensor._value if tensor._kind == layout.OF_PYTHON else np.float64(tensor._value)
         array = array_of(tensor)
         if type(tensor) is rt.ComplexTensor:
             return np.array(array) if array.ndim else array[()]

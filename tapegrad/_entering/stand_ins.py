@@ -7,6 +7,7 @@ import importlib
 import math
 import sys
 import types
+import weakref
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,8 @@ def stand_in(value) -> Any:
         return hit[1]
     if isinstance(value, types.ModuleType):
         return _module(value)
+    if type(value) is np.vectorize:
+        return _vectorized(value)
     owner = _owner(value)
     if owner is None:
         return of_numba(value)
@@ -67,6 +70,19 @@ def may_count(value) -> bool:
 
 def _is_numbas(value) -> bool:
     return isinstance(value, types.ModuleType) and outer(value.__name__) == "numba"
+
+
+#: By objects of NumPy's `vectorize`, which users make, what stands for them.
+_of_users: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+def _vectorized(value: np.vectorize) -> Any:
+    """The stand-in of a function that NumPy calls element by element."""
+    if value not in _of_users:
+        kind = stand_in(np.vectorize)
+        _of_users[value] = made = object.__new__(kind)
+        vars(made).update(vars(value))
+    return _of_users[value]
 
 
 class ModuleView:

@@ -53,6 +53,8 @@ _SLOTS = {
 }
 _INT, _OBJECT, _DOUBLE, _LONG_LONG, _READ_ONLY = 1, 16, 4, 17, 1
 _BASE_TYPE, _NOT_CALLABLE = 1 << 10, 1 << 7
+#: Whether patterns of sequences match an array, as from NumPy 2.5 on.
+_SEQUENCE = np.ndarray.__flags__ & 1 << 5
 _FAST_CALL, _KEYWORDS = 0x80, 0x02
 
 
@@ -348,7 +350,7 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
         native = _make_type(
             "tapegrad.NativeArray",
             layout.TENSOR_BYTES,
-            _BASE_TYPE | _NOT_CALLABLE,
+            _BASE_TYPE | _NOT_CALLABLE | _SEQUENCE,
             {**operators, "tp_dealloc": address["free_tensor"]},
             [
                 ("_array", _OBJECT, layout.TENSOR_ARRAY),

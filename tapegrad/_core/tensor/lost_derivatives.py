@@ -134,7 +134,7 @@ def _taken(frame: types.FrameType, conversion: str) -> tuple[str, str]:
         known = OF_MATH.get(name) or (f"np.{name}" if hasattr(np, name) else None)
         known = known or (f"tg.{name}" if name in PUBLIC else None)
         kind = ("math" if known else "other math") + " in entered code" * _is_entered()
-        return f"math.{name}()", KINDS[kind].format(known)
+        return f"math.{name}()", KINDS[kind].format(known, name)
     extension = callers.function_of_extension(frame)
     if extension is not None:
         return f"{extension}()", KINDS["number in an extension"]

@@ -33,6 +33,7 @@ _REFERRING: tuple[type, ...] = (
 #: What classes hold of their functions.
 _MEMBERS = (
     *(property, functools.cached_property, functools.partialmethod, staticmethod, classmethod),
+    functools.singledispatchmethod,
 )
 _PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None)))
 
@@ -114,6 +115,8 @@ class Reach:
             return []
         if isinstance(one, _MEMBERS):
             return _of_member(one)
+        if type(one) is np.vectorize:
+            return [one.pyfunc]
         if self.is_library(one):
             return items_of(one) + _wrapped(one)  # as a compiled function's
         if isinstance(one, type):
@@ -209,6 +212,8 @@ def _of_member(one) -> list:
         return [each for each in (one.fget, one.fset, one.fdel) if each is not None]
     if isinstance(one, (functools.cached_property, functools.partialmethod)):
         return [one.func]
+    if isinstance(one, functools.singledispatchmethod):
+        return [one.func, one.dispatcher]
     return [one.__func__]
 
 

@@ -17,16 +17,16 @@ KINDS = {
     "`import tapegrad.numpy as np`",
     "number beside the stand-in": "use np.float64(t), which keeps it, the tensor itself, or "
     "NumPy's functions",
-    "number in entered code": "call float() and functions of math by their names, not ones that "
-    "are stored or passed; or use the tensor itself, or NumPy's functions",
+    "number in entered code": "call float() and functions of math by their names: where one is "
+    "stored or passed, give lambda v: math.sin(v), or NumPy's function, as np.sin",
     "number in a library": "use NumPy's functions on the tensor, or give the function a derivative "
     "with tg.autograd.Function",
     "math": "use {} on the tensor, or `import tapegrad.math as math`",
-    "math in entered code": "call it by its name, which one that is stored or passed does not do, "
-    "or use {} on the tensor",
+    "math in entered code": "call it by its name: where it is stored or passed, give "
+    "lambda v: math.{1}(v), or {0}",
     "other math": "use `import tapegrad.math as math`",
-    "other math in entered code": "call it by its name, which one that is stored or passed does "
-    "not do",
+    "other math in entered code": "call it by its name: where it is stored or passed, give a "
+    "function of yours that calls math.{1}",
     "number in an extension": "it is compiled code: call it in `forward` of a "
     "tg.autograd.Function, whose `backward` has its derivative",
     "left out": "{0} is not entered, since {1}: enter=({0!r},) of the transform enters it",
