@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._core.tensor.reachable import module_of_class, outer
+from .complex_numbers import OF_CMATH
 from .numba_functions import of_numba
 from .types_asked import OF_PYTHON
 
@@ -28,7 +29,9 @@ _LOOKED_AT = frozenset(("builtins", "functools", "_functools", "numpy"))
 _PAIRED = {*_NUMPY, *_SCIPY, "math"}
 
 #: By the identity of the original: the original, which stays alive, and its stand-in.
-_table: dict[int, tuple[Any, Any]] = {id(one): (one, ours) for one, ours in OF_PYTHON.items()}
+_table: dict[int, tuple[Any, Any]] = {
+    id(one): (one, ours) for one, ours in (*OF_PYTHON.items(), *OF_CMATH.items())
+}
 
 
 def pair(original, ours) -> None:

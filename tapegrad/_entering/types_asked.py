@@ -6,6 +6,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.plain_data import ambiguous, class_of, number_of
 from .._core.tensor.possible_kinds import as_kind, plain_samples, possible_kinds
 from .._core.tensor.reachable import outer
+from .complex_numbers import complex_of_recorded
 
 _TENSORS = rt.Tensor, rt.ComplexTensor
 #: Modules of Python's classes of classes.
@@ -90,4 +91,5 @@ OF_PYTHON = {
     isinstance: is_instance,
     hasattr: has_attribute,
     float: float_of_recorded,
+    complex: complex_of_recorded,
 }
