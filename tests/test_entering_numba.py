@@ -3,6 +3,7 @@
 import functools
 import math
 import pickle
+import threading
 import types
 
 import numba
@@ -296,20 +297,63 @@ def test_recorded_values_written_to_given_arrays_are_refused():
         tg.grad(f)(2.0)
 
 
-def test_compiled_functions_as_arguments_stay_what_they_are():
-    kept = []
+TABLE, EVERY = {"half": _halved}, [_parts, _halved]
 
-    def keep(function):
-        kept.append(function)
-        return function
+
+class Model:
+    """Compiled functions of a class, of instances, and in containers."""
+
+    def __init__(self):
+        self.function = _halved
+
+    @staticmethod
+    @njit
+    def square(x):
+        return x * x
+
+    def loss(self, p):
+        named, (of_pair, *_) = TABLE["half"], EVERY
+        total = self.function(p[0]) * self.square(p[1]) + Model.square(named(p[0]))
+        return total + of_pair(p[1])[0]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_functions_that_are_kept_are_followed(compiled):
+    f, x = Model().loss, np.array([0.4, 1.3])
+    gradient = tg.grad(tg.compile(f) if compiled else f)
+    for point in (x, x, 2.0 * x):
+        np.testing.assert_allclose(gradient(point), differences(f, point), rtol=1e-7)
+    assert TABLE["half"] is EVERY[1] is _halved and _halved(0.5) == 0.25 + math.sin(0.5)
+
+
+def test_functions_made_inside_are_refused():
+    def f(x):
+        @njit
+        def square(y):
+            return y * y
+
+        return square(x)
+
+    for gradient in (tg.grad(f), tg.compile(f).grad):
+        with pytest.raises(tg.DerivativeLost, match="made outside of the differentiated one"):
+            gradient(2.0)
+
+
+def test_other_threads_call_compiled_functions_meanwhile():
+    found = []
+
+    def other():
+        found.extend([_halved(0.5), Model.square(3.0), np.float64(_applied(_halved, 0.5))])
 
     def f(x):
-        return keep(_halved)(x)
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        return TABLE["half"](x)
 
     assert tg.grad(f)(0.5) == pytest.approx(0.5 + math.cos(0.5))
-    (held,) = kept
-    assert held == _halved and hash(held) == hash(_halved) and held.py_func is _halved.py_func
-    assert held(0.5) == _halved(0.5) and _applied(held, 0.5) == _applied(_halved, 0.5)
+    half = _halved(0.5)
+    assert found == [half, 9.0, _halved(half)] and type(found[0]) is float
 
 
 # --- functions made by vectorize ----------------------------------------------------------------

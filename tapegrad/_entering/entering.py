@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._core.config import config
+from .._core.tensor.lost_derivatives import compiled_by_numba
 from .._core.tensor.own_code import own_code
 from .._core.tensor.packages import Packages
 from .._core.tensor.reachable import Reach
@@ -22,7 +23,7 @@ from .exchanged_names import ABSENT, Loaded, Watched, rewritten, watched_in
 from .kinds_of_objects import DATA, attributes_of, kinds_of, likeness
 from .left_behind import alive, left
 from .name_uses import instructions, names_imported
-from .numba_functions import Compared, called, checked, is_compiled
+from .numba_functions import Compared, called, checked, is_compiled, refused_by_numba
 from .stand_ins import imported, may_count, stand_in
 
 
@@ -61,10 +62,12 @@ class Entering:
         run = EnteredCall(found.entered) if found.entered else None
         try:
             return left(self.__wrapped__(*args, **kwargs), before, self.__wrapped__, args, kwargs)
-        except BaseException:
+        except BaseException as error:
             self._found.pop(handed, None)  # a function that was not found may be the reason
             _alike.pop(found.key, None)
             left(None, before, self.__wrapped__, args, kwargs)
+            if refused_by_numba(error):
+                raise compiled_by_numba(None) from error
             raise
         finally:
             if run is not None:

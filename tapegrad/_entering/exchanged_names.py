@@ -18,7 +18,6 @@ import numpy as np
 
 from .._core.tensor.reachable import outer
 from .name_uses import COMPARED, Unread, Use, instructions, uses
-from .numba_functions import is_compiled
 from .stand_ins import stand_in, view_of
 from .types_asked import OF_PYTHON
 
@@ -286,8 +285,6 @@ class _Rewriter:
             return False
         if isinstance(original, types.ModuleType):
             return stand_in(original) is not None
-        if is_compiled(original):
-            return True  # its stand-in is equal to it, and gives its results, wherever it is kept
         return bool(use.callees) and all([self._is_calling(code, *one) for one in use.callees])
 
     def _is_calling(self, code, load, path: tuple[str, ...]) -> bool:

@@ -20,12 +20,14 @@ import numpy as np
 
 from .._core.config import config
 from .._core.tensor import runtime as rt
+from .._core.tensor.lost_derivatives import OPAQUE
 from .._core.tensor.pytree import tree_leaves
 from .._core.tensor.reachable import module_of_class
 from .._core.tensor.refused_derivatives import DerivativeLost
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
 
 _made: weakref.WeakKeyDictionary[Any, Compared] = weakref.WeakKeyDictionary()
+_TENSORS = rt.Tensor, rt.ComplexTensor
 #: The relative difference of results that is rounding, by the size of their numbers in bytes.
 _RTOL, _ATOL = {2: 1e-1, 4: 1e-3}, 1e-12
 
@@ -36,7 +38,10 @@ def is_compiled(one) -> bool:
     owner = module_of_class(kind)
     if not owner.startswith("numba.") or owner.startswith("numba.cuda."):
         return False
-    return kind.__name__ in ("DUFunc", "CFunc") or hasattr(one, "py_func")
+    if kind.__name__ in ("DUFunc", "CFunc"):
+        return True
+    function = getattr(one, "py_func", None)
+    return function is not None and "__name__" in function.__globals__  # no text of Numba's own
 
 
 def python_function(compiled) -> types.FunctionType:
@@ -54,6 +59,22 @@ def is_vectorized(compiled) -> bool:
 def followed(f) -> Any:
     """The Python function of one that is compiled by Numba, where functions are entered."""
     return checked(f).followed if config.enter and is_compiled(f) else f
+
+
+def _compiling(compiled: weakref.ref) -> Callable:
+    def compile_for_args(*args, **kwargs):
+        dispatcher: Any = compiled()
+        leaves = tree_leaves((args, kwargs)) if rt.in_transform() else ()
+        if any([isinstance(one, _TENSORS) for _, one in leaves]):
+            return checked(dispatcher)
+        return type(dispatcher)._compile_for_args(dispatcher, *args, **kwargs)
+
+    return compile_for_args
+
+
+def refused_by_numba(error: BaseException) -> bool:
+    """Whether an error is Numba's about the type of tensors."""
+    return (type(error).__module__ or "").startswith("numba.") and OPAQUE in str(error)
 
 
 def called(f: Callable) -> Callable:
@@ -79,9 +100,15 @@ def _vectorized(function: types.FunctionType) -> Callable:
 
 
 def checked(compiled) -> Compared:
-    """What is called in place of a compiled function."""
+    """What is called in place of a compiled function.
+
+    Where the function itself is called, as of a dict or a class, Numba asks it to compile for the
+    type of tensors, and calls what that gives.
+    """
     if compiled not in _made:
         _made[compiled] = Compared(compiled)
+        if hasattr(compiled, "_compile_for_args"):
+            compiled._compile_for_args = _compiling(weakref.ref(compiled))
     return _made[compiled]
 
 
@@ -116,8 +143,8 @@ class Compared:
 
     def __call__(self, *args, **kwargs):
         compiled, self._calls = self._compiled(), self._calls + 1
-        if compiled is not None and not rt.is_recording():
-            return compiled(*args, **kwargs)  # as where it was kept by what it was given to
+        if compiled is not None and not rt.in_transform():
+            return compiled(*args, **kwargs)  # as in a partial that was kept
         values = self._outside()
         is_known = self._calls < self._next and _same(values, self._values)
         if is_known or compiled is None:
@@ -135,18 +162,6 @@ class Compared:
 
     def __reduce__(self):
         return checked, (self._compiled(),)
-
-    def __eq__(self, other) -> bool:
-        return self._compiled() is (other._compiled() if type(other) is Compared else other)
-
-    def __hash__(self) -> int:
-        return hash(self._compiled())
-
-    def __getattr__(self, name: str):
-        """Other attributes, that of the type in Numba's code too, are the compiled function's."""
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self._compiled(), name)
 
     def _outside(self) -> list:
         """What the names of globals and of variables around the function stand for."""
@@ -192,7 +207,7 @@ def _handed(value):
     """What the Python function gets in place of an argument."""
     if type(value) is np.ndarray and value.dtype.char in "df":
         return wrap(value)
-    return checked(value) if is_compiled(value) else value
+    return value
 
 
 def _numbers(tree) -> list:
@@ -223,8 +238,6 @@ def _plain(tree):
         return np.array(value) if np.ndim(value) else float(value)
     if isinstance(tree, np.ndarray):
         return np.array(tree)
-    if type(tree) is Compared:
-        return tree._compiled()
     if isinstance(tree, (List, Dict)):
         return tree.of_numba()
     if isinstance(tree, dict):

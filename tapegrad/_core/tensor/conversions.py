@@ -13,6 +13,7 @@ import warnings
 
 import numpy as np
 
+from ..config import config
 from ..tape import store
 from ..tape.dependence import dependence_of
 from . import callers, lost_derivatives
@@ -278,7 +279,12 @@ def rounded(self, digits=None):
 
 
 def _numba_type(self):
-    """What Numba asks for when a compiled function is called."""
+    """What Numba asks for when a compiled function is called.
+
+    In functions that are entered it is a type that no function takes: Numba asks to compile for it.
+    """
+    if config.enter and rt.in_transform():
+        return sys.modules["numba"].types.Opaque(lost_derivatives.OPAQUE)
     if not is_recorded(self) or not rt.is_recording():
         raise AttributeError("_numba_type_")
     raise lost_derivatives.compiled_by_numba(self)

@@ -104,6 +104,10 @@ def as_float(frame: types.FrameType, tensor, kind: str = "float") -> TypeError:
     )
 
 
+#: The name of the type of tensors in Numba's code.
+OPAQUE = "a recorded value of tapegrad"
+
+
 def compiled_by_numba(tensor) -> TypeError:
     """The error where Numba's code takes a recorded value."""
     advice = KINDS["entered compiled code" if config.enter else "compiled code"]

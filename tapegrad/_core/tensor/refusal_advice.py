@@ -55,9 +55,9 @@ KINDS = {
     "tg.autograd.Function",
     "compiled code": "call the function without Numba, or declare its derivative: tg.elementwise "
     "for functions of numbers, tg.custom_vjp for those of arrays",
-    "entered compiled code": "functions of numba.njit and numba.vectorize are differentiated where "
-    "they are called by their names; write what guvectorize, stencil or jitclass made as one of "
-    "these, or declare its derivative with tg.custom_vjp",
+    "entered compiled code": "functions of numba.njit that are made outside of the differentiated "
+    "one are differentiated too; write what guvectorize, stencil or jitclass made as one of these, "
+    "or declare its derivative with tg.custom_vjp",
 }
 
 #: Objects that hold arrays, by their module.

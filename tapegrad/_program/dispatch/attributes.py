@@ -20,6 +20,7 @@ import numpy as np
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.values import is_tensor, value_of
+from ..._entering.numba_functions import is_compiled
 from .signature import own_copy, structure
 from .variants import NotRecorded
 
@@ -75,7 +76,8 @@ def check_attribute(name: str, leaf) -> None:
     """Refuse a leaf of an attribute that is no input and cannot be compared at each call."""
     if isinstance(leaf, (np.random.Generator, np.random.RandomState)):
         raise NotRecorded(f"it draws random numbers by self.{name}; pass them as arguments")
-    if not (leaf is _MISSING or _is_input(leaf) or isinstance(leaf, (*_EQUAL, *_SAME))):
+    is_kept = leaf is _MISSING or isinstance(leaf, (*_EQUAL, *_SAME)) or is_compiled(leaf)
+    if not (is_kept or _is_input(leaf)):
         raise NotRecorded(
             f"it reads self.{name}, which holds a {type(leaf).__name__}; a program follows floats, "
             "arrays and containers of them: pass that as an argument"
