@@ -374,12 +374,26 @@ def looping(x):
     return total * x * x
 
 
+@vectorize
+def group(x):
+    return 1 if x > 0.7 else 0
+
+
 @njit
 def calls_vectorized(p):
     return np.sum(branching(p, 2.0) * Y[:2]) + np.sum(looping(p))
 
 
-@pytest.mark.parametrize("f", [calls_vectorized, lambda p: np.sum(looping(branching(p, 3.0)))])
+PLACES = np.array([0.1, 0.9])
+
+
+def in_groups(p):
+    return np.sum(p[group(PLACES)] * np.array([3.0, 2.0])) * np.sum(group(p) * p)
+
+
+@pytest.mark.parametrize(
+    "f", [calls_vectorized, in_groups, lambda p: np.sum(looping(branching(p, 3.0)))]
+)
 def test_vectorized(f):
     c = tg.compile(f)
     for point in ([0.4, 1.3], [1.2, 0.3], [-0.2, 0.4]):

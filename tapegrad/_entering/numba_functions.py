@@ -136,15 +136,15 @@ class Compared:
         self._compiled, self._calls, self._next = weakref.ref(compiled), 0, 1
         self._names = [name for name in theirs.__code__.co_names if name in theirs.__globals__]
         self._values: list = []
-        self._called: Callable = own
-        if is_vectorized(compiled):
-            self._called = _vectorized(own)
+        self._is_vectorized = is_vectorized(compiled)
+        self._called = _vectorized(own) if self._is_vectorized else own
         functools.update_wrapper(self, own)
 
     def __call__(self, *args, **kwargs):
         compiled, self._calls = self._compiled(), self._calls + 1
-        if compiled is not None and not rt.in_transform():
-            return compiled(*args, **kwargs)  # as in a partial that was kept
+        is_plain = self._is_vectorized and not any(map(is_tensor, args))
+        if compiled is not None and (is_plain or not rt.in_transform()):
+            return compiled(*args, **kwargs)  # the latter as in a partial that was kept
         values = self._outside()
         is_known = self._calls < self._next and _same(values, self._values)
         if is_known or compiled is None:
@@ -190,7 +190,7 @@ class Compared:
         wanted = compiled(*args, **kwargs)
         theirs = _numbers((wanted, args, kwargs))
         for one, other in itertools.zip_longest(_numbers(_plain(ours)), theirs):
-            if not _agree(one, other):
+            if not _agree(one, other, self._is_vectorized):
                 raise ValueError(
                     f"tapegrad: {self.function.__name__}() gives {other!r:.60} compiled by Numba, "
                     f"and {one!r:.60} in Python, which is differentiated: Numba's integers "
@@ -218,12 +218,13 @@ def _numbers(tree) -> list:
 _COMPARED = (bool, int, float, complex, np.generic, np.ndarray)
 
 
-def _agree(one, other) -> bool:
-    """Whether values are equal up to rounding; floats are not if Numba gives integers."""
+def _agree(one, other, any_kind: bool = False) -> bool:
+    """Whether values are equal up to rounding, and, by default, no float stands for an integer."""
     one, other = np.asarray(one), np.asarray(other)
     if one.dtype.kind not in "biufc":
         return one.dtype.kind == other.dtype.kind
-    if one.shape != other.shape or (one.dtype.kind in "fc" and other.dtype.kind not in "fc"):
+    is_cut = one.dtype.kind in "fc" and other.dtype.kind not in "fc" and not any_kind
+    if one.shape != other.shape or is_cut:
         return False
     size = min([x.dtype.itemsize // (1 + (x.dtype.kind == "c")) for x in (one, other)])
     is_float = other.dtype.kind in "fc" and one.dtype.kind in "fc"
