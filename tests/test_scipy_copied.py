@@ -146,7 +146,7 @@ def test_functions_of_scipy_stay_as_they_are():
 def test_other_functions_refuse_by_name():
     for name in ("expectile", "ttest_1samp", "wasserstein_distance"):
         args = (0.5,) if name != "wasserstein_distance" else (W,)
-        with pytest.raises(tg.DerivativeLost, match=rf"tapegrad.scipy.stats.{name} has no deriv"):
+        with pytest.raises(tg.DerivativeLost, match=rf"scipy.stats.{name}\(\) takes plain values"):
             tg.grad(lambda x: tnp.sum(getattr(ours, name)(x, *args)))(X)  # noqa: B023
     with pytest.raises(tg.DerivativeLost, match=r"scipy.stats.describe has no derivative with"):
         tg.grad(lambda x: ours.describe(x, nan_policy="omit").variance)(np.r_[X, np.nan])
