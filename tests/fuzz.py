@@ -14,6 +14,7 @@ import sys
 import threading
 from pathlib import Path
 
+import seed_runs
 from fuzz_programs import LONG
 
 #: Programs that a process runs, and seconds after which it is taken to hang.
@@ -117,6 +118,7 @@ def arguments():
     parser.add_argument("--native", type=int, default=20, help="of them, natively too")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--out", type=Path, default=Path("build/fuzz"), help="for failing programs")
+    seed_runs.add_plain(parser)
     return parser.parse_args()
 
 
@@ -128,6 +130,7 @@ def spread(first: int, count: int, native: int) -> set:
 
 def main() -> int:
     given = arguments()
+    seed_runs.set_plain(given)
     given.out.mkdir(parents=True, exist_ok=True)
     print(f"seeds {given.seed} to {given.seed + given.count - 1}", flush=True)
     native = spread(given.seed, given.count, given.native)

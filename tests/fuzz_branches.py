@@ -7,6 +7,7 @@ The exit status is 1 where something differs or crashes.
 import collections
 import linecache
 import logging
+import math
 import signal
 import sys
 import traceback
@@ -29,16 +30,19 @@ NUMBA = 20
 BATCH, PATIENCE = 25, 120
 
 
-def function(seed: int, single: bool = False):
+def function(seed: int, single: bool = False, plain: bool = False):
     """The function of a seed; its text can be read back as that of a file.
 
-    That of float32 calls NumPy, since functions of `tapegrad.math` give float64.
+    Plain ones have the imports of NumPy and `math`, the others those of their stand-ins. That of
+    float32 calls NumPy, since functions of `tapegrad.math` give float64.
     """
     text, name = random_branches.source(seed), f"<random branches {seed}>"
     if single:
         text = text.replace("np.zeros(3)", "np.zeros(3, np.float32)").replace("math.", "np.")
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     scope = {"np": tapegrad.numpy, "math": tapegrad.math, "__name__": "random_branches"}
+    if plain:
+        scope |= {"np": np, "math": math}
     exec(compile(text, name, "exec"), scope)
     return scope["f"]
 
@@ -111,28 +115,35 @@ def in_numba(c, rng) -> list[str]:
 def check(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
     """Call a program at other inputs each time; returns counts, and what went wrong."""
     rng, wrong, counts = np.random.default_rng(seed), [], collections.Counter(programs=1)
-    f = function(seed)
+    f = g = function(seed)
+    if seed_runs.are_plain():
+        f = function(seed, plain=True)
     verify = ("never", "once")[seed % 2]  # unseen, a wrong graph is to show; seen, it is dropped
     c = tg.compile(f, argnums=(0, 1), native=native, verify=verify)
     first = tg.compile(f, native=native, verify=verify)
     ways = {
-        "value and gradient": (c.value_and_grad, tg.value_and_grad(f, (0, 1))),
-        "value": (c, f),
+        "value and gradient": (c.value_and_grad, tg.value_and_grad(g, (0, 1))),
+        "value": (c, g),
         "Hessian-vector product": (
             lambda p, q, d, m: first.hvp(p, 0.7, q, d, m),
-            lambda p, q, d, m: tg.hvp(f)(p, 0.7, q, d, m),
+            lambda p, q, d, m: tg.hvp(g)(p, 0.7, q, d, m),
         ),
-        "Hessian": (c.hessian, tg.hessian(f, (0, 1))),
-        "Jacobian": (c.jacobian, tg.jacobian(f, (0, 1))),
+        "Hessian": (c.hessian, tg.hessian(g, (0, 1))),
+        "Jacobian": (c.jacobian, tg.jacobian(g, (0, 1))),
         "tangent": (
             lambda *args: c.jvp(args, tuple(map(np.cos, args))),
-            lambda *args: tg.jvp(f, args, tuple(map(np.cos, args))),
+            lambda *args: tg.jvp(g, args, tuple(map(np.cos, args))),
         ),
         "adjoint": (
             lambda *args: c.vjp(*args)[1](0.3),
-            lambda *args: tg.vjp(f, *args)[1](0.3),
+            lambda *args: tg.vjp(g, *args)[1](0.3),
         ),
     }
+    if f is not g:  # entered, it is also called eagerly
+        ways["eager value and gradient"] = (
+            tg.value_and_grad(f, (0, 1)),
+            ways["value and gradient"][1],
+        )
     for k in range(CALLS):
         args = arguments(rng, k)
         for number, (name, (compiled, eager)) in enumerate(ways.items()):

@@ -12,6 +12,7 @@ import numpy as np
 from fuzz_modes import EAGER, INTERPRETED, NATIVE, PREAMBLE, Mode
 from fuzz_oracle import RTOL, Rough, truth
 from fuzz_programs import generate, laid, point, point_texts, values_of
+from seed_runs import are_plain
 
 import tapegrad as tg
 
@@ -344,7 +345,7 @@ def script_of(checked, mode, message, done) -> str:
 {said}
 import tempfile
 
-import {"tapegrad.numpy" if checked.program.has_stand_in else "numpy"} as np
+import {"tapegrad.numpy" if checked.program.has_stand_in and not are_plain() else "numpy"} as np
 
 import tapegrad as tg
 import tapegrad.scipy.linalg as la

@@ -9,6 +9,7 @@ something differs or crashes.
 import collections
 import linecache
 import logging
+import math
 import re
 import signal
 import sys
@@ -44,10 +45,12 @@ FAULTS = re.compile("a call gives|failed|please report|internal")
 class World:
     """A program with data of its own."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, plain: bool = False):
         text, file = random_outside.program(seed).text, f"<random outside {seed}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         names = {"np": tapegrad.numpy, "math": tapegrad.math, "__name__": "random_outside"}
+        if plain:
+            names |= {"np": np, "math": math}
         exec(compile(text, file, "exec"), names)
         self.f, self.changes = names["f"], names["changes"]
         self.state, self.restore = names["state"], names["restore"]
@@ -58,7 +61,7 @@ class Twins:
 
     def __init__(self, seed: int, native: bool):
         self.program = random_outside.program(seed)
-        self.own, self.other = World(seed), World(seed)
+        self.own, self.other = World(seed, seed_runs.are_plain()), World(seed)
         f, g = self.own.f, self.other.f
         verify = ("never", "once")[seed % 2]
         self.c = c = tg.compile(f, argnums=(0, 1), native=native, verify=verify)

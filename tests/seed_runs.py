@@ -5,6 +5,7 @@ import collections
 import concurrent.futures
 import datetime
 import multiprocessing
+import os
 import signal
 from pathlib import Path
 
@@ -18,7 +19,27 @@ def parser(doc: str, native: str) -> argparse.ArgumentParser:
     options.add_argument("--native", type=int, default=20, help=f"of them, {native}")
     options.add_argument("--jobs", type=int, default=2, help="processes at a time")
     options.add_argument("--out", type=Path, default=Path("build/fuzz"), help="for scripts")
+    add_plain(options)
     return options
+
+
+#: Set in processes in which the programs have plain imports, and are entered.
+_PLAIN = "TAPEGRAD_PLAIN_PROGRAMS"
+
+
+def add_plain(options: argparse.ArgumentParser) -> None:
+    """The option by which programs import NumPy and `math` themselves, and are entered."""
+    options.add_argument("--plain", action="store_true", help="entered, with plain imports")
+
+
+def set_plain(given) -> None:
+    """Let the processes that are started know of the option."""
+    os.environ[_PLAIN] = "1" if given.plain else ""
+
+
+def are_plain() -> bool:
+    """Whether programs have plain imports."""
+    return bool(os.environ.get(_PLAIN))
 
 
 def first_seeds(given, count: int) -> frozenset:
@@ -32,6 +53,7 @@ def run(given, name: str, batch, *subsets: frozenset, size: int) -> int:
     `batch(first, count, *subsets)` returns counts by name and a list of (seed, text, script).
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    set_plain(given)
     print(f"seeds {given.seed} to {given.seed + given.count - 1}", flush=True)
     given.out.mkdir(parents=True, exist_ok=True)
     counts, findings, end = collections.Counter(), 0, given.seed + given.count

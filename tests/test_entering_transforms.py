@@ -172,3 +172,26 @@ def test_conversions_where_nothing_is_recorded_take_values():
         return sum([np.sum(x * one) for one in held])
 
     np.testing.assert_allclose(tg.grad(f)(X), 3.0 * X)
+
+
+def branching(x, y):
+    """With a graph that derivatives are computed by, and compared."""
+    z = np.zeros(1)
+    z[0] = math.sin(x) * y if x > y else math.exp(y)
+    return z[0] * x * x
+
+
+@pytest.mark.parametrize("verify", ["once", "never"])
+def test_derivatives_by_a_graph_are_compared_with_the_entered_function(verify):
+    points = [(0.7, 0.2), (0.3, 0.9), (0.8, 0.1)]
+    c = tg.compile(branching, argnums=(0, 1), verify=verify)
+    for x, y in points:
+        np.testing.assert_allclose(c.grad(x, y), tg.grad(branching, (0, 1))(x, y))
+    for x, y in points:
+        np.testing.assert_allclose(c.hessian(x, y), tg.hessian(branching, (0, 1))(x, y))
+        jvp = c.jvp((x, y), (1.0, 0.5))[1]
+        np.testing.assert_allclose(jvp, np.dot(tg.grad(branching, (0, 1))(x, y), [1.0, 0.5]))
+        np.testing.assert_allclose(c.vjp(x, y)[1](2.0), np.multiply(c.grad(x, y), 2.0))
+        outer = tg.grad(lambda x, y: c(x, y) ** 2, (0, 1))(x, y)
+        np.testing.assert_allclose(outer, np.multiply(c.grad(x, y), 2 * branching(x, y)))
+    assert "graph" in repr(c)

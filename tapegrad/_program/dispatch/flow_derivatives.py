@@ -287,7 +287,7 @@ class FlowCall:
     def _called(self, values: list, *leaves):
         """The function called as it is, with other values for the differentiated inputs."""
         tensors = dict(zip(self.wanted, leaves, strict=True))
-        return self.arguments.call(self.owner._f, values, tensors)
+        return self.arguments.call(self.owner._entered, values, tensors)
 
     def _eagerly(self, values: list) -> tuple[Callable, tuple]:
         """The function of the differentiated inputs alone, and these."""

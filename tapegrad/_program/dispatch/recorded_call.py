@@ -304,7 +304,7 @@ class RecordedCall:
     def _called(self, *operands) -> tuple:
         """The recorded results of the function called as it is."""
         tensors = dict(zip(self.places, operands, strict=True))
-        out = self.arguments.call(self.owner._f, self.arguments.values, tensors)
+        out = self.arguments.call(self.owner._entered, self.arguments.values, tensors)
         leaves = [value for _, value in tree_leaves(out)]
         return tuple([leaves[leaf] for leaf, _, _ in self.results])
 
