@@ -297,6 +297,28 @@ def test_recorded_values_written_to_given_arrays_are_refused():
         tg.grad(f)(2.0)
 
 
+@njit
+def _tail(x):
+    return x[1:], 2.0
+
+
+def test_parts_of_given_arrays_stay_plain():
+    out = np.ones(3)
+
+    def f(x):
+        tail, k = _tail(out)
+        tail[0] = 3.0
+        assert out[1] == 3.0
+        tail[1] = x
+        return out[2] * k * x
+
+    with pytest.raises(tg.DerivativeLost, match="cannot be written to a plain NumPy array"):
+        tg.grad(f)(2.0)
+    c = tg.compile(f)
+    with pytest.raises(tg.DerivativeLost, match="cannot be written to a plain NumPy array"):
+        c.grad(2.0)
+
+
 TABLE, EVERY = {"half": _halved}, [_parts, _halved]
 
 

@@ -176,14 +176,15 @@ class Compared:
         given = [*map(_handed, args)]
         named = {name: _handed(value) for name, value in kwargs.items()}
         found = self._called(*given, **named)
-        made = zip((*given, *named.values()), (*args, *kwargs.values()), strict=True)
-        if any([one is not other and is_tensor(one) and is_recorded(one) for one, other in made]):
+        pairs = zip((*given, *named.values()), (*args, *kwargs.values()), strict=True)
+        data = [(one, other) for one, other in pairs if one is not other]
+        if any([is_recorded(one) for one, _ in data]):
             raise DerivativeLost(
                 f"tapegrad: {self.function.__name__}(), compiled by Numba, writes recorded values "
                 "to a plain array that it was given, so that their derivative would be lost: make "
                 "the array in a function that is differentiated"
             )
-        return found
+        return _given_back(found, [array for _, array in data]) if data else found
 
     def _compare(self, ours: tuple, compiled, args, kwargs) -> None:
         """Compare results, and arrays that the function may have written to."""
@@ -208,6 +209,16 @@ def _handed(value):
     if type(value) is np.ndarray and value.dtype.char in "df":
         return wrap(value)
     return value
+
+
+def _given_back(found, arrays: list[np.ndarray]):
+    """A result, in which parts of given arrays are arrays."""
+    if type(found) in (tuple, list):
+        return type(found)([_given_back(one, arrays) for one in found])
+    if type(found) is rt.Array and not is_recorded(found):
+        value = value_of(found)
+        return value if any([np.may_share_memory(value, one) for one in arrays]) else found
+    return found
 
 
 def _numbers(tree) -> list:
