@@ -1,22 +1,28 @@
 """Debuggers, profilers, mocks, coroutines and generators around functions that are entered."""
 
 import asyncio
+import concurrent.futures
 import cProfile
 import functools
 import inspect
 import math
+import operator
 import pickle
 import pstats
 import subprocess
 import sys
 import traceback
+import types
 import unittest.mock
+import warnings
 
 import numba
 import numpy as np
 import pytest
+from assumed import needs
 
 import tapegrad as tg
+from tapegrad._core.tensor.own_code import code_of
 
 X = np.array([0.3, 0.4])
 WANTED = [math.cos(0.3) * 0.4, math.sin(0.3)]
@@ -226,6 +232,45 @@ def test_compiled_functions_notice_what_is_replaced(f, name, other, options):
     assert "eagerly" not in repr(c) and ("1 program" in repr(c) or "1 graph" in repr(c))
 
 
+def keyed(v):
+    y = np.zeros(1)
+    y[0] = math.sin(v)
+    return y[0]
+
+
+@needs("attribute-tables")
+def test_code_that_is_read_is_the_users():
+    """Keys of caches are made of it, as by joblib; also in another thread, and in what is made."""
+    own, found = keyed.__code__, []
+
+    def key(function):
+        code = function.__code__
+        parts = code.co_code, code.co_consts, code.co_names, hash(code), code.co_argcount
+        return code is own, parts, inspect.getsource(code), [*code.co_lines()]
+
+    def f(x):
+        found.append(key(keyed))
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            found.append(pool.submit(key, keyed).result())
+        found.append(operator.attrgetter("__code__")(keyed) is getattr(keyed, "__code__"))  # noqa: B009
+        copy = types.FunctionType(keyed.__code__, {"np": np, "math": math})
+        found.append(type(copy(0.5)))
+        return keyed(x[0]) * x[1]
+
+    f(X)
+    plainly = [*found]
+    assert plainly[0][0] and plainly[-1] is np.float64
+    for call in (tg.grad(f), tg.compile(f).grad):
+        found.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # runs eagerly
+            np.testing.assert_allclose(call(X), WANTED)
+        assert found[: len(plainly)] == plainly
+    with pytest.raises(TypeError, match="must be set to a code object"):
+        keyed.__code__ = 3
+    assert code_of(keyed) is own
+
+
 def test_methods_that_are_replaced_for_some_time():
     class Model:
         def act(self, v):
@@ -242,6 +287,7 @@ def test_methods_that_are_replaced_for_some_time():
     assert mock.log.call_count == 1
 
 
+@needs("attribute-tables")
 def test_code_that_is_replaced():
     def sine(v):
         return math.sin(v)
@@ -256,7 +302,7 @@ def test_code_that_is_replaced():
     np.testing.assert_allclose(gradient(X), WANTED)
     sine.__code__ = own  # as autoreload does
     np.testing.assert_allclose(gradient(X), [-math.sin(0.3) * 0.4, math.cos(0.3)])
-    assert sine.__code__ is own is cosine.__code__
+    assert code_of(sine) is own is code_of(cosine)
 
     def exchanging(x):
         sine.__code__ = other.__code__
@@ -266,9 +312,10 @@ def test_code_that_is_replaced():
         return math.exp(v)
 
     own = other.__code__
-    found = tg.grad(exchanging)(X)
-    np.testing.assert_allclose(found, [math.exp(0.3) * 0.4, math.exp(0.3)])
-    assert sine.__code__ is own is other.__code__ and type(sine(0.3)) is float
+    with pytest.raises(tg.DerivativeLost, match=r"math\.exp"):  # it is the user's, as it is
+        tg.grad(exchanging)(X)
+    assert code_of(sine) is own is code_of(other) and type(sine(0.3)) is float
+    np.testing.assert_allclose(gradient(X), [math.exp(0.3) * 0.4, math.exp(0.3)])
 
 
 def test_objects_that_are_first_stored_in_a_call():

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from .._core.codegen import forks, layout
 from .._core.tape.native_types import STATE
-from .._core.tensor.own_code import made_for, own_code
+from .._core.tensor.own_code import code_of, made_for, own_code
 from .._core.tensor.plain_data import answer_all
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten
 
@@ -26,7 +26,6 @@ _lock = forks.lock()
 _unrecorded = ctypes.c_int64.from_address(STATE.ctypes.data + layout.STATE_UNRECORDED)
 _MADE_INSIDE, _UNRECORDED = layout.MADE_INSIDE, layout.UNRECORDED
 _CODE = itertools.repeat("__code__")
-_code_of = operator.attrgetter("__code__")
 
 
 class Need(NamedTuple):
@@ -83,8 +82,8 @@ class Exchange:
 
     def _have(self, codes: list[types.CodeType]) -> bool:
         if self._only is not None:
-            return self._only.__code__ is codes[0]
-        return all(map(operator.is_, map(_code_of, self._functions), codes))
+            return code_of(self._only) is codes[0]
+        return all(map(operator.is_, map(code_of, self._functions), codes))
 
     def watch(self) -> None:
         """Let tools that watch the user's code watch the other one, too."""
@@ -120,7 +119,7 @@ class Exchange:
         for one, code in self._settled[runs]:
             if (own := own_code(one.function)) is not one.loaded.code:
                 code = own  # the user has put another one, perhaps that of a function entered now
-            if one.function.__code__ is not code:
+            if code_of(one.function) is not code:
                 wanted.append((one.function, code))
         if wanted:
             functions, codes = zip(*wanted, strict=True)

@@ -117,6 +117,12 @@ ASSUMPTIONS = {
         "errors and warnings speak of float() in place of the write; formats count as float()",
         _PYTHON,
     ),
+    "attribute-tables": Assumption(
+        "the descriptor of an attribute of CPython's own types holds the address of its table",
+        "`f.__code__` is the user's while a function is entered",
+        "it is the code with stand-ins meanwhile",
+        _PYTHON,
+    ),
 }
 _found: dict[tuple[str, str], bool] = {}
 _probing = forks.lock()
