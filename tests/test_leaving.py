@@ -187,7 +187,7 @@ def test_python_numbers_warn_and_name_the_line(take):
         take(x)
     (one,) = seen
     assert one.filename == __file__ and "test_leaving.py:" in str(one.message)
-    assert "use item() if this is intended, or NumPy's functions on the tensor" in str(one.message)
+    assert "use tg.stop_gradient() if this is intended, or NumPy's functions" in str(one.message)
 
 
 def test_python_numbers_of_what_is_not_recorded_are_silent():

@@ -201,10 +201,6 @@ ENTERED = {
     ),
     "list": (lambda x: np.sum(X + [x[0], 1.0, 2.0]), "by their names, np.array of a list too, not"),
     "scipy": (lambda x: STORED.simpson(x), "simpson.*; call it by its name: one that is stored"),
-    "complex()": (
-        lambda x: complex(x[0]),
-        r"; call float\(\) and functions of math by their names",
-    ),
     "stored by another name": (
         lambda x: vars(STORED)["sin"](x[0]),
         r"; call float\(\) and functions of math by their names: .* give lambda v",

@@ -191,8 +191,8 @@ def _lose(tensor, kind, frame) -> None:
     if differentiated or rt.trace() is None:
         warnings.warn(
             f"{kind.__name__}() of a recorded tensor loses its derivative "
-            f"({callers.users_line()}); use item() if this is intended, or NumPy's functions on "
-            "the tensor",
+            f"({callers.users_line()}); use tg.stop_gradient() if this is intended, or NumPy's "
+            "functions on the tensor",
             RuntimeWarning,
             stacklevel=3,
         )
