@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad._core.config import Config
 from tapegrad._core.tensor import runtime as rt
 from tapegrad.autograd import functional
 
@@ -17,6 +18,10 @@ X, V = np.array([0.4, 1.1, 0.7]), np.array([0.3, -1.0, 0.5])
 @pytest.fixture(autouse=True)
 def _entering(monkeypatch):
     monkeypatch.setattr(tg.config, "enter", True)
+
+
+def test_functions_are_entered_by_default():
+    assert Config().enter
 
 
 def filled(x):

@@ -27,7 +27,7 @@ def test_right_or_refused(name, exact):
 REFUSED = frozenset(
     """
     try_at try_cls try_cmpnone try_del try_deque try_deque2 try_dictnum
-    try_enumiter try_eq try_float try_float2 try_fstr try_gen2 try_invb try_invb2 try_lol
+    try_enumiter try_eq try_fstr try_gen2 try_invb try_invb2 try_lol
     try_loopdef try_maskarr try_negb try_objloop try_objs try_rec
     try_set try_set_ try_shift try_slot try_star try_super try_try try_try2
     """.split()

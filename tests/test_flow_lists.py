@@ -149,6 +149,7 @@ def test_a_derivative_that_would_be_lost_is_refused():
         Graphs(lambda a, x: float(a * x[0]) * a, [0.7, np.ones(2)])
 
 
+@pytest.mark.usefixtures("not_entered")
 @pytest.mark.parametrize(
     "f",
     [

@@ -148,6 +148,7 @@ def test_arguments_without_a_derivative_are_refused_by_name(name):
             call_of_f(np.array([0.5, 0.7, 0.9]))
 
 
+@pytest.mark.usefixtures("not_entered")
 def test_what_a_callback_loses_is_named_by_itself():
     integrate = NAMES["scipy"].integrate
     f = lambda a: integrate.fixed_quad(lambda t, p: t * float(p), 0.0, 1.0, (a,))[0]  # noqa: E731

@@ -9,18 +9,18 @@ class Config:
     Attributes
     ----------
     enter : bool
-        Whether transforms enter functions: inside `tg.grad` and its like, and `tg.compile`, calls
-        of NumPy, SciPy and `math` in the user's functions are those of `tapegrad.numpy`,
-        `tapegrad.scipy` and `tapegrad.math`. Functions of installed packages that are called by
-        their names are entered too, as far as they are Python; those that are faces of compiled
-        code, or have state of their own, are left out. The option `enter` of a transform names
-        packages that it enters all the same; `enter=()` enters none.
+        Whether transforms enter functions, by default true: inside `tg.grad` and its like, and
+        `tg.compile`, calls of NumPy, SciPy and `math` in the user's functions are those of
+        `tapegrad.numpy`, `tapegrad.scipy` and `tapegrad.math`. Functions of installed packages
+        that are called by their names are entered too, as far as they are Python; those that are
+        faces of compiled code, or have state of their own, are left out. The option `enter` of a
+        transform names packages that it enters all the same; `enter=()` enters none.
     """
 
     __slots__ = ("_enter",)
 
     def __init__(self):
-        self._enter = False
+        self._enter = True
 
     @property
     def enter(self) -> bool:
