@@ -299,6 +299,7 @@ def test_no_warning_of_branches_outside_of_loops():
     assert 2 <= recordings(c) <= 6
 
 
+@pytest.mark.usefixtures("not_entered")
 def test_one_warning_of_a_function_that_gives_up():
     def f(x):
         with np.errstate(all="ignore"):
