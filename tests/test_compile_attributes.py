@@ -243,3 +243,33 @@ def test_attributes_of_methods_with_some_arguments(kind, named):
         same(c(x), f(x))
         same(c.value_and_grad(x), tg.value_and_grad(f)(x))
         same(c.hessian(x), tg.hessian(f)(x))
+
+
+class Cubes:
+    """The sum of cubes by a method that has a program, and by one that has none."""
+
+    def kept(self, x):
+        return np.sum(x**3)
+
+    def changing(self, x):
+        self.squares = x**2
+        return np.sum(self.squares * x)
+
+    __call__ = kept
+
+
+@pytest.mark.filterwarnings("ignore:tapegrad.compile. .* without a program")
+@pytest.mark.parametrize("f", [Cubes().kept, Cubes().changing, Cubes()])
+def test_compiled_gradients_of_methods(f):
+    """They are gradients at each call, and for the transforms around them."""
+    x, ones = np.array([1.0, -2.0, 0.5]), np.ones(3)
+    gradient, both = tg.compile(tg.grad(f)), tg.compile(tg.value_and_grad(f))
+    for _ in range(3):
+        np.testing.assert_allclose(gradient(x), 3 * x**2)
+        value, slope = both(x)
+        assert value == np.sum(x**3)
+        np.testing.assert_allclose(slope, 3 * x**2)
+        np.testing.assert_allclose(tg.jacobian(gradient)(x), np.diag(6 * x))
+        np.testing.assert_allclose(tg.jvp(gradient, (x,), (ones,))[1], 6 * x)
+        np.testing.assert_allclose(tg.grad(lambda y: np.sum(gradient(y)))(x), 6 * x)
+        np.testing.assert_allclose(gradient.hessian(x), np.diag(6 * x))

@@ -305,7 +305,7 @@ class Compiled(OverRows):
             make = functools.partial(Compiled, kind=self._kind, **self._settings)
             make_one = lambda f, argnums: make(f, argnums=argnums)  # noqa: E731
             enter = self._settings.get("enter")
-            self._method = MethodPrograms(self._f, make_one, self._asked(), enter)
+            self._method = MethodPrograms(self._f, make_one, self._kind, self._asked(), enter)
         return BoundCompiled(self._method, instance, self._name)
 
     def __reduce__(self):

@@ -83,10 +83,13 @@ def is_followed(f) -> TypeGuard[types.MethodType]:
 
 
 class MethodPrograms:
-    """The programs of a method, for all instances of its classes."""
+    """The programs of a method, for all instances of its classes.
 
-    def __init__(self, f: Callable, make: Callable, argnums, enter):
-        self.f, self.make, self.argnums, self.enter = f, make, argnums, enter
+    `kind` says whether a call gives the value or what one of its derivatives does.
+    """
+
+    def __init__(self, f: Callable, make: Callable, kind: str, argnums, enter):
+        self.f, self.make, self.kind, self.argnums, self.enter = f, make, kind, argnums, enter
         self.names: dict[type, tuple[str, ...]] = {}  # of the attributes that it reads
         self.compiled: dict[Any, Any] = {}
         self.reason: str | None = None
@@ -200,7 +203,8 @@ class BoundCompiled:
         )
 
     def __call__(self, *args, **kwargs):
-        return self._same("__call__", args, kwargs)
+        kind = self._programs.kind
+        return self._same("__call__" if kind == "value" else kind, args, kwargs)
 
     def value_and_grad(self, *args, **kwargs):
         """Compute value and gradient, as `tg.value_and_grad(f, argnums)` gives them."""
@@ -293,6 +297,8 @@ class BoundCompiled:
 
     def _method_for(self, transform: str, argnums=0, argnames=None) -> Callable | None:
         """`tg.grad`, `tg.jvp` and so on of this method; None if they run eagerly."""
+        if self._programs.kind != "value":  # it gives a gradient itself
+            return None
         return (
             getattr(self, transform)
             if _alike(argnums, self._programs.argnums) and (argnames is None and transform != "vjp")
