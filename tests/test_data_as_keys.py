@@ -264,3 +264,36 @@ def test_a_float_does_not_repeat_a_list():
         for _ in range(3):
             with pytest.raises(TypeError, match="sequence|index"):
                 c(X, d)
+
+
+@pytest.mark.filterwarnings("ignore:tapegrad.compile. .* without a program")
+def test_arrays_of_entered_functions_are_no_keys(monkeypatch):
+    """A cache by arguments calls the function each time where it gets arrays, as with NumPy."""
+    monkeypatch.setattr(tg.config, "enter", True)
+    cache, own = {}, tg.tensor([2.0], requires_grad=True)
+
+    def kept(*args):
+        try:
+            if args not in cache:
+                cache[args] = np.sum(args[0] ** 2)
+            return cache[args]
+        except TypeError:
+            return np.sum(args[0] ** 2)
+
+    def f(x):
+        cache.clear()
+        made, mask = np.zeros(2), x > 0.0
+        for array in (x, x * 1j, x[:1], x.T, made, mask):
+            with pytest.raises(TypeError, match="unhashable type: 'numpy.ndarray'"):
+                hash(array)
+        y = x.copy()
+        first = kept(y)
+        y[0] = 3.0
+        return first * kept(y) * kept(2.0) * len({own: 1}) * len(cache)
+
+    wanted = tg.grad(lambda x: 4.0 * (x[0] ** 2 + x[1] ** 2) * (9.0 + x[1] ** 2))
+    c = tg.compile(f)
+    for x in (np.array([1.0, 2.0]), np.array([0.5, -1.0])):
+        assert f(x) == 4.0 * np.sum(x**2) * (9.0 + x[1] ** 2)
+        for gradient in (tg.grad(f), c.grad, c.grad):
+            np.testing.assert_allclose(gradient(x), wanted(x), rtol=1e-12)

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import forks
-from ..codegen.layout import STATE_CLASS
+from ..codegen import forks, layout
 from ..config import config
 from ..tape import native_types, store
 from ..tape.dependence import dependence_of
@@ -138,13 +137,13 @@ def answering(trace):
         return
     with _lock:
         _traces.add(id(trace))
-        native_types.set_word(STATE_CLASS, _ASKED)
+        native_types.set_word(layout.STATE_CLASS, _ASKED)
     try:
         yield
     finally:
         with _lock:
             _traces.discard(id(trace))
-            native_types.set_word(STATE_CLASS, _ASKED if _entered or _traces else 0)
+            native_types.set_word(layout.STATE_CLASS, _ASKED if _entered or _traces else 0)
 
 
 def answer_all(all_tensors: bool) -> None:
@@ -152,7 +151,7 @@ def answer_all(all_tensors: bool) -> None:
     global _entered
     with _lock:  # only meanwhile: every `isinstance` that says no of a tensor asks
         _entered = all_tensors
-        native_types.set_word(STATE_CLASS, _ASKED if all_tensors or _traces else 0)
+        native_types.set_word(layout.STATE_CLASS, _ASKED if all_tensors or _traces else 0)
 
 
 #: The code that asks and is not the user's, by its id.
@@ -276,7 +275,7 @@ def repeats(number) -> bool:
 def _hash(self):
     """Numbers are equal to plain ones, and so are their hashes; those of arrays are by identity."""
     if type(self) is rt.Array and not _is_value(self):
-        if origin(self) is not None:
+        if origin(self) is not None or _is_entered_array(self, sys._getframe(1)):
             raise TypeError("unhashable type: 'numpy.ndarray'")
         return object.__hash__(self)
     if is_recorded(self):
@@ -287,7 +286,19 @@ def _hash(self):
     return _hash_of_value(self)
 
 
+def _is_entered_array(tensor, frame: types.FrameType) -> bool:
+    """Whether a tensor is an array of NumPy's where nothing is differentiated: not the user's."""
+    if not is_plain_text() or callers.is_ours(frame):
+        return False
+    if type(tensor) is rt.ComplexTensor:
+        return any([_is_entered_array(one, frame) for one in (tensor._re, tensor._im)])
+    is_made = tensor._id == layout.MADE_INSIDE or is_steering(tensor)
+    return is_made or is_differentiated(tensor)
+
+
 def _hash_of_complex(self):
+    if array_of(self).ndim and _is_entered_array(self, sys._getframe(1)):
+        raise TypeError("unhashable type: 'numpy.ndarray'")
     if array_of(self).ndim or (self.is_leaf and self.requires_grad and not rt.in_transform()):
         return object.__hash__(self)
     if is_recorded(self) and rt.trace() is not None:
