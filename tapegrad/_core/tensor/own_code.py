@@ -59,13 +59,15 @@ class _Asked:
 
 _descriptor = vars(types.FunctionType)["__code__"]
 #: Where the descriptor has the address of its table: after the head and three objects.
-_place = ctypes.c_void_p.from_address(id(_descriptor) + 40)
+_HEAD = 16
+_place = ctypes.c_void_p.from_address(id(_descriptor) + _HEAD + 24)
 _asked = _Asked()
 
 
 def _table() -> _Table | None:
     """The table of the attribute, if it lies where it is looked for."""
-    if type(_descriptor) is not types.GetSetDescriptorType or not _place.value:
+    is_known = type(_descriptor) is types.GetSetDescriptorType and object.__basicsize__ == _HEAD
+    if not is_known or not _place.value:
         return None
     found = _Table.from_address(_place.value)
     return found if found.name == b"__code__" else None
