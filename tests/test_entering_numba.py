@@ -563,6 +563,48 @@ def test_later_calls_are_compared_too():
         gradient(2.0, 3_000_000)
 
 
+@njit
+def _product(x, n):
+    k = 1
+    for i in range(1, n + 1):
+        k *= i
+    return x * (k % 1009)
+
+
+@njit
+def _sum(x, n):
+    before, last = 1, 1
+    for _ in range(n):
+        before, last = last, before + last
+    return x * (last % 1009)
+
+
+@pytest.mark.parametrize("f", [_product, _sum])
+def test_integers_that_may_overflow_are_compared_at_each_call(f):
+    """Other calls come between those that are compared anyway."""
+    for gradient in (tg.grad(f), tg.compile(f).grad, tg.compile(f, verify="never").grad):
+        for _ in range(40):
+            assert gradient(2.0, 5) == pytest.approx(f(1.0, 5), rel=1e-15)
+        for _ in range(3):
+            with pytest.raises(ValueError, match=r"gives .* compiled by Numba, .* overflow"):
+                gradient(2.0, 96)
+
+
+def test_arrays_that_numba_keeps_are_compared_at_each_call():
+    rates = np.array([2.0, 3.0])
+
+    @njit
+    def at_rates(x):
+        return rates[0] * x * x
+
+    gradient = tg.grad(at_rates)
+    assert [gradient(3.0) for _ in range(10)] == [12.0] * 10
+    rates[0] = 5.0
+    assert at_rates(3.0) == 18.0
+    with pytest.raises(ValueError, match="keeps the globals and arrays of its first call"):
+        gradient(3.0)
+
+
 RATE = 2.0
 
 

@@ -117,6 +117,8 @@ class Compared:
 
     Results are compared with those of the compiled function at the first call, the second, the
     fourth and so on, and when a name of its code has got another value: Numba keeps the first one.
+    They are at each call if integers may overflow, or if the code has arrays of its own, of which
+    Numba keeps the values.
     """
 
     def __init__(self, compiled):
@@ -136,6 +138,7 @@ class Compared:
         self._compiled, self._calls, self._next = weakref.ref(compiled), 0, 1
         self._names = [name for name in theirs.__code__.co_names if name in theirs.__globals__]
         self._values: list = []
+        self._is_doubtful = False
         self._is_vectorized = is_vectorized(compiled)
         self._called = _vectorized(own) if self._is_vectorized else own
         functools.update_wrapper(self, own)
@@ -147,12 +150,15 @@ class Compared:
             return compiled(*args, **kwargs)  # the latter as in a partial that was kept
         values = self._outside()
         is_known = self._calls < self._next and _same(values, self._values)
-        if is_known or compiled is None:
+        if compiled is None or (is_known and not self._is_doubtful):
             return self._run(args, kwargs)
         plain = _plain((args, kwargs))
         found = self._run(args, kwargs)
         self._compare((found, args, kwargs), compiled, *plain)
-        self._values, self._next = values, 2 * self._calls
+        if not is_known:
+            self._values, self._next = values, 2 * self._calls
+            has_arrays = any([isinstance(one, np.ndarray) for one in values])
+            self._is_doubtful = has_arrays or may_overflow(compiled)
         return found
 
     @property
@@ -200,6 +206,37 @@ class Compared:
                 )
 
 
+def may_overflow(compiled) -> bool:
+    """Whether integers of a compiled function may leave the range of their type.
+
+    These are products, powers and shifts, sums other than with constants, and types of less than 64
+    bits or without a sign. Of code from Numba's cache it is not known.
+    """
+    found = getattr(compiled, "_dispatcher", compiled)
+    made = [one.type_annotation for one in getattr(found, "overloads", {}).values()]
+    return any([not hasattr(one, "calltypes") or _overflows(one) for one in made])
+
+
+def _overflows(annotation) -> bool:
+    kinds = [getattr(kind, "dtype", kind) for kind in annotation.typemap.values()]
+    if any([_is_integer(kind) and not (kind.bitwidth == 64 and kind.signed) for kind in kinds]):
+        return True
+    for step, signature in annotation.calltypes.items():
+        if getattr(step, "op", None) in ("binop", "inplace_binop"):
+            name = (step.immutable_fn if step.op[0] == "i" else step.fn).__name__
+            given = [annotation.typemap[one.name] for one in (step.lhs, step.rhs)]
+            is_constant = any([hasattr(kind, "literal_value") for kind in given])
+            if name in ("mul", "pow", "lshift") or (name in ("add", "sub") and not is_constant):
+                if _is_integer(signature.return_type):
+                    return True
+    return False
+
+
+def _is_integer(kind) -> bool:
+    """Whether a type of Numba's is one of its integers, literals and truth values apart."""
+    return type(kind).__name__ == "Integer"
+
+
 def _same(values: list, others: list) -> bool:
     return len(values) == len(others) and all(map(operator.is_, values, others))
 
@@ -231,6 +268,8 @@ _COMPARED = (bool, int, float, complex, np.generic, np.ndarray)
 
 def _agree(one, other, any_kind: bool = False) -> bool:
     """Whether values are equal up to rounding, and, by default, no float stands for an integer."""
+    if type(one) is type(other) is float and one == other:
+        return True
     one, other = np.asarray(one), np.asarray(other)
     if one.dtype.kind not in "biufc":
         return one.dtype.kind == other.dtype.kind
