@@ -112,6 +112,9 @@ VALUES = {
     "of a float and NumPy's": (lambda x: x * A[0], 0.3, False),
     "of floats": (lambda x: abs(-x) % 2.0 - x**2 // 1.0 * x, 0.3, False),
     "np.sin of a float": (lambda x: np.sin(x), 0.3, False),
+    "np.float64() of a float": (lambda x: np.float64(x), 0.3, False),
+    "np.double() of math": (lambda x: np.double(math.exp(x[0])), A, False),
+    "np.float64() of a float rounded": (lambda x: np.float64(round(x, 1)), 0.3, False),
     "np.add of floats": (lambda x: np.add(x, 2.0), 0.3, False),
     "a float rounded": (lambda x: round(x, 1), 0.3, True),
     "math.sin": (lambda x: math.sin(x[0]), A, False),
@@ -148,7 +151,10 @@ VALUES = {
 }
 
 
-COMPILED = "a float", "of a float", "math.sin", "an array", "of an element", "zeros", "item()"
+COMPILED = (
+    *("a float", "of a float", "np.float64() of a float", "math.sin", "an array"),
+    *("of an element", "zeros", "item()"),
+)
 WAYS = [*((name, False) for name in VALUES), *((name, True) for name in COMPILED)]
 
 

@@ -15,6 +15,7 @@ import numpy
 from .._core.tensor import runtime as rt
 from .._core.tensor.lost_derivatives import PlainAsked
 from .._core.tensor.plain_data import kind_of
+from .._core.tensor.possible_kinds import possible_kinds
 from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.values import (
     AS_PLAIN,
@@ -93,7 +94,9 @@ def _converted(theirs: Any, tensor):
                 tensor,
             )
         return theirs(value_of(tensor))
-    return scalar_of(tensor if tensor.dtype == dtype else tensor.astype(dtype))
+    made = scalar_of(tensor if tensor.dtype == dtype else tensor.astype(dtype))
+    is_pythons = type(made) is rt.Scalar and possible_kinds(made) != (numpy.float64,)
+    return numpy.positive(made) if is_pythons else made
 
 
 def _stand_in(theirs: type) -> type:
