@@ -215,6 +215,34 @@ def test_what_errors_leave():
     assert [type(one) for one in history] == [np.float64]
 
 
+class Stopped(Exception):
+    """An error with values of its own."""
+
+    def __init__(self, x, *args):
+        super().__init__(*args)
+        self.x = x
+
+
+@pytest.mark.parametrize("transform", [tg.grad, tg.hessian, lambda f: tg.compile(f).grad])
+def test_what_errors_hold(transform):
+    errors = []
+
+    def f(x):
+        try:
+            raise ValueError("at", x[0], {"x": 2.0 * x})
+        except ValueError as error:
+            errors.append(error)
+        raise Stopped(x, x[1] * 2.0)
+
+    with pytest.raises(Stopped) as stopped:
+        transform(f)(X)
+    assert type(stopped.value.x) is np.ndarray and stopped.value.x.tolist() == X.tolist()
+    assert [*map(type, stopped.value.args)] == [np.float64] and stopped.value.args[0] == X[1] * 2.0
+    for error in errors:
+        assert [*map(type, error.args)] == [str, np.float64, dict] and error.args[1] == X[0]
+        assert type(error.args[2]["x"]) is np.ndarray
+
+
 LAST, COUNT = None, 0
 
 

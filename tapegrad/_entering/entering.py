@@ -65,7 +65,7 @@ class Entering:
         except BaseException as error:
             self._found.pop(handed, None)  # a function that was not found may be the reason
             _alike.pop(found.key, None)
-            left(None, before, self.__wrapped__, args, kwargs)
+            left(None, before, self.__wrapped__, (*args, error), kwargs)
             if refused_by_numba(error):
                 raise compiled_by_numba(None) from error
             raise

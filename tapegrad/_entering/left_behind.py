@@ -165,6 +165,8 @@ class _Leftovers:
             self._push(one.func, one.args, one.keywords)
         elif isinstance(one, type):
             self._in_class(one)
+        elif isinstance(one, BaseException):
+            self._push(one.args)
         if not isinstance(one, type) and type(one).__module__ != "builtins":
             if not is_numerical(one):
                 self._in_instance(one)
