@@ -110,7 +110,7 @@ def test_on_branch_error_names_the_line():
     assert c(3.0) == 6.0
 
 
-def test_a_way_taken_at_every_call_makes_it_give_up():
+def test_a_way_taken_at_every_call_makes_it_give_up(not_entered):  # where item() is a guard
     def f(x):
         with np.errstate(over="ignore"):  # which graphs do not have
             return x * x.item()
@@ -120,7 +120,7 @@ def test_a_way_taken_at_every_call_makes_it_give_up():
     assert f"{__file__}:{line} (item())" in text and "at nearly every call" in text
 
 
-def test_rare_ways_do_not_make_it_give_up():
+def test_rare_ways_do_not_make_it_give_up(not_entered):  # where item() is a guard
     f = lambda x: x * x.item() if x > 100 else x * 3.0  # noqa: E731
     c = tg.compile(f)
     for k in range(40):
@@ -129,7 +129,7 @@ def test_rare_ways_do_not_make_it_give_up():
     assert c._reason is None
 
 
-def test_programs_are_bounded():
+def test_programs_are_bounded(not_entered):  # where item() is a guard
     def f(x):
         with np.errstate(over="ignore"):  # which graphs do not have
             return x[0] * x[0].item()

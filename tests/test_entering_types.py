@@ -9,6 +9,7 @@ import typing
 
 import numpy as np
 import pytest
+from assumed import needs
 
 import tapegrad as tg
 
@@ -331,3 +332,24 @@ def test_texts_are_those_of_plain_values():
     for x in (A, A, 2.0 * A, A):
         assert c.grad(x).tolist() == ([2.0, 0.0] if x is A else [3.0, 0.0])
     assert str(tg.tensor(1.0)) == "tensor(1.)"
+
+
+@needs("numba-reader")
+@pytest.mark.parametrize("verify", ["once", "never"])
+def test_items_keep_their_derivatives_in_graphs(verify):
+    def f(x):
+        total = 0.0
+        for v in x:
+            a = v.item()
+            total = total + (a * a if a > 0.5 else v * 3.0)
+        return total * np.sum(x).item()
+
+    c, rng = tg.compile(f, verify=verify), np.random.default_rng(0)
+    for _ in range(6):
+        x = rng.normal(size=5)
+        value, gradient = c.value_and_grad(x)
+        slopes = np.where(x > 0.5, 2.0 * x, 3.0)
+        terms = np.where(x > 0.5, x * x, 3.0 * x)
+        np.testing.assert_allclose(value, np.sum(terms) * np.sum(x))
+        np.testing.assert_allclose(gradient, slopes * np.sum(x) + np.sum(terms))
+    assert len(c._flows.found) == 1

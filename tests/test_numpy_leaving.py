@@ -288,10 +288,12 @@ def test_rounding():
         round(x, 2)
 
 
-def test_complex():
+def test_complex(monkeypatch):
     assert complex(tg.tensor(1.5)) == 1.5
     with pytest.warns(RuntimeWarning, match=r"complex\(\) of a recorded tensor"):
         complex(leaf()[0])
+    assert tg.grad(lambda x: complex(x).real)(1.0) == 1.0
+    monkeypatch.setattr(tg.config, "enter", False)
     with pytest.raises(TypeError, match=r"complex\(\) of a recorded tensor loses its derivative"):
         tg.grad(lambda x: complex(x).real)(1.0)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from ..._core.config import config
 from . import access, arena_lists, array_arithmetic, container_operators, dicts, views
 from .array_reductions import REDUCTIONS
 from .builtin_functions import BUILTINS
@@ -52,7 +53,8 @@ def _item(s, owner):
             views.same_length(s.reader, one, Known(1))
         owner = views.of(s.reader, owner, [Known(0)] * len(owner.lengths))
     if is_float(owner):
-        return dataclasses.replace(BUILTINS[float](s, stopped(s, owner)), tensor=False)
+        number = owner if config.enter else stopped(s, owner)
+        return dataclasses.replace(BUILTINS[float](s, number), tensor=False)
     return dataclasses.replace(owner, strong=False) if is_strong(owner) else owner
 
 
