@@ -590,6 +590,26 @@ def test_integers_that_may_overflow_are_compared_at_each_call(f):
                 gradient(2.0, 96)
 
 
+@njit("int64(float64)")
+def _whole(x):
+    return x * 3.7
+
+
+@pytest.mark.filterwarnings("ignore:tapegrad.compile. .* without a program")
+def test_functions_whose_results_differ_are_in_no_graph():
+    def f(x):
+        total = 0.0
+        for v in x:
+            total = total + (_whole(v) * v if v > 0.5 else v)
+        return total
+
+    points = [np.array([0.1, 3.3, 1.2]), np.array([2.1, 0.2, 1.2]), np.array([0.1, 0.3, 5.2])]
+    c = tg.compile(f, verify="never")
+    for x in points * 2:
+        with pytest.raises(ValueError, match=r"_whole\(\) gives .* compiled by Numba"):
+            c.value_and_grad(x)
+
+
 def test_arrays_that_numba_keeps_are_compared_at_each_call():
     rates = np.array([2.0, 3.0])
 

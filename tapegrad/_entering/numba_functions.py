@@ -138,7 +138,7 @@ class Compared:
         self._compiled, self._calls, self._next = weakref.ref(compiled), 0, 1
         self._names = [name for name in theirs.__code__.co_names if name in theirs.__globals__]
         self._values: list = []
-        self._is_doubtful = False
+        self._is_doubtful = self._has_differed = False
         self._is_vectorized = is_vectorized(compiled)
         self._called = _vectorized(own) if self._is_vectorized else own
         functools.update_wrapper(self, own)
@@ -163,8 +163,11 @@ class Compared:
 
     @property
     def followed(self) -> Callable:
-        """What graphs follow, and programs call, in place of the compiled function."""
-        return self._called
+        """What graphs follow, and programs call, in place of the compiled function.
+
+        Where a result has differed it is this object, which compares them.
+        """
+        return self if self._has_differed else self._called
 
     def __reduce__(self):
         return checked, (self._compiled(),)
@@ -198,6 +201,7 @@ class Compared:
         theirs = _numbers((wanted, args, kwargs))
         for one, other in itertools.zip_longest(_numbers(_plain(ours)), theirs):
             if not _agree(one, other, self._is_vectorized):
+                self._has_differed = True
                 raise ValueError(
                     f"tapegrad: {self.function.__name__}() gives {other!r:.60} compiled by Numba, "
                     f"and {one!r:.60} in Python, which is differentiated: Numba's integers "
