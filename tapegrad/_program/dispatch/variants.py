@@ -19,6 +19,7 @@ from ..._core.tape.reverse_sweep import Sweep
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.dependencies import NOTHING, Checked, Dependencies
 from ..._core.tensor.plain_data import answering, clear_caches
+from ..._core.tensor.possible_kinds import possible_kinds
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import places
 from ..._core.tensor.trace import SHARED, Guard, Trace
@@ -162,6 +163,11 @@ def reads_others(result, inputs: list) -> bool:
     return bool(recorded) and depends_on_others(recorded, inputs)
 
 
+def _is_pythons(result) -> bool:
+    """Whether a recorded result is a Python number where nothing is recorded."""
+    return type(result) is rt.Scalar and possible_kinds(result) == (float,)
+
+
 #: The types of results, other than tensors, that programs return.
 _RESULTS = (np.ndarray, np.generic, float, int, str, bool, type(None))
 
@@ -231,9 +237,11 @@ class Traced:
         """Check that the result follows from the arguments alone, and is what it is eagerly."""
         if not self.trace.is_faithful:
             raise NotRecorded(self.trace.refusal)
-        if reads_others(self.out, [tensor for tensor, _ in self.inputs]):
-            raise NotRecorded(self.trace.refusal or READS_OTHERS)
         results = [one for _, one in tree_leaves(self.out) if is_recorded(one)]
+        # Python's numbers, as of item(), would be plain eagerly: no other call, as of an optimizer.
+        is_over = self.trace.refusal is not None and all(map(_is_pythons, results))
+        if not is_over and reads_others(self.out, [tensor for tensor, _ in self.inputs]):
+            raise NotRecorded(self.trace.refusal or READS_OTHERS)
         if self.trace.sees_old_values(results):
             raise NotRecorded(self.trace.refusal or SHARED)
         for place, one in tree_leaves(self.out):
