@@ -278,6 +278,7 @@ def test_every_attribute_of_tensors_is_known():
         "_array",
         "_chunk",
         "_id",
+        "_kind",
         "_meta",
         "_value",
     }

@@ -40,6 +40,7 @@ def signed(x):
 SAMPLE = [(name, [*WAYS][k % len(WAYS)]) for k, name in enumerate(FUNCTIONS) if k % 3 == 0]
 
 
+@pytest.mark.filterwarnings("ignore:int.. of a recorded tensor:RuntimeWarning")
 @pytest.mark.parametrize(("name", "way"), SAMPLE)
 def test_functions_written_in_ways(name, way):
     """All 500 are run by `python tests/count_graphs.py`."""
@@ -465,7 +466,7 @@ class Asking:
         (collections.deque([1.0]), "sum(data)", "lies outside of the function"),
     ],
 )
-def test_refused(data, expression, why):
+def test_refused(data, expression, why, not_entered):
     scope = {"data": data}
     exec(f"def f(x):\n    return x[0] * {expression} if x[0] > 0 else x[1]", scope)
     c = tg.compile(scope["f"])
@@ -775,7 +776,7 @@ def test_narrow_integers(name):
     + ["L * 2", "np.sum(L)", "(L @ L)", "L[:] * L", "np.maximum(L[0], 1)", "np.sum(L.copy())"]
     + ["[L[0], L[1]][int(x[0].item())] * 2", "L[::-1] + 1", "np.where(x > 0, L, 0) + 1"],
 )
-def test_arithmetic_of_narrow_integers_has_no_graph(text):
+def test_arithmetic_of_narrow_integers_has_no_graph(text, not_entered):
     scope = {"L": np.array([100, 120, 3], np.int8), "np": np}
     exec(f"def f(x):\n    return np.sum(({text}) * x) if x[0] > 0 else x[1]", scope)
     c, points = tg.compile(scope["f"]), [[0.5, 2.0, 1.0], [-1.0, 2.0, 3.0]]

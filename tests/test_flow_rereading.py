@@ -71,7 +71,7 @@ def test_no_more_lengths_are_read_after_refusals(monkeypatch):
 
 
 @needs("numba-reader")
-def test_a_lost_derivative_is_refused_for_all_lengths_at_once(monkeypatch):
+def test_a_lost_derivative_is_refused_for_all_lengths_at_once(monkeypatch, not_entered):
     tried, original = [], flow_choice.flow_for
 
     def trying(f, arguments, exact, choices):

@@ -52,8 +52,8 @@ def test_a_change_that_is_not_seen_is_found(monkeypatch):
     class Still(real):
         count = 0
 
-        def __init__(self, seed):
-            super().__init__(seed)
+        def __init__(self, seed, plain=False):
+            super().__init__(seed, plain)
             Still.count += 1
             if Still.count % 2:
                 self.changes = [lambda: None] * len(self.changes)

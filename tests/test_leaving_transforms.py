@@ -244,7 +244,7 @@ def test_a_thread_of_the_users_refuses_too():
     assert "math.sin() of a recorded tensor" in seen[0]
 
 
-def test_tolist():
+def test_tolist(not_entered):
     assert tg.tensor(V, requires_grad=True).tolist() == V.tolist()  # the user's own, as item()
     text = (
         r"^tapegrad.tolist: the tensor is recorded, and inside a transform its derivative would be "

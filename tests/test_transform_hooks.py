@@ -209,7 +209,7 @@ def test_hooks_of_outer_rows_are_called_by_the_outer_transform():
     assert len(calls) == 1
 
 
-def test_retained_gradients():
+def test_retained_gradients(not_entered):  # where a kept tensor stays one
     kept = []
 
     def f(x):

@@ -24,7 +24,7 @@ from .kinds_of_objects import DATA, attributes_of, kinds_of, likeness
 from .left_behind import alive, left
 from .name_uses import instructions, names_imported
 from .numba_functions import Compared, called, checked, is_compiled, refused_by_numba
-from .stand_ins import imported, may_count, stand_in
+from .stand_ins import imported, may_count, stand_in, stand_in
 
 
 def entering(f: Callable, enter=None) -> Callable:
@@ -35,7 +35,8 @@ def entering(f: Callable, enter=None) -> Callable:
     packages = Packages(enter)
     if type(f) is Entering or not config.enter:
         return f
-    return Entering(called(f), packages)
+    ours = stand_in(f) if type(f) is types.BuiltinFunctionType else None  # such as math.exp
+    return Entering(called(f) if ours is None else ours, packages)
 
 
 class Entering:

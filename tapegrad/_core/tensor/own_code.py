@@ -23,7 +23,8 @@ def made_for(own: types.CodeType, made: types.CodeType) -> types.CodeType:
     """Note that code was made of a user's."""
     number = id(made)
     if number not in _own:
-        _own[number] = weakref.ref(made, lambda _: _own.pop(number, None)), own
+        pop = _own.pop  # names of modules are none at the end of a process
+        _own[number] = weakref.ref(made, lambda _: pop(number, None)), own
         _show_own()
     return made
 

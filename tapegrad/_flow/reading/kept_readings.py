@@ -28,6 +28,7 @@ from ..._core.tensor.dependencies import (
     Dependency,
     is_absent,
     is_open,
+    module_of_names,
     value_now,
 )
 from ..._core.tensor.own_code import own_code
@@ -137,6 +138,8 @@ class _Patterns:
 
     def owner(self, owner) -> Pattern:
         """That of what holds a name."""
+        if (module := module_of_names(owner)) is not None:
+            return Pattern.of("names", owner, weakref.ref(module))
         if not isinstance(owner, types.MappingProxyType):
             return self.of(owner)
         kind = self._classes.get(_names_of(owner))
