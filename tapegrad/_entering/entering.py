@@ -24,7 +24,7 @@ from .kinds_of_objects import DATA, attributes_of, kinds_of, likeness
 from .left_behind import alive, left
 from .name_uses import instructions, names_imported
 from .numba_functions import Compared, called, checked, is_compiled, refused_by_numba
-from .stand_ins import imported, may_count, stand_in, stand_in
+from .stand_ins import imported, may_count, stand_in
 
 
 def entering(f: Callable, enter=None) -> Callable:
