@@ -234,7 +234,7 @@ def _truth(self):
     return bool(self != 0)
 
 
-def _text(self, plainly=str):
+def _text(self, plainly):
     value = np.asarray(value_of_complex(self))
     refuse("a format reads complex numbers")
     if is_plain_text():
@@ -405,7 +405,7 @@ METHODS = {
     "__array__": _as_array,
     "__array_namespace__": _namespace,
     "__repr__": lambda self: _text(self, repr),
-    "__str__": _text,
+    "__str__": lambda self: _text(self, str),
     "__format__": _formatted,
     "__reduce__": lambda self: (combined, (self._re, self._im)),
     "__copy__": lambda self: combined(copy.copy(self._re), copy.copy(self._im)),
