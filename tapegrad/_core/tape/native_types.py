@@ -82,7 +82,9 @@ class _Member(ctypes.Structure):
     ]
 
 
-class _Getter(ctypes.Structure):
+class Getter(ctypes.Structure):
+    """CPython's PyGetSetDef, which descriptors of attributes hold."""
+
     _fields_ = [
         ("name", ctypes.c_char_p),
         ("get", ctypes.c_void_p),
@@ -126,9 +128,9 @@ def set_silent(silent: bool) -> None:
 
 def _getters(**functions: int) -> int:
     """The address of a table of attributes that compiled functions give."""
-    table = (_Getter * (len(functions) + 1))()
+    table = (Getter * (len(functions) + 1))()
     for k, (name, address) in enumerate(functions.items()):
-        table[k] = _Getter(name.encode(), address, None, None, None)
+        table[k] = Getter(name.encode(), address, None, None, None)
     _keep.append(table)
     return ctypes.addressof(table)
 

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable
 
 from ..codegen import compat
+from ..tape.native_types import Getter
 
 #: By the identity of code that was made: a reference to it, and the user's.
 _own: dict[int, tuple[weakref.ref, types.CodeType]] = {}
@@ -39,19 +40,7 @@ def own_code(function: types.FunctionType) -> types.CodeType:
 # --- the attribute --------------------------------------------------------------------------------
 
 
-class _Table(ctypes.Structure):
-    """What CPython's descriptors of attributes hold: PyGetSetDef."""
-
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("get", ctypes.c_void_p),
-        ("set", ctypes.c_void_p),
-        ("doc", ctypes.c_char_p),
-        ("closure", ctypes.c_void_p),
-    ]
-
-
-class _Asked:
+class _CodeGetter:
     """Is given with a function to `PyNumber_MatrixMultiply`, as which a getter is called."""
 
     def __rmatmul__(self, function: types.FunctionType) -> types.CodeType:
@@ -62,15 +51,15 @@ _descriptor = vars(types.FunctionType)["__code__"]
 #: Where the descriptor has the address of its table: after the head and three objects.
 _HEAD = 16
 _place = ctypes.c_void_p.from_address(id(_descriptor) + _HEAD + 24)
-_asked = _Asked()
+_asked = _CodeGetter()
 
 
-def _table() -> _Table | None:
+def _table() -> Getter | None:
     """The table of the attribute, if it lies where it is looked for."""
     is_known = type(_descriptor) is types.GetSetDescriptorType and object.__basicsize__ == _HEAD
     if not is_known or not _place.value:
         return None
-    found = _Table.from_address(_place.value)
+    found = Getter.from_address(_place.value)
     return found if found.name == b"__code__" else None
 
 
@@ -89,7 +78,7 @@ def _getter() -> Callable[[types.FunctionType], types.CodeType]:
 
 #: The code by which a function runs: while it is entered, that which was made.
 code_of = _getter()
-_shown: list[_Table] = []
+_shown: list[Getter] = []
 
 
 def _show_own() -> None:
@@ -98,7 +87,7 @@ def _show_own() -> None:
     if _shown or theirs is None or not compat.holds("attribute-tables", _is_table_known):
         return
     multiply = ctypes.cast(ctypes.pythonapi.PyNumber_MatrixMultiply, ctypes.c_void_p)
-    ours = _Table(theirs.name, multiply.value, theirs.set, theirs.doc, id(_asked))
+    ours = Getter(theirs.name, multiply.value, theirs.set, theirs.doc, id(_asked))
     for one in (ours, _asked):  # which other threads may use until the very end
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
     _shown.append(ours)
