@@ -20,7 +20,7 @@ from .._core.tensor.packages import Packages
 from .._core.tensor.reachable import Reach
 from .exchange import EnteredCall, Exchange, Need
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten, watched_in
-from .kinds_of_objects import DATA, attributes_of, kinds_of, likeness
+from .kinds_of_objects import DATA, attributes_of, is_of_kinds, kinds_of, likeness
 from .left_behind import alive, left
 from .name_uses import instructions, names_imported
 from .numba_functions import Compared, called, checked, is_compiled, refused_by_numba
@@ -168,7 +168,7 @@ class _Found:
                 return False
         for owner, name, kinds in self._kinds:
             value = _content(owner) if name is None else owner.get(name, ABSENT)
-            if kinds_of((value,)) != kinds:
+            if not is_of_kinds(value, kinds):
                 return False
         return self.entered.is_current()
 

@@ -41,6 +41,14 @@ def kinds_of(objects: Collection) -> tuple:
     return () if DATA.issuperset(map(type, objects)) else _kinds(objects)[0]
 
 
+def is_of_kinds(one, kinds: tuple) -> bool:
+    """Whether this is what `kinds_of` gives of one object."""
+    is_plain = len(kinds) == 1 and kinds[0] is type(one) and not isinstance(one, _DERIVED)
+    if is_plain and DATA.issuperset(map(type, held_by(one).values())):  # soon known of most objects
+        return True
+    return kinds_of((one,)) == kinds
+
+
 def _kinds(objects: Collection) -> tuple[tuple, bool]:
     """The same, and whether nothing has been left out."""
     found: list = []

@@ -233,7 +233,8 @@ def held_by(one) -> Mapping[str, Any]:
         found = vars(one)
     except Exception:  # a user's own __dict__ may raise anything
         return {}
-    return found if isinstance(found, Mapping) else {}  # as one that loads a library's functions
+    is_known = type(found) is dict or isinstance(found, Mapping)  # as one that loads a library's
+    return found if is_known else {}
 
 
 def _slots(one) -> list:
