@@ -5,6 +5,7 @@ import functools
 import json
 import math
 import numbers
+import operator
 import typing
 
 import numpy as np
@@ -353,3 +354,108 @@ def test_items_keep_their_derivatives_in_graphs(verify):
         np.testing.assert_allclose(value, np.sum(terms) * np.sum(x))
         np.testing.assert_allclose(gradient, slopes * np.sum(x) + np.sum(terms))
     assert len(c._flows.found) == 1
+
+
+# --- comparisons, flags, JSON ---------------------------------------------------------------------
+
+
+def test_comparisons_of_python_numbers_are_of_python():
+    def f(x, y):
+        factor = 2.0 if isinstance(x > 0.1, bool) else 1.0
+        return x * y[0] * factor * (3.0 if isinstance(y[0] > x, bool) else 1.0)
+
+    assert tg.value_and_grad(f)(0.3, A) == (f(0.3, A), pytest.approx(0.6))
+    compiled = tg.compile(f)
+    for x in (0.3, 0.05, 0.3, -1.0):
+        assert compiled(x, A) == f(x, A)
+        assert compiled.value_and_grad(x, A) == (f(x, A), pytest.approx(0.6))
+
+
+def test_a_comparison_of_python_numbers_is_true_itself():
+    def f(x):
+        return x * (2.0 if (x > 0.1) is True else 1.0)
+
+    assert tg.value_and_grad(f)(0.3) == (0.6, 2.0)
+    assert tg.value_and_grad(f)(0.05) == (0.05, 1.0)
+
+
+@pytest.mark.parametrize("how", ["flags", "setflags"])
+def test_arrays_that_cannot_be_written(how):
+    def protect(y, write):
+        if how == "flags":
+            y.flags.writeable = write
+        else:
+            y.setflags(write=write)
+
+    def f(x):
+        y = np.zeros(3)
+        y[0] = x[0]
+        protect(y, False)
+        for change in (
+            lambda y: operator.setitem(y, 1, 2.0),
+            lambda y: y.fill(1.0),
+            lambda y: y[:1].sort(),
+        ):
+            try:
+                change(y)
+            except ValueError:
+                y = y * 2.0
+                protect(y, False)
+        protect(y, True)
+        y[2] = x[1]
+        return y.sum()
+
+    for call in (tg.value_and_grad(f), tg.compile(f).value_and_grad):
+        for _ in range(3):
+            value, gradient = call(A)
+            assert value == f(A)
+            np.testing.assert_array_equal(gradient, [8.0, 1.0])
+
+
+def test_json_writes_no_recorded_number():
+    def f(x):
+        json.dumps({"loss": float(np.sin(x[0]))})
+        return x[1]
+
+    with pytest.raises(tg.DerivativeLost, match=r"json cannot write .* float\(tg.stop_gradient"):
+        tg.grad(f)(A)
+
+
+# --- results of earlier calls ---------------------------------------------------------------------
+
+
+class Kept:
+    """A model that keeps the result of the last call."""
+
+    x = None
+
+    def loss(self, x):
+        if self.x is None or not self.is_equal(self.x, x):
+            self.x, self.value = x.copy(), np.sum(np.sin(x))
+        return self.value
+
+
+@pytest.mark.parametrize(
+    "is_equal",
+    [np.array_equal, np.allclose, np.array_equiv, lambda a, b: np.all(a == b)],
+    ids=["array_equal", "allclose", "array_equiv", "=="],
+)
+def test_a_result_that_was_kept(is_equal):
+    kept = Kept()
+    kept.is_equal = is_equal
+    np.testing.assert_array_equal(tg.grad(kept.loss)(A), np.cos(A))  # nothing is kept yet
+    kept.loss(2.0 * A)
+    with pytest.warns(RuntimeWarning, match="found equal to an array .* kept from an earlier call"):
+        np.testing.assert_array_equal(tg.grad(kept.loss)(2.0 * A), np.zeros(2))
+    np.testing.assert_array_equal(tg.grad(kept.loss)(A), np.cos(A))
+
+
+def test_equal_arrays_of_other_functions_are_no_reason_to_warn():
+    def settled(x):
+        y = x
+        while not np.allclose(y, np.cos(y), atol=1e-3):
+            y = 0.5 * (y + np.cos(y))
+        return np.sum(y)
+
+    assert np.all(np.isfinite(tg.grad(settled)(A)))
+    assert tg.grad(lambda x: 1.0 if x[0] == 0.3 else x[1])(A)[1] == 0.0

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._core.config import config
+from .._core.tensor import runtime as rt
 from .._core.tensor.lost_derivatives import compiled_by_numba
 from .._core.tensor.own_code import own_code
 from .._core.tensor.packages import Packages
@@ -59,6 +60,8 @@ class Entering:
             held = [one for one in (*args, *kwargs.values()) if type(one) not in DATA]
             found = _search(self.__wrapped__, handed, held, self._packages)
             self._found[handed] = found
+        if rt.found_equal:
+            rt.found_equal.clear()
         before = alive(args)
         run = EnteredCall(found.entered) if found.entered else None
         try:

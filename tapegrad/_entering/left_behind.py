@@ -12,7 +12,9 @@ import ctypes
 import functools
 import itertools
 import sys
+import threading
 import types
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,6 +27,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.conversions import has_outlived
 from .._core.tensor.own_code import own_code
 from .._core.tensor.reachable import Reach, held_by, is_numerical, module_of
+from .._core.tensor.row_listeners import users_level
 from .._core.tensor.values import array_of, is_number, is_recorded
 
 #: The number of objects that are searched, and of items of containers that are searched wholly; of
@@ -55,6 +58,8 @@ def left(out, before: int, f, args: tuple, kwargs: dict) -> Any:
 
     A number that others hold, too, is replaced by another one on the same row.
     """
+    if rt.found_equal:
+        _warn_of_kept(out)
     more, kind = alive(args) - before, type(out)
     if more <= 0:
         return out
@@ -69,6 +74,20 @@ def left(out, before: int, f, args: tuple, kwargs: dict) -> Any:
             rt.outlived.append(_make_plain)
         _left.append(([f, *args, *kwargs.values()], more))
     return out
+
+
+def _warn_of_kept(out) -> None:
+    """Warn where a function may have returned what it kept from an earlier call."""
+    line = rt.found_equal.pop(threading.get_ident(), None)
+    if line is not None and isinstance(out, (float, np.ndarray)):
+        warnings.warn(
+            f"tapegrad: the result does not depend on the arguments, after one of them was found "
+            f"equal to an array ({line}). If it was kept from an earlier call, its derivative is "
+            "lost: compute it in the call that is differentiated, as tg.value_and_grad does once "
+            "for both",
+            RuntimeWarning,
+            stacklevel=users_level(),
+        )
 
 
 #: Objects in which calls have left tensors, and how many.

@@ -239,6 +239,17 @@ def _to_device(self, device, /, *, stream=None):
     return self
 
 
+def _setflags(self, write=None, align=None, uic=None):
+    """Set whether the elements can be written, as `numpy.ndarray.setflags`.
+
+    Parameters
+    ----------
+    write, align, uic : bool, optional
+        The flags of NumPy's arrays.
+    """
+    array_of(self).setflags(write=write, align=align, uic=uic)
+
+
 _VALUES = "tobytes dump dumps __dlpack__ __dlpack_device__".split()
 METHODS = {
     "fill": fill,
@@ -255,7 +266,7 @@ METHODS = {
     **{name: _of_array(name, is_called=True) for name in _VALUES},
     **{name: _of_array(name, is_called=False) for name in ("data", "ctypes")},
     "resize": _refused("resize", "np.resize or reshape"),
-    "setflags": _refused("setflags", "copy() for one that can be written"),
+    "setflags": _setflags,
     "byteswap": _refused("byteswap", "detach().numpy().byteswap()"),
     "getfield": _refused("getfield", "detach().numpy().getfield()"),
     "setfield": _refused("setfield", "an index write"),

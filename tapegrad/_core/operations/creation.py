@@ -400,7 +400,8 @@ METHODS = {
         lambda self: array_of(self).strides, doc="The steps in bytes along each axis."
     ),
     "flags": property(
-        lambda self: array_of(self).view().flags, doc="How the elements lie in memory."
+        lambda self: array_of(self).flags,
+        doc="How the elements lie in memory, and whether they can be written.",
     ),
     "requires_grad": property(
         _requires_grad, _requires_grad_, doc="Whether operations with the tensor are recorded."

@@ -22,7 +22,7 @@ from ..tensor.complex_tensors import ComplexTensor
 from ..tensor.copies import unlisted
 from ..tensor.plain_data import plain
 from ..tensor.registry import OF_NUMPY, PUBLIC, implementation
-from ..tensor.trace import fixed, name_of, steered, steering_tensor
+from ..tensor.trace import fixed, name_of, note_equal, steered, steering_tensor
 from ..tensor.values import (
     differentiates,
     dtype_of,
@@ -68,6 +68,7 @@ _OF_SHAPES = frozenset(
 )
 _NAMES = " ".join(UNRECORDED.values()).split()
 _PLAIN = {getattr(np, name): name for name in _NAMES if hasattr(np, name)}
+_EQUALITIES = frozenset((np.array_equal, np.array_equiv, np.allclose))
 COMPARISONS = frozenset(
     "less less_equal greater greater_equal equal not_equal logical_and logical_or logical_xor "
     "logical_not isnan isinf isfinite signbit bitwise_and bitwise_or bitwise_xor invert".split()
@@ -118,6 +119,8 @@ def _call(ufunc, inputs):
         return ufunc_of_complex(ufunc, inputs, found)
     if name in COMPARISONS or not differentiates(*inputs):
         made = steering_tensor(ufunc, *inputs)
+        if ufunc is np.equal and np.ndim(inputs[0]):
+            note_equal(made)
         is_object = is_tensor(made) and dtype_of(made).kind == "O"  # from np.frompyfunc
         return value_of(made) if is_object else made
     raise unsupported(ufunc, inputs)
@@ -152,6 +155,8 @@ def array_function(self, function, types, args, kwargs):
         return _of_complex(function, args, kwargs)
     if function in _PLAIN:
         result = _steered(function, args, kwargs)
+        if function in _EQUALITIES:
+            note_equal(result)
         if isinstance(result, tuple) and function is not np.shape:
             return tuple([_as_tensor(part) for part in result])
         return _as_tensor(result)

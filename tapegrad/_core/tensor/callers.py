@@ -37,6 +37,7 @@ _NUMERIC = tuple(
 )
 _SHOWING = (_NUMERIC[0] + "testing" + os.sep, str(_NUMPY / "_core" / "arrayprint.py"))
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
+_JSON = os.path.join(_STANDARD, "json", "encoder.py")
 _PACKAGES = tuple(os.sep + name + os.sep for name in ("site-packages", "dist-packages"))
 _INSTALLED = tuple(_STANDARD + name for name in ("site-packages", "dist-packages"))
 
@@ -280,6 +281,11 @@ def shows(frame: types.FrameType, is_differentiated: Callable[[], bool]) -> bool
             return False
         frame = frame.f_back
     return _is_matplotlib(frame.f_code.co_filename) and not is_differentiated()
+
+
+def is_json(frame: types.FrameType) -> bool:
+    """Whether `json` asks a frame for what it cannot write."""
+    return frame.f_code.co_filename == _JSON
 
 
 def _is_numpy(frame: types.FrameType) -> bool:

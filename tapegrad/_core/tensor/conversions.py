@@ -179,6 +179,26 @@ _integer_ratio = _lossy(as_integer_ratio)  # by it `statistics` reads numbers
 _integer_ratio.__doc__ = as_integer_ratio.__doc__
 
 
+def _hex(number) -> str:
+    """Return the hexadecimal digits of a number.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    TypeError
+        Inside a transform that differentiates the number, as for `float()`.
+    """
+    return float(number).hex()
+
+
+_hex.__name__ = "hex"
+_hexadecimal = _lossy(_hex)
+_hexadecimal.__doc__ = _hex.__doc__
+
+
 def _lose(tensor, kind, frame) -> None:
     """Refuse a loss of a derivative at a frame, or warn of it."""
     if callers.writes_item(frame) and callers.function_of_scipy(frame) is None:
@@ -303,6 +323,7 @@ METHODS = {
     "__ceil__": _lossy(math.ceil),
     "__trunc__": _lossy(math.trunc),
     "as_integer_ratio": _integer_ratio,
+    "hex": _hexadecimal,
     "__bool__": _bool,
     "__index__": _index,
     "__format__": _formatted,

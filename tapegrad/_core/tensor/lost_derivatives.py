@@ -104,6 +104,16 @@ def as_float(frame: types.FrameType, tensor, kind: str = "float") -> TypeError:
     )
 
 
+def by_json(tensor) -> TypeError:
+    """The error where `json` writes a recorded value."""
+    return lost_derivative(
+        "tapegrad: json cannot write a recorded tensor, of which it would take the number alone "
+        f"({callers.users_line()}); give float(tg.stop_gradient(t)), or t.detach().tolist() of an "
+        "array",
+        tensor,
+    )
+
+
 #: The name of the type of tensors in Numba's code.
 OPAQUE = "a recorded value of tapegrad"
 

@@ -7,7 +7,7 @@ import operator
 
 import numpy as np
 
-from ..codegen.layout import OF_OPERANDS
+from ..codegen.layout import OF_OPERANDS, OF_PYTHON
 from ..tape import native_types
 from . import error_state
 from . import runtime as rt
@@ -17,7 +17,7 @@ from .copies import unlisted
 from .indexing import WRITE, get_item, set_item
 from .observed import observed
 from .plain_data import repeats
-from .trace import steering_tensor
+from .trace import note_equal, steering_tensor
 from .values import check_casting, dtype_of, is_container, is_number
 
 
@@ -129,15 +129,28 @@ _COMPARISONS = {
 }
 
 
+def _is_of_python(x) -> bool:
+    """Whether a tensor stands for a Python float, whose comparisons are Python's."""
+    return type(x) is rt.Scalar and x._kind == OF_PYTHON
+
+
 def _compare(name):
     function = getattr(operator, name)
 
     def method(x, y):
+        of_python = _is_of_python(x) and (type(y) in (float, int) or _is_of_python(y))
+        if of_python and rt.trace() is None and rt.in_transform():
+            return function(x._value, y if type(y) is not rt.Scalar else y._value)
         if is_complex(y):
             return ELEMENTWISE_OF_COMPLEX[_COMPARISONS[name]](x, y)
         if not _understands(y):
             return NotImplemented
-        return steering_tensor(function, x, _float_of(unlisted(y)))
+        made = steering_tensor(function, x, _float_of(unlisted(y)))
+        if of_python and rt.trace() is not None:
+            rt.trace().truths.add(made._id)
+        elif name == "eq" and type(x) is rt.Array and x.ndim:
+            note_equal(made)
+        return made
 
     return method
 

@@ -23,7 +23,7 @@ from . import callers, lost_derivatives
 from . import runtime as rt
 from .classes_asked import decides
 from .conversions import has_outlived, note_text, rounded, text_of_tensor
-from .possible_kinds import plain_samples, possible_kinds
+from .possible_kinds import is_pythons_truth, plain_samples, possible_kinds
 from .reachable import reachable
 from .refused_derivatives import is_differentiated, lost_derivative
 from .trace import is_steering, learned, named, refuse, steered, steering_tensor
@@ -67,6 +67,8 @@ def _type_of(tensor, kinds: set[type]) -> type:
     if array.ndim:
         return np.ndarray
     trace.is_exact = True
+    if is_pythons_truth(tensor):
+        return bool
     if not kinds.isdisjoint((float, np.ndarray)):
         if tensor._id in trace.data:
             return trace.data[tensor._id]
@@ -93,6 +95,8 @@ def _answer(self, _) -> type:
         if asked is None:
             _others[id(frame.f_code)] = frame.f_code
         return own
+    if callers.is_json(frame) and is_differentiated(self):
+        raise lost_derivatives.by_json(self)
     found = class_of(self)
     if found is None and _entered and rt.in_transform():
         found = _kind_asked(self, frame)

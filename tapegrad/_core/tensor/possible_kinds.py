@@ -19,6 +19,12 @@ def kind_of(given: type | None) -> int:
     return layout.OF_NUMPY if is_of_numpy else layout.OF_EITHER
 
 
+def is_pythons_truth(tensor) -> bool:
+    """Whether a row of a trace is a comparison of Python's numbers, which is True or False."""
+    trace = rt.trace()
+    return trace is not None and tensor._id in trace.truths
+
+
 def possible_kinds(tensor) -> tuple[type, ...]:
     """The types that the plain value of a tensor may have: one, or float and np.float64.
 
@@ -30,6 +36,8 @@ def possible_kinds(tensor) -> tuple[type, ...]:
         kind = dtype_of(tensor).type
         is_array = tensor._re is not None and array_of(tensor).ndim > 0
         return (np.ndarray,) if is_array else (complex, kind) if kind is np.complex128 else (kind,)
+    if is_pythons_truth(tensor):
+        return (bool,)
     if type(tensor) is not rt.Scalar:
         is_array = tensor.ndim > 0 or not is_number(tensor)
         return (np.ndarray,) if is_array else (dtype_of(tensor).type,)

@@ -110,6 +110,8 @@ _differentiated: dict[int, list] = {}
 _given: dict[int, type] = {}
 #: Threads that are inside a transform; read before `_mode`, which takes ten times as long to ask.
 transforming: set[int] = set()
+#: Where a thread has found whole arrays equal, of which one is recorded, since its last call began.
+found_equal: dict[int, str] = {}
 
 
 def is_recording() -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ import numpy as np
 from ..codegen.layout import ARRAY
 from ..ops import opaque_call
 from ..tape.row_reader import Reader
+from . import callers
 from . import runtime as rt
 from .values import array_of, is_recorded, is_tensor, tensor_of, value_of, wrap
 
@@ -123,6 +125,7 @@ class Trace:
         self.has_keys = False  # whether data have been keys
         self.is_exact = False  # whether numbers of other types are no data for the program
         self.detached: set[int] = set()  # rows of them that share memory if nothing is traced
+        self.truths: set[int] = set()  # rows of comparisons of Python numbers
         #: Memory that detached tensors share if nothing is traced, their rows, which are None where
         #: they share it here, too, and a row of that time.
         self.shared: list[tuple[np.ndarray, int | None, int]] = []
@@ -238,6 +241,12 @@ def is_steering(tensor) -> bool:
     if trace is None:
         return False
     return tensor._id in trace.steering or np.asarray(value_of(tensor)).dtype.kind != "f"
+
+
+def note_equal(answer) -> None:
+    """Note where code finds a recorded array equal to another one, as one from an earlier call."""
+    if rt.in_transform() and np.all(value_of(answer)):
+        rt.found_equal[threading.get_ident()] = callers.users_line()
 
 
 def steered(function, /, *operands, **keywords):
