@@ -12,7 +12,6 @@ import numpy as np
 from fuzz_modes import EAGER, INTERPRETED, NATIVE, PREAMBLE, Mode
 from fuzz_oracle import RTOL, Rough, truth
 from fuzz_programs import generate, laid, point, point_texts, values_of
-from seed_runs import are_plain
 
 import tapegrad as tg
 
@@ -118,7 +117,7 @@ class Checked:
             "array": program.is_array,
             "no data": self.k == len(program.arguments),
             "real": not any("complex" in a.dtype for a in program.arguments[: self.k]),
-            "outside": "creators" not in program.kinds,
+            "outside": "creators" not in program.kinds and not program.is_entered,
             "loops": bool(program.kinds & {"loops", "nested loops"}),
             "short": "nested loops" not in program.kinds or self.rows < 3000,
         }
@@ -340,15 +339,16 @@ def _equal(made, copy) -> bool:
 def script_of(checked, mode, message, done) -> str:
     """The program as a text that runs alone."""
     points = ",\n    ".join(checked.texts[number] for number in done)
+    has_stand_in = checked.program.has_stand_in and not checked.program.is_entered
     said = "\n".join("# " + line for line in message.splitlines()[:12])
     return f"""# seed {checked.program.seed}, {mode.name}
 {said}
 import tempfile
 
-import {"tapegrad.numpy" if checked.program.has_stand_in and not are_plain() else "numpy"} as np
+import {"tapegrad.numpy" if has_stand_in else "numpy"} as np
 
 import tapegrad as tg
-import tapegrad.scipy.linalg as la
+import {"" if checked.program.is_entered else "tapegrad."}scipy.linalg as la
 
 
 {checked.program.text}

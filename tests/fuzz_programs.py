@@ -61,6 +61,11 @@ class Program:
         return self.seed % OF in STAND_IN
 
     @property
+    def is_entered(self) -> bool:
+        """Whether its imports are plain where others have stand-ins."""
+        return self.has_stand_in and seed_runs.are_plain()
+
+    @property
     def count(self) -> int:
         """How many arguments are differentiated; they come first."""
         return sum(one.differentiated for one in self.arguments)
@@ -80,7 +85,7 @@ class Program:
     def functions(self, wide=False) -> dict:
         """`f`, and `out` where it has one, with its own NumPy or that of extended precision."""
         own = {"np": tapegrad.numpy if self.has_stand_in else np, "la": tapegrad.scipy.linalg}
-        if self.has_stand_in and seed_runs.are_plain():  # functions that are entered
+        if self.is_entered:
             own = {"np": np, "la": scipy.linalg}
         found = dict(NAMESPACES) if wide else own
         exec(compile(self.text, f"<program {self.seed}>", "exec"), found)
