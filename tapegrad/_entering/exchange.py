@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 from .._core.codegen import forks, layout
 from .._core.tape.native_types import STATE
 from .._core.tensor.own_code import code_of, made_for, own_code
-from .._core.tensor.plain_data import answer_all
+from .._core.tensor.plain_data import answer_all, class_lock
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten
 
-_lock = forks.lock()
+_lock = class_lock
 #: What is the id of tensors that are made without a row.
 _unrecorded = ctypes.c_int64.from_address(STATE.ctypes.data + layout.STATE_UNRECORDED)
 _MADE_INSIDE, _UNRECORDED = layout.MADE_INSIDE, layout.UNRECORDED
@@ -76,13 +76,12 @@ class Exchange:
 
     def is_current(self) -> bool:
         """Whether the functions have the codes of the time when this was made."""
-        if self._have(self._own):
+        only = self._only
+        if self._have(self._own) if only is None else code_of(only) is self._own[0]:
             return True
         return all(map(operator.is_, map(own_code, self._functions), self._own))
 
     def _have(self, codes: list[types.CodeType]) -> bool:
-        if self._only is not None:
-            return code_of(self._only) is codes[0]
         return all(map(operator.is_, map(code_of, self._functions), codes))
 
     def watch(self) -> None:
@@ -100,10 +99,11 @@ class Exchange:
 
     def take_out(self) -> None:
         """Put the user's codes back, but where the user has put others since."""
-        if not self._have(self._made):
+        only = self._only
+        if only is not None and code_of(only) is self._made[0]:
+            only.__code__ = self._own[0]
+        elif not self._have(self._made):
             self.settle(())
-        elif self._only is not None:
-            self._only.__code__ = self._own[0]
         else:
             any(map(setattr, self._functions, _CODE, self._own))
 

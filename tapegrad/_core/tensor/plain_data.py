@@ -7,6 +7,7 @@ NumPy's or Python's own value answers, and becomes a guard of the program.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import operator
 import sys
@@ -139,23 +140,25 @@ def answering(trace):
     if not trace.data:
         yield
         return
-    with _lock:
+    with class_lock:
         _traces.add(id(trace))
-        native_types.set_word(layout.STATE_CLASS, _ASKED)
+        _asked.value = _ASKED
     try:
         yield
     finally:
-        with _lock:
+        with class_lock:
             _traces.discard(id(trace))
-            native_types.set_word(layout.STATE_CLASS, _ASKED if _entered or _traces else 0)
+            _asked.value = _ASKED if _entered or _traces else 0
 
 
 def answer_all(all_tensors: bool) -> None:
-    """Let all tensors have these classes in transforms, until this is called again."""
+    """Let all tensors have these classes in transforms, until this is called again.
+
+    It is called with `class_lock` held.
+    """
     global _entered
-    with _lock:  # only meanwhile: every `isinstance` that says no of a tensor asks
-        _entered = all_tensors
-        native_types.set_word(layout.STATE_CLASS, _ASKED if all_tensors or _traces else 0)
+    _entered = all_tensors  # only meanwhile: every `isinstance` that says no of a tensor asks
+    _asked.value = _ASKED if all_tensors or _traces else 0
 
 
 #: The code that asks and is not the user's, by its id.
@@ -164,7 +167,10 @@ _others: dict[int, types.CodeType] = {}
 _traces: set[int] = set()
 _entered = False
 _ASKED = id(_answer)
-_lock = forks.lock()
+#: What compiled code calls for the class of a tensor, 0 for none.
+_asked = ctypes.c_int64.from_address(native_types.STATE.ctypes.data + layout.STATE_CLASS)
+#: Held while that changes, and the code of functions with it.
+class_lock = forks.lock()
 
 
 def item(self, *index):
