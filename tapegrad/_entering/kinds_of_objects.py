@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import gc
 import types
 import weakref
 from collections.abc import Collection, Iterable, Iterator
@@ -13,7 +14,7 @@ import numpy as np
 
 from .._core.tensor import runtime as rt
 from .._core.tensor.own_code import own_code
-from .._core.tensor.reachable import MOST_ITEMS, held_by, items_of, module_of_class, outer
+from .._core.tensor.reachable import MOST_ITEMS, attribute_values, items_of, module_of_class, outer
 from .exchanged_names import ABSENT
 from .numba_functions import is_compiled
 
@@ -43,9 +44,12 @@ def kinds_of(objects: Collection) -> tuple:
 
 def is_of_kinds(one, kinds: tuple) -> bool:
     """Whether this is what `kinds_of` gives of one object."""
-    is_plain = len(kinds) == 1 and kinds[0] is type(one) and not isinstance(one, _DERIVED)
-    if is_plain and DATA.issuperset(map(type, held_by(one).values())):  # soon known of most objects
-        return True
+    if len(kinds) == 1 and kinds[0] is type(one):  # most objects hold data alone, without a dict
+        held = gc.get_referents(one)
+        if held and held[-1] is kinds[0]:
+            held.pop()
+        if DATA.issuperset(map(type, held)):
+            return True
     return kinds_of((one,)) == kinds
 
 
@@ -69,7 +73,7 @@ def _kinds(objects: Collection) -> tuple[tuple, bool]:
                 found.append(one)
             elif outer(module_of_class(kind)) not in _LIBRARIES:
                 found.append(kind)
-                inner = held_by(one).values()
+                inner = attribute_values(one)
                 if isinstance(one, _DERIVED):
                     inner = [*inner, *items_of(one)]
             else:

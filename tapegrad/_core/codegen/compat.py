@@ -123,6 +123,12 @@ ASSUMPTIONS = {
         "it is the code with stand-ins meanwhile",
         _PYTHON,
     ),
+    "inline-attributes": Assumption(
+        "Python 3.11 and 3.12 say before an object whether its attributes lie outside of a dict",
+        "attributes are looked at without a dict, with which Python reads them more slowly",
+        "the dict of each object that a function can reach is made",
+        _PYTHON,
+    ),
 }
 _found: dict[tuple[str, str], bool] = {}
 _probing = forks.lock()
