@@ -22,7 +22,8 @@ from .stand_ins import stand_in, view_of
 from .types_asked import OF_PYTHON
 
 _VERSION = sys.version_info[:2]
-_NULL_BIT, _NULL_ABOVE = _VERSION >= (3, 11), _VERSION >= (3, 13)
+_NULL_BIT, _METHOD_BIT = _VERSION >= (3, 11), _VERSION >= (3, 12)
+_NULL_ABOVE = _VERSION >= (3, 13)
 _PUSH_NULL, _NOP = dis.opmap.get("PUSH_NULL", 0), dis.opmap["NOP"]
 _JUMP = dis.opmap["JUMP_FORWARD"]
 _EXTENDED, _CONST = dis.opmap["EXTENDED_ARG"], dis.opmap["LOAD_CONST"]
@@ -305,8 +306,12 @@ class _Rewriter:
 
 
 def _put_constant(code, raw: bytearray, constants: list, number: int, value) -> bool:
-    """Make an instruction load a constant, if there is room for the number of the constant."""
+    """Make an instruction load a constant, if there is room for the number of the constant.
+
+    Where those that follow read a function of a module, the constant is the function.
+    """
     every = instructions(code)
+    value, last = _function_of(every, number, value)
     one, first = every[number], number
     while first and every[first - 1].opcode == _EXTENDED:
         first -= 1
@@ -315,14 +320,13 @@ def _put_constant(code, raw: bytearray, constants: list, number: int, value) -> 
         if before is None:
             return False
         first = before
-    following = every[number + 1].offset if number + 1 < len(every) else len(raw)
-    start, stop = every[first].offset, following
+    start, stop = every[first].offset, every[last + 1].offset if last + 1 < len(every) else len(raw)
     place = len(constants)
     made = [_CONST, place & 255]
     if place > 255:
         made = [_EXTENDED, place >> 8, *made]
-    if one.opname == "LOAD_GLOBAL" and _NULL_BIT and (one.arg or 0) & 1:
-        made = [*made, _PUSH_NULL, 0] if _NULL_ABOVE else [_PUSH_NULL, 0, *made]
+    nulls = [_PUSH_NULL, 0] * sum(map(_has_null, (one, every[last]) if last > number else (one,)))
+    made = [*made, *nulls] if _NULL_ABOVE else [*nulls, *made]
     if place > 65535 or len(made) > stop - start:
         return False
     constants.append(value)
@@ -332,6 +336,29 @@ def _put_constant(code, raw: bytearray, constants: list, number: int, value) -> 
         rest[:2] = _JUMP, count - 1
     raw[start:stop] = bytes(made + rest)
     return True
+
+
+def _function_of(every, number: int, value) -> tuple[Any, int]:
+    """The function that the instructions after a load read of a module, and the last of them.
+
+    The value itself, and the number of the load, where they do something else.
+    """
+    found = value
+    for last, one in enumerate(every[number + 1 :], number + 1):
+        if not _NULL_BIT or type(found) is not types.ModuleType or one.is_jump_target:
+            break
+        if one.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+            break
+        found = getattr(found, one.argval, ABSENT)
+        if callable(found):
+            return found, last
+    return value, number
+
+
+def _has_null(one: dis.Instruction) -> bool:
+    """Whether what an instruction puts on the stack comes with the NULL of a call."""
+    with_bit = one.opname == "LOAD_GLOBAL" or (one.opname == "LOAD_ATTR" and _METHOD_BIT)
+    return one.opname == "LOAD_METHOD" or (with_bit and _NULL_BIT and bool((one.arg or 0) & 1))
 
 
 def _before_import(every, number: int) -> int | None:

@@ -259,7 +259,7 @@ def _is_inline(one) -> bool:
     """Whether an object has attributes, and no dict."""
     if not type(one).__flags__ & _MANAGED:
         return False
-    word = ctypes.c_size_t.from_address(id(one) + _PLACE).value
+    word = ctypes.c_size_t.from_address(id(one) + (_PLACE or 0)).value
     return word != 0 if sys.version_info[:2] == (3, 11) else word & 1 == 1
 
 
