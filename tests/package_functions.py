@@ -284,7 +284,9 @@ def outcome(call: Call, is_eager: bool) -> tuple[str, str]:
             c = tg.compile(call, argnums=numbers)
             results += [c.value_and_grad(*call.values) for _ in range(3)]
             near = [one * (1 + 1e-4) for one in call.values]
-            other, expected = c.value_and_grad(*near), tg.value_and_grad(call, numbers)(*near)
+            eager = tg.value_and_grad(call, numbers)
+            other, expected = c.value_and_grad(*near), eager(*near)
+            ulp = [eager(*[np.nextafter(one, end) for one in near]) for end in (-np.inf, np.inf)]
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         return "refused", f"{type(error).__name__}: {error} [{place.filename}:{place.lineno}]"
@@ -296,8 +298,10 @@ def outcome(call: Call, is_eager: bool) -> tuple[str, str]:
             if not np.allclose(one, slope, rtol=1e-5, atol=10 * far + least):
                 return "wrong", f"call {number}: {one} at {x}, differences {slope} (± {far:.1e})"
     if not is_eager:
-        for one, two in zip([other[0], *other[1]], [expected[0], *expected[1]], strict=True):
-            if not np.allclose(one, two, rtol=1e-9, atol=1e-300):
+        every = [[value, *slopes] for value, slopes in (other, expected, *ulp)]
+        for one, two, *beside in zip(*every, strict=True):
+            rounding = max(np.max(np.abs(three - two)) for three in beside)  # of the arguments
+            if not np.allclose(one, two, rtol=1e-9, atol=10 * rounding + 1e-300):
                 return "wrong", f"compiled, nearby: {one}, eager {two}"
     return "right", ""
 

@@ -246,6 +246,10 @@ def _setflags(self, write=None, align=None, uic=None):
     ----------
     write, align, uic : bool, optional
         The flags of NumPy's arrays.
+
+    Returns
+    -------
+    None
     """
     array_of(self).setflags(write=write, align=align, uic=uic)
 

@@ -288,7 +288,7 @@ def check(dependencies: Sequence[Checked]) -> Callable[[], bool]:
     found = None
     for group in groups.values():
         found = _check_of_group(group, found)
-    return found or _nothing_changes
+    return found or (lambda: True)
 
 
 def _holds(one: Checked) -> bool:
@@ -345,10 +345,6 @@ def _is_namespace(one: Checked) -> bool:
     return is_name and type(one.owner) is dict
 
 
-def _nothing_changes() -> bool:
-    return True
-
-
 def _check_of_group(group: list, rest: Callable[[], bool] | None):
     """The function for names with one dict of globals, which calls that for the rest."""
     cells: dict[str, Any] = {}
@@ -400,8 +396,7 @@ def _term_of_absence(one: Dependency, value: str, owner: str, cells: dict[str, A
 
 def _term_of_code(one: Dependency, value: str, owner: str, cells: dict[str, Any]) -> str:
     """The expression for the code of a function, which takes 40 ns unless it is entered."""
-    found = {"code_of": code_of, "own_code": own_code}
-    cells.update({_OURS + name: types.CellType(called) for name, called in found.items()})
+    cells[f"{_OURS}code_of"], cells[f"{_OURS}own_code"] = map(types.CellType, (code_of, own_code))
     cells[owner] = types.CellType(one.owner)
     return f"({_OURS}code_of({owner}) is {value} or {_OURS}own_code({owner}) is {value})"
 

@@ -246,7 +246,9 @@ def is_steering(tensor) -> bool:
 def note_equal(answer) -> None:
     """Note where code finds a recorded array equal to another one, as one from an earlier call."""
     if rt.in_transform() and np.all(value_of(answer)):
-        rt.found_equal[threading.get_ident()] = callers.users_line()
+        frame = callers.users_frame()
+        if frame is not None and "__name__" in frame.f_globals:  # no text of a derivative
+            rt.found_equal[threading.get_ident()] = callers.users_line()
 
 
 def steered(function, /, *operands, **keywords):
