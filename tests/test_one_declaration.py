@@ -15,7 +15,7 @@ import tapegrad.numpy
 import tapegrad.scipy
 from tapegrad._core.operations.declaring import declared
 from tapegrad._core.operations.elementwise_functions import made_public
-from tapegrad._core.ops.table import TABLE, pointwise
+from tapegrad._core.ops.table import _MEANT, TABLE, pointwise
 from tapegrad._core.tape import store
 from tapegrad._core.tensor.registry import OF_NUMPY, PUBLIC, declared_by
 
@@ -32,6 +32,8 @@ DECLARED = {
     "blended": ("x y z", "x * y + (1.0 - x) * z", "y - z", "x", "1.0 - x", {}),
     "crossed": ("x y z u", "x * y - np.sin(z) * u", "y", "x", "-np.cos(z) * u", "-np.sin(z)", {}),
 }
+#: Those that the package declares, too: they are declared anew.
+SCIPYS = "exprel", "boxcox"
 #: What they compute, of plain numbers and arrays.
 PLAIN = {
     "exprel": scipy.special.exprel,
@@ -59,6 +61,7 @@ def _declarations():
     """The declarations, made while compiled code is running."""
     tg.grad(lambda x: x * x)(1.0)
     added = dict(TABLE), dict(OF_NUMPY), {name: PUBLIC[name] for name in PUBLIC.early()}
+    theirs = {name: (TABLE.pop(name), OF_NUMPY.pop(name), _MEANT.pop(name)) for name in SCIPYS}
     for name, (inputs, value, *partials, fields) in DECLARED.items():
         op = pointwise(name, inputs, value, *partials, doc=name, apart=True, **fields)
         store.enter(op)
@@ -70,6 +73,8 @@ def _declarations():
         for name in [*dict.keys(table)]:
             if name not in before:
                 del table[name]
+    for name, (op, function, meant) in theirs.items():
+        TABLE[name], OF_NUMPY[name], _MEANT[name] = op, function, meant
 
 
 def function_of(name):

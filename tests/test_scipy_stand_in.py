@@ -153,7 +153,7 @@ OBJECTS = {
     "at a place": lambda x: ours.interpolate.interp1d([0.0, 1.0], [0.0, 2.0])(x[0]),
     "a sparse matrix": lambda x: scipy.sparse.csr_array(np.eye(3)) @ x,
     "a rotation": lambda x: ours.spatial.transform.Rotation.from_rotvec(x).as_matrix(),
-    "a ufunc": lambda x: ours.special.jv(1, x),
+    "a ufunc": lambda x: ours.special.agm(1, x),
     "a callback": lambda x: ours.integrate.quad(lambda t: t * x[0], 0.0, 1.0)[0],
     "a system": lambda x: ours.integrate.solve_ivp(lambda t, y: -x[0] * y, (0, 1), [1.0]).y[0, -1],
 }

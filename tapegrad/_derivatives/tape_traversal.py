@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._core.codegen import layout
+from .._core.codegen.special_values import refuse
 from .._core.operations import PUBLIC
 from .._core.ops.table import Pointwise, find
 from .._core.tape import store
@@ -45,6 +46,7 @@ class _Functions(types.SimpleNamespace):
     """Functions by name: those that are public, and other declared ones."""
 
     def __getattr__(self, name: str):
+        refuse(name)
         if not isinstance(find(name), Pointwise):
             raise AttributeError(name)
         vars(self)[name] = made = functools.partial(apply, name)

@@ -7,10 +7,13 @@ import importlib
 
 import numpy as np
 
+from .._core.codegen.special_values import REFUSED
 from .._core.operations import PUBLIC
 from .._core.operations.named_values import all_finite
+from .._core.operations.special_results import SEVERAL
 from .._core.ops.table import TABLE, Pointwise
 from .._core.tensor import runtime as rt
+from .._core.tensor.apply import apply
 from .._core.tensor.complex_tensors import imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
 from .._core.tensor.registry import OF_NUMPY
@@ -26,6 +29,7 @@ OURS: dict = {
     if name.startswith("scipy.")
 }
 OURS |= {f"special.{name}": PUBLIC[name] for name in ("softmax", "log_softmax")}
+OURS |= {f"special.{name}": function for name, function in SEVERAL.items()}
 
 
 def differentiable(name: str):
@@ -77,6 +81,15 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
     if return_sign:
         raise unsupported("special.logsumexp", "return_sign", return_sign)
     return PUBLIC["logsumexp"](a, axis=axis, b=b, keepdims=keepdims)
+
+
+@differentiable("special.zeta")
+def zeta(x, q=None, out=None):
+    if out is not None:
+        raise unsupported("special.zeta", "out", out)
+    if q is None:  # Riemann's, whose only argument is recorded
+        raise TypeError(REFUSED["no_zeta_x"])
+    return apply("zeta", x, q)
 
 
 @differentiable("linalg.norm")

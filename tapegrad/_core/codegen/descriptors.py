@@ -55,8 +55,8 @@ def words_of(kind: Any) -> types.Type:
 
 
 def word_count(kind: Any) -> int:
-    """The number of words of a word, which is `int`, or of a descriptor."""
-    return 1 if kind is int else len(kind._fields)
+    """The number of words of a word, `int`, of a double, `float`, or of a descriptor."""
+    return 1 if kind in (int, float) else len(kind._fields)
 
 
 @helper

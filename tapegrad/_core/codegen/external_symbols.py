@@ -27,8 +27,11 @@ _known: set[str] = set()  # symbols that LLVM has found
 _under_way: set[str] = set()  # symbols whose loaders run, in the thread that holds the lock
 #: The arguments that functions of BLAS, LAPACK and scipy.special are called with.
 _KNOWN = re.compile(
-    r"(char|int|__pyx_t_\w+_[ds]|__pyx_t_double_complex) \*|double|int __pyx_skip_dispatch"
+    r"(char|int|double|__pyx_t_\w+_[ds]|__pyx_t_double_complex) \*"
+    r"|double|Py_ssize_t|int __pyx_skip_dispatch"
 )
+#: Names of capsules that differ from those of functions.
+_CAPSULES = {"digamma": "psi"}
 _keep: list = []  # compiled code holds addresses only
 
 
@@ -48,34 +51,67 @@ def _link_fortran(symbol: str, module: str, function: str, arity: int) -> None:
     llvm.add_symbol(symbol, address)
 
 
-def special_function(symbol: str, name: str, function: str) -> None:
-    """Let a symbol stand for a function of scipy.special of one double."""
+def special_function(
+    symbol: str, name: str, inputs: int, outputs: int, whole: bool = False
+) -> None:
+    """Let a symbol stand for a function of scipy.special of doubles.
 
-    def load():
-        wanted = "scipy.special.cython_special", function
-        if _has_signature(*wanted, 2):
-            address = _pointer(_capsule(*wanted))
-        else:
-            called = _called(getattr(importlib.import_module("scipy.special"), name))
-            _keep.append(called)
-            address = ctypes.cast(called, ctypes.c_void_p).value
-        llvm.add_symbol(symbol, address)
-
-    LOADERS[symbol] = load
+    It returns one, or writes several. The first argument may be a `whole` number.
+    """
+    LOADERS[symbol] = functools.partial(_link_special, symbol, name, inputs, outputs, whole)
 
 
-def _called(function):
-    """A function of Python's as one for C, which returns NaN in place of an exception."""
+def _link_special(symbol: str, name: str, inputs: int, outputs: int, whole: bool) -> None:
+    module = "scipy.special.cython_special"
+    function = _of_doubles(module, name, inputs, outputs, whole)
+    if function and _has_signature(module, function, inputs + (outputs or 1)):
+        address = _pointer(_capsule(module, function))
+    else:
+        called = _called(_by_python(name), inputs, outputs, whole)
+        _keep.append(called)
+        address = ctypes.cast(called, ctypes.c_void_p).value or 0
+    llvm.add_symbol(symbol, address)
 
-    @ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_int)
-    def call(x, _):
+
+def _of_doubles(module: str, name: str, inputs: int, outputs: int, whole: bool) -> str:
+    """The one of the functions of a name, one for each type, that takes doubles; "" if none is."""
+    taken = ["Py_ssize_t" if whole else "double", *["double"] * (inputs - 1)]
+    taken += ["double *"] * outputs if outputs else ["int __pyx_skip_dispatch"]
+    wanted = f"{'void' if outputs else 'double'} ({', '.join(taken)})"
+    pattern = re.compile(rf"(__pyx_fuse(_\d+)+)?{_CAPSULES.get(name, name)}")
+    capsules = getattr(importlib.import_module(module), "__pyx_capi__", {})
+    found = (one for one in capsules if pattern.fullmatch(one))
+    return next((one for one in found if _name(capsules[one]).decode() == wanted), "")
+
+
+def _by_python(name: str) -> Callable:
+    """A function of scipy.special, some of which are not public."""
+    special = importlib.import_module("scipy.special")
+    return getattr(special, name, None) or getattr(special._ufuncs, name)
+
+
+def _called(function, inputs: int, outputs: int, whole: bool):
+    """A function of Python's as one for C, which gives NaN in place of an exception."""
+    double, count = ctypes.c_double, max(outputs, 1)
+
+    def results(given) -> tuple:
         try:
             with np.errstate(all="ignore"):
-                return float(function(x))
+                found = function(*given)
+                return tuple(map(float, found if outputs else (found,)))
         except Exception:
-            return math.nan
+            return (math.nan,) * count
 
-    return call
+    if not outputs:
+        kinds = [ctypes.c_int64 if whole else double, *[double] * (inputs - 1)]
+        return ctypes.CFUNCTYPE(double, *kinds, ctypes.c_int)(lambda *x: results(x[:-1])[0])
+
+    def write(*words):
+        for place, value in zip(words[inputs:], results(words[:inputs]), strict=True):
+            place[0] = value
+
+    places = [ctypes.POINTER(double)] * outputs
+    return ctypes.CFUNCTYPE(None, *[double] * inputs, *places)(write)
 
 
 def _capsule(module: str, function: str):

@@ -255,22 +255,26 @@ def c_function(name, signature):
 
     def build(typingctx):
         def codegen(context, builder, sig, args):
-            _found_by_numba(name)
-            taken = [*words(builder, args)]
             returns = ir.VoidType() if result == types.none else context.get_value_type(result)
-            function_type = ir.FunctionType(returns, [word.type for word in taken])
-            function = builder.module.globals.get(name)
-            if function is None:
-                function = ir.Function(builder.module, function_type, name)
-            value = builder.call(function, taken)
+            value = word_call(builder, name, returns, [*words(builder, args)])
             return context.get_dummy_value() if result == types.none else value
 
         return signature, codegen
 
-    return _with_arity(build, arity)
+    return with_arity(build, arity)
 
 
-def _with_arity(build, arity):
+def word_call(builder, name, returns, taken):
+    """The call of a C function, found by its symbol, with words of LLVM's."""
+    _found_by_numba(name)
+    function = builder.module.globals.get(name)
+    if function is None:
+        function_type = ir.FunctionType(returns, [word.type for word in taken])
+        function = ir.Function(builder.module, function_type, name)
+    return builder.call(function, taken)
+
+
+def with_arity(build, arity):
     """`build` as an intrinsic of `arity` arguments (Numba reads the number from the signature)."""
     names = "".join(f", a{k}" for k in range(arity))
     return intrinsic(eval(f"lambda typingctx{names}: build(typingctx)", {"build": build}))
@@ -291,7 +295,7 @@ def call_address(signature):
 
         return result(types.int64, *signature.args), codegen
 
-    return _with_arity(build, arity)
+    return with_arity(build, arity)
 
 
 #: Calls the bridge to a function of a user's: `called(address, entries)`.

@@ -17,6 +17,7 @@ from .descriptors import Matrix, Strided, Triangle, word_count, words_of
 from .external_symbols import LOADERS, name_address
 from .factory import compile_source
 from .intrinsics import c_function
+from .special_values import OWN_BY_MODULE
 
 _PART = (int, Strided, int, int, int, int)
 #: By the module that defines them: their results, and what their arguments are, words or others.
@@ -37,6 +38,10 @@ GROUPS: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
         "cholesky_reverse": ("void", (int, int, int)),
     },
     "inverse_blocks": {"invert_factors": ("void", (int, int, int))},
+    **{
+        module: {name: ("float64", (float,) * count) for name, count in functions.items()}
+        for module, functions in OWN_BY_MODULE.items()
+    },
 }
 
 
@@ -62,7 +67,7 @@ def _source(module: str) -> str:
         words = iter(string.ascii_lowercase)
         taken = [", ".join(itertools.islice(words, word_count(kind))) for kind in kinds]
         given = [
-            text if kind is int else f"{kind.__name__}({text})"
+            text if kind in (int, float) else f"{kind.__name__}({text})"
             for kind, text in zip(kinds, taken, strict=True)
         ]
         lines += ["", "", f"def {name}({', '.join(taken)}):"]
@@ -70,15 +75,20 @@ def _source(module: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _arity(kinds) -> int:
-    return sum(map(word_count, kinds))
+def _words(kinds) -> list[str]:
+    """The types in C of arguments."""
+    return [("float64" if kind is float else "int64") for kind in kinds for _ in _each(kind)]
+
+
+def _each(kind) -> range:
+    return range(word_count(kind))
 
 
 @functools.cache
 def compile_group(module: str) -> dict[str, int]:
     """Compile a group, if it has not been, and name its symbols; returns the addresses."""
     signatures = {
-        name: f"{result}({', '.join(['int64'] * _arity(kinds))})"
+        name: f"{result}({', '.join(_words(kinds))})"
         for name, (result, kinds) in GROUPS[module].items()
     }
     addresses = compile_source(_source(module), signatures)
@@ -91,7 +101,7 @@ def compile_group(module: str) -> dict[str, int]:
 def compiled(name: str):
     """A function of a group, callable from Python; arguments are words."""
     module = next(module for module, functions in GROUPS.items() if name in functions)
-    words = [ctypes.c_int64] * _arity(GROUPS[module][name][1])
+    words = [ctypes.c_int64] * len(_words(GROUPS[module][name][1]))
     return ctypes.CFUNCTYPE(ctypes.c_int64, *words)(compile_group(module)[name])
 
 

@@ -62,7 +62,7 @@ def _defined(statement: ast.stmt) -> set[str]:
     found = set()
     for node in _outside_functions(statement):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
+            found.add(ALL if node.name == "__getattr__" else node.name)
         elif isinstance(node, ast.Expr):
             found.add(ALL)
         elif isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):

@@ -12,13 +12,12 @@ import platform
 
 import llvmlite.binding as llvm
 from llvmlite import ir
-from numba import types
 from numba.extending import intrinsic
 
 from . import compat
-from .external_symbols import special_function
-from .intrinsics import c_function, floats, helper
+from .intrinsics import floats, helper
 from .power_products import halves, raised
+from .special_values import special_value
 
 VECTOR = (
     "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh "
@@ -311,81 +310,8 @@ def polygamma(order, x):
     return total * factorial if fmod(n, 2.0) == 1.0 else -total * factorial
 
 
-#: Functions of scipy.special by our name: its name, that of the function for C.
-OF_SCIPY = {
-    "gamma": ("gamma", "__pyx_fuse_1gamma"),
-    "gammaln": ("gammaln", "gammaln"),
-    "digamma": ("psi", "__pyx_fuse_1psi"),
-    "i0": ("i0", "i0"),
-    "i1": ("i1", "i1"),
-    "erfinv": ("erfinv", "__pyx_fuse_0erfinv"),
-    "erfcinv": ("erfcinv", "erfcinv"),
-    "erfcx": ("erfcx", "__pyx_fuse_1erfcx"),
-    "ndtri": ("ndtri", "ndtri"),
-    "k0": ("k0", "k0"),
-    "k1": ("k1", "k1"),
-}
-
-
-def _of_scipy(name: str):
-    special_function(f"tapegrad_{name}", *OF_SCIPY[name])
-    return c_function(f"tapegrad_{name}", types.float64(types.float64, types.int32))
-
-
-_gamma, _gammaln, _digamma, _i0, _i1, *_others = map(_of_scipy, OF_SCIPY)
-_erfinv, _erfcinv, _erfcx, _ndtri, _k0, _k1 = _others
-
-
-@helper
-def gamma(x):
-    return _gamma(x, 0)
-
-
-@helper
-def gammaln(x):
-    return _gammaln(x, 0)
-
-
-@helper
-def digamma(x):
-    return _digamma(x, 0)
-
-
-@helper
-def i0(x):
-    return _i0(x, 0)
-
-
-@helper
-def i1(x):
-    return _i1(x, 0)
-
-
-@helper
-def erfinv(x):
-    return _erfinv(x, 0)
-
-
-@helper
-def erfcinv(x):
-    return _erfcinv(x, 0)
-
-
-@helper
-def erfcx(x):
-    return _erfcx(x, 0)
-
-
-@helper
-def ndtri(x):
-    return _ndtri(x, 0)
-
-
-@helper
-def k0(x):
-    return _k0(x, 0)
-
-
-@helper
-def k1(x):
-    return _k1(x, 0)
+def __getattr__(name: str):
+    """Special functions, each made when it is first named."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return globals().setdefault(name, special_value(name))

@@ -26,6 +26,7 @@ from . import (  # noqa: F401
     products,
     reductions,
     shapes,
+    special_results,
     triangles,
     vector_products,
 )

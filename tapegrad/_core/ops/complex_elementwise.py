@@ -6,11 +6,19 @@ Eager values are NumPy's; the expressions are what programs compute.
 
 from __future__ import annotations
 
-from . import special_functions  # operations on real numbers have the first codes
+from . import (  # operations on real numbers have the first codes
+    bessel_functions,
+    distribution_functions,
+    elementary_functions,
+    elliptic_functions,
+    orthogonal_polynomials,
+    special_functions,
+)
 from .elementwise import ANY
 from .table import pointwise
 
-assert special_functions
+assert special_functions and bessel_functions and distribution_functions
+assert elementary_functions and elliptic_functions and orthogonal_polynomials
 
 _VALUES = "tapegrad._core.tensor.complex_values"
 _FAR = ((0.3, 2.0), ANY)

@@ -120,11 +120,26 @@ pointwise(
     "1.0 / (3.0 * out * out)",
     doc="cube root of x",
     domain=POSITIVE,
+    also="math.cbrt scipy.special.cbrt",
     awkward="∞ at 0",
 )
 pointwise("exp", "x", "np.exp(x)", "out", doc="eˣ")
-pointwise("exp2", "x", "np.exp2(x)", "0.6931471805599453 * out", doc="2ˣ")
-pointwise("expm1", "x", "np.expm1(x)", "np.exp(x)", doc="eˣ − 1")
+pointwise(
+    "exp2",
+    "x",
+    "np.exp2(x)",
+    "0.6931471805599453 * out",
+    doc="2ˣ",
+    also="math.exp2 scipy.special.exp2",
+)
+pointwise(
+    "expm1",
+    "x",
+    "np.expm1(x)",
+    "np.exp(x)",
+    doc="eˣ − 1",
+    also="math.expm1 scipy.special.expm1",
+)
 pointwise("log", "x", "np.log(x)", "1.0 / x", doc="natural logarithm", domain=POSITIVE)
 pointwise(
     "log2",
@@ -142,7 +157,15 @@ pointwise(
     doc="logarithm to base 10",
     domain=POSITIVE,
 )
-pointwise("log1p", "x", "np.log1p(x)", "1.0 / (1.0 + x)", doc="log(1 + x)", domain=UNIT)
+pointwise(
+    "log1p",
+    "x",
+    "np.log1p(x)",
+    "1.0 / (1.0 + x)",
+    doc="log(1 + x)",
+    domain=UNIT,
+    also="math.log1p scipy.special.log1p",
+)
 pointwise(
     "logaddexp",
     "x y",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..codegen.vector_math import OF_SCIPY
+from ..codegen.special_values import OF_SCIPY
 from .comparisons import STEERING
 from .partial_products import product
 from .table import POWERS, TABLE, Pointwise, words_of

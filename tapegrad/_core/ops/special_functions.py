@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .elementwise import POSITIVE, UNIT
+from .scipy_lines import scipys
 from .table import pointwise
 
 pointwise(
@@ -91,43 +92,34 @@ pointwise(
     numpy="scipy.special.i1",
 )
 
-# Rows of them are computed by their own kernels: there are many, and few are in use at a time.
-
-
-def _scipys(name, inputs, value, *partials, **fields):
-    """Declare a function of SciPy's."""
-    theirs = f"scipy.special.{name}"
-    pointwise(name, inputs, value, *partials, numpy=theirs, apart=True, **fields)
-
-
 #: The derivatives of inverses of integrals of Gaussian curves.
-_scipys(
+scipys(
     "erfinv",
     "x",
-    "np.erfinv(x)",
+    "",
     "0.886226925452758 * np.exp(out * out)",
     doc="inverse of erf",
     domain=UNIT,
 )
-_scipys(
+scipys(
     "erfcinv",
     "x",
-    "np.erfcinv(x)",
+    "",
     "-0.886226925452758 * np.exp(out * out)",
     doc="inverse of erfc",
     domain=(0.1, 1.9),
 )
-_scipys(
+scipys(
     "ndtri",
     "x",
-    "np.ndtri(x)",
+    "",
     "2.5066282746310002 * np.exp(0.5 * out * out)",
     doc="inverse of ndtr",
     domain=(0.1, 0.9),
 )
 
 
-def _series(step: str, first: int, last: int) -> str:
+def alternating(step: str, first: int, last: int) -> str:
     """1 − k h (1 − (k + 2) h (1 − …)) for odd numbers k from the first one to the last."""
     total = "1.0"
     for k in range(last, first - 1, -2):
@@ -135,38 +127,38 @@ def _series(step: str, first: int, last: int) -> str:
     return total
 
 
-_scipys(
+scipys(
     "erfcx",
     "x",
-    "np.erfcx(x)",
+    "",
     "select(x > 20.0, -1.1283791670955126 * halved * series, 2.0 * x * out - 1.1283791670955126)",
     doc="exp(x²) erfc(x)",
     awkward="beyond 20 the derivative is a series, since 2x out − 2/√π cancels",
     steps=(
         ("large", "select(x > 20.0, x, 20.0)"),
         ("halved", "0.5 / (large * large)"),
-        ("series", _series("halved", 3, 17)),
+        ("series", alternating("halved", 3, 17)),
     ),
 )
-_scipys(
+scipys(
     "k0",
     "x",
-    "np.k0(x)",
+    "",
     "-np.k1(x)",
     doc="modified Bessel function of the second kind of order 0",
     domain=POSITIVE,
 )
-_scipys(
+scipys(
     "k1",
     "x",
-    "np.k1(x)",
+    "",
     "-np.k0(x) - out / x",
     doc="modified Bessel function of the second kind of order 1",
     domain=POSITIVE,
 )
 
 # probabilities
-_scipys(
+scipys(
     "logit",
     "x",
     "select(np.absolute(x - 0.5) < 0.2, np.log1p(2.0 * x - 1.0) - np.log1p(1.0 - 2.0 * x), "
@@ -175,21 +167,21 @@ _scipys(
     doc="log(x / (1 − x))",
     domain=(0.1, 0.9),
 )
-_scipys(
+scipys(
     "log_expit",
     "x",
     "-np.logaddexp(0.0, -x)",
     "np.sigmoid(-x)",
     doc="log of the sigmoid",
 )
-_scipys(
+scipys(
     "ndtr",
     "x",
     "0.5 * np.erfc(-0.7071067811865476 * x)",
     "0.3989422804014327 * np.exp(-0.5 * x * x)",
     doc="integral of the normal density up to x",
 )
-_scipys(
+scipys(
     "log_ndtr",
     "x",
     "select(x > -1.0, np.log1p(-0.5 * np.erfc(0.7071067811865476 * x)), select(x > -12.0, "
@@ -201,7 +193,7 @@ _scipys(
     steps=(
         ("low", "select(x > -12.0, -12.0, x)"),
         ("inverse", "1.0 / (low * low)"),
-        ("series", _series("inverse", 1, 27)),
+        ("series", alternating("inverse", 1, 27)),
     ),
 )
 
@@ -210,7 +202,7 @@ for _name, _zero, _log, _inner in (
     ("xlogy", "0.0", "np.log(y)", "y"),
     ("xlog1py", "-1.0", "np.log1p(y)", "(1.0 + y)"),
 ):
-    _scipys(
+    scipys(
         _name,
         "x y",
         f"select((x == 0.0) & (y == y), 0.0, x * {_log})",
@@ -219,7 +211,7 @@ for _name, _zero, _log, _inner in (
         doc=f"x {_log[3:]}, 0 where x is 0",
         domain=POSITIVE,
     )
-_scipys(
+scipys(
     "entr",
     "x",
     "select(x > 0.0, -x * np.log(select(x > 0.0, x, 1.0)), select(x == 0.0, 0.0, "
@@ -248,7 +240,7 @@ for _name, _plus, _slope, _doc in (
     ("rel_entr", "", (" + 1.0", ""), "x log(x / y)"),
     ("kl_div", " - x + y", ("", " + 1.0"), "x log(x / y) − x + y"),
 ):
-    _scipys(
+    scipys(
         _name,
         "x y",
         f"select(outside, 1e999, select(is_zero, 0.0, x * logarithm){_plus})",

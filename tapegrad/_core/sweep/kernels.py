@@ -45,16 +45,16 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
     mask, uniform, fresh = split_masks(op, masks)
     view, count = VIEW[width], len(op.inputs)
     wanted = [j for j in range(count) if mask >> j & 1 and op.partials[j] != "0.0"]
-    head = ["def kernel(n, arguments):", "    at = i64s(arguments)"]
-    head += [f"    {name}s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
+    head = ["def kernel(elements, arguments):", "    at = i64s(arguments)"]
+    head += [f"    {name}_s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
     head += [f"    gs = {view}(at[{count + 1}])"]
     head += [f"    t{j} = {view}(at[{count + 2 + j}])" for j in wanted]
     loads = []
     for j, name in enumerate((*op.inputs, "out")):
         if op.used >> j & 1 and uniform >> j & 1:
-            head.append(f"    {name} = {name}s[0]")
+            head.append(f"    {name} = {name}_s[0]")
         elif op.used >> j & 1:
-            loads.append(f"        {name} = {name}s[i]")
+            loads.append(f"        {name} = {name}_s[i]")
     steps = op.needed(*[op.partials[j] for j in wanted])
     loads += [f"        {name} = {text}" for name, text in steps]
     tail = []
@@ -64,7 +64,7 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
             tail.append(f"    t{j}[0] = sum_{j}")
 
     def loop(partials) -> list[str]:
-        lines = ["    for i in range(n):", "        g = gs[i]", *loads]
+        lines = ["    for i in range(elements):", "        g = gs[i]", *loads]
         for j, partial in partials:
             part = product("g", partial)
             if uniform >> j & 1:
@@ -76,7 +76,7 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
     body = loop([(j, op.partials[j]) for j in wanted])
     short = [(j, *shorter(op.partials[j])) for j in wanted]
     if tests := [f"select({test}, 0.0, 1.0)" for *_, test in short if test]:
-        tested = ["    far = 0.0", "    for i in range(n):", *loads]
+        tested = ["    far = 0.0", "    for i in range(elements):", *loads]
         tested.append(f"        far = sum_of(far, {' + '.join(tests)})")
         near, far = loop([(j, text) for j, text, _ in short]), body
         body = [*tested, "    if far == 0.0:", *_indented(near), "    else:", *_indented(far)]
@@ -93,14 +93,14 @@ def value_source(op: Pointwise, width: int, uniform: int) -> str:
     Inputs in the mask `uniform` have one value for all elements.
     """
     view = VIEW[width]
-    lines = ["def kernel(n, arguments):", "    at = i64s(arguments)"]
-    lines += [f"    {name}s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
+    lines = ["def kernel(elements, arguments):", "    at = i64s(arguments)"]
+    lines += [f"    {name}_s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
     once = [name for j, name in enumerate(op.inputs) if uniform >> j & 1]
-    lines += [f"    {name} = {name}s[0]" for name in once]
-    lines += ["    for i in range(n):"]
-    lines += [f"        {name} = {name}s[i]" for name in op.inputs if name not in once]
+    lines += [f"    {name} = {name}_s[0]" for name in once]
+    lines += ["    for i in range(elements):"]
+    lines += [f"        {name} = {name}_s[i]" for name in op.inputs if name not in once]
     lines += [f"        {name} = {text}" for name, text in op.needed(op.value)]
-    lines += [f"        outs[i] = {op.value}"]
+    lines += [f"        out_s[i] = {op.value}"]
     return HEAD + "\n".join(lines) + "\n"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..codegen.layout import ARRAY, BLOCK
-from ..codegen.vector_math import OF_SCIPY
+from ..codegen.special_values import OF_SCIPY
 from ..ops import complex_elementwise as _of_complex
 from ..ops import elementwise as _declarations
 from ..ops.comparisons import STEERING
@@ -46,7 +46,21 @@ def ufunc_of(name: str):
     op = find(name)
     module, _, function = op.numpy.rpartition(".")
     found = getattr(importlib.import_module(module), function, None) if module else None
+    if found is not None and name in OF_SCIPY and OF_SCIPY[name].whole:
+        return _of_whole(found)
     return found or kernels.ufunc(op)
+
+
+def _of_whole(function):
+    """SciPy's function, which takes whole degrees as integers, of degrees that may be floats."""
+
+    def called(n, *rest):
+        degrees = np.asarray(n)
+        if degrees.dtype.kind == "f" and np.array_equal(degrees, np.rint(degrees)):
+            n = degrees.astype(np.int64)[()]
+        return function(n, *rest)
+
+    return called
 
 
 #: Operations whose compiled loop is faster than NumPy's: they call a function per element. So is

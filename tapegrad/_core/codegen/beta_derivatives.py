@@ -1,0 +1,142 @@
+"""Derivatives of incomplete beta functions by their parameters, as in `gamma_derivatives`.
+
+The density is integrated in the logarithm of t / (1 − t), where it is log-concave.
+"""
+
+from . import vector_math as np
+from .densities import beta_density, digamma_difference
+from .intrinsics import helper
+from .legendre_nodes import AT, NODES, WEIGHT
+
+_FALL = 40.0
+_NAN = float("nan")
+#: With A = log t − its mean, and B of 1 − t: the integrals of A, B, A², AB, B², less their means.
+_OF_A, _OF_B, _OF_AA, _OF_AB, _OF_BB = range(5)
+
+
+@helper
+def weight(of_a, of_b, mean, which):
+    """The factor of the density that is integrated."""
+    if which == _OF_A:
+        return of_a
+    if which == _OF_B:
+        return of_b
+    left = of_b if which == _OF_BB else of_a
+    right = of_a if which == _OF_AA else of_b
+    return left * right - mean
+
+
+@helper
+def beta_mean(a, b, which):
+    """The mean of the product of the factors: what is taken from it."""
+    if which < _OF_AA:
+        return 0.0
+    common = np.polygamma(1.0, a + b)
+    if which == _OF_AB:
+        return -common
+    return np.polygamma(1.0, a if which == _OF_AA else b) - common
+
+
+@helper
+def beta_side(a, b, x, y, which):
+    """The integral of a factor times the density from 0 to x, for x below a / (a + b)."""
+    s = a + b
+    log_x = np.log(x) if x <= y else np.log1p(-y)
+    log_y = np.log(y) if y < x else np.log1p(-x)
+    v = (s * log_y - _FALL) / a  # the density is below exp(−40) of that at x; Newton goes inward
+    for _ in range(40):
+        e = x * np.expm1(v)
+        step = (a * v - s * np.log1p(e) + _FALL) / (a - s * (e + x) / (1.0 + e))
+        v -= step
+        if np.absolute(step) < 1e-3 * np.absolute(v):
+            break
+    of_a = log_x + digamma_difference(a, b)
+    of_b = log_y + digamma_difference(b, a)
+    mean = beta_mean(a, b, which)
+    panels = 1 + int(np.minimum(-v * 0.25, 60.0))  # the logistic function has poles at ±πi
+    width = v / panels
+    total = 0.0
+    for j in range(panels):
+        for k in range(NODES):
+            at = width * (j + AT[k])
+            w = np.log1p(x * np.expm1(at))
+            total += (
+                WEIGHT[k] * np.exp(a * at - s * w) * weight(of_a + at - w, of_b - w, mean, which)
+            )
+    return np.absolute(width) * total * beta_density(a, b, x, y) * x * y
+
+
+@helper
+def beta_left(a, b, x, y, which):
+    """`beta_side`, with terms of the series before where a is small, or with the whole series."""
+    ratio = np.maximum(x, x * (a + b) / (a + 1.0))
+    if a >= 8.0 and ratio >= 0.3:
+        return beta_side(a, b, x, y, which)
+    log_x = np.log(x) if x <= y else np.log1p(-y)
+    log_y = np.log(y) if y < x else np.log1p(-x)
+    term = beta_density(a + 1.0, b, x, y) * y / (a + b)
+    of_a = log_x + digamma_difference(a + 1.0, b - 1.0)
+    of_b = log_y + digamma_difference(b, a)
+    mean = 0.0
+    if which == _OF_AB:
+        mean = -np.polygamma(1.0, a + b)
+    elif which == _OF_AA:
+        mean = np.polygamma(1.0, a + 1.0) - np.polygamma(1.0, a + b)
+    elif which == _OF_BB:
+        mean = np.polygamma(1.0, b) - np.polygamma(1.0, a + b)
+    whole = ratio < 0.75
+    total = 0.0
+    for _ in range(500):
+        part = term * weight(of_a, of_b, mean, which)
+        total += part
+        s = a + b
+        a += 1.0
+        if whole and np.absolute(part) < 1e-17 * np.absolute(total):
+            return total
+        if not whole and a >= 8.0:
+            break
+        term *= x * s / a
+        of_a += 1.0 / s - 1.0 / a
+        of_b += 1.0 / s
+        if which == _OF_AA:
+            mean += 1.0 / (s * s) - 1.0 / (a * a)
+        elif which > _OF_AA:
+            mean += 1.0 / (s * s)
+    return total + beta_side(a, b, x, y, which)
+
+
+@helper
+def beta_derivative(a, b, x, y, which, mirrored):
+    """A derivative of the incomplete beta function; the one that is it for 1 − x is `mirrored`."""
+    if not (a > 0.0 and b > 0.0 and x >= 0.0 and y >= 0.0):
+        return _NAN
+    if x == 0.0 or y == 0.0:
+        return 0.0
+    if x * b <= y * a:
+        return beta_left(a, b, x, y, which)
+    return -beta_left(b, a, y, x, mirrored)
+
+
+@helper
+def betainc_da(a, b, x, y):
+    return beta_derivative(a, b, x, y, _OF_A, _OF_B)
+
+
+@helper
+def betainc_db(a, b, x, y):
+    return beta_derivative(a, b, x, y, _OF_B, _OF_A)
+
+
+@helper
+def betainc_daa(a, b, x, y):
+    return beta_derivative(a, b, x, y, _OF_AA, _OF_BB)
+
+
+@helper
+def betainc_dab(a, b, x, y):
+    return beta_derivative(a, b, x, y, _OF_AB, _OF_AB)
+
+
+@helper
+def betainc_dbb(a, b, x, y):
+    return beta_derivative(a, b, x, y, _OF_BB, _OF_AA)

@@ -1,0 +1,144 @@
+"""Special functions for kernels: SciPy's by their addresses, and our own.
+
+A name is declared with the number of its arguments. What calls it in compiled code is made when a
+kernel first names it, since there are many and few are in use at a time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from llvmlite import ir
+from numba import types
+from numba.core.typing.templates import make_intrinsic_template
+
+from .external_symbols import special_function
+from .intrinsics import c_function, with_arity, word_call
+
+
+class Special(NamedTuple):
+    """A function of SciPy's: its name, the numbers that it takes, and those that it writes.
+
+    Of one that writes several, `which` is the result. One of a `whole` first number has code of its
+    own for whole numbers, or for no others.
+    """
+
+    name: str
+    inputs: int
+    outputs: int = 0
+    which: int = 0
+    whole: bool = False
+
+
+#: Functions of SciPy by our names.
+OF_SCIPY: dict[str, Special] = {}
+#: Functions of modules of this folder, with the numbers that they take.
+OWN_BY_MODULE = {
+    "densities": {
+        "gamma_density": 2,
+        "beta_density": 4,
+        "t_density": 2,
+        "digamma_difference": 2,
+    },
+    "gamma_derivatives": {"gammainc_da": 2, "gammainc_daa": 2},
+    "beta_derivatives": {f"betainc_{which}": 4 for which in ("da", "db", "daa", "dab", "dbb")},
+    "bessel_derivatives": {"kv_dv": 2, "kv_dvv": 2, "kve_dv": 2, "kve_dvv": 2},
+}
+OWN = {name: count for functions in OWN_BY_MODULE.values() for name, count in functions.items()}
+#: What to say where a partial derivative is asked for that does not exist, by its name.
+REFUSED: dict[str, str] = {}
+_DOUBLE, _INT = ir.DoubleType(), ir.IntType(32)
+
+
+def declare_scipys(name: str, found: Special) -> None:
+    """Let kernels call a function of SciPy's by one of our names."""
+    OF_SCIPY[name] = found
+    special_function(f"tapegrad_{name}", *found[:3])
+    if found.whole:
+        special_function(f"tapegrad_{name}_of_whole", *found[:3], whole=True)
+
+
+for _name in "gamma gammaln digamma i0 i1".split():  # declared as in `elementwise`
+    declare_scipys(_name, Special(_name, 1))
+
+
+def refuse(name: str) -> None:
+    """Raise the error of a partial derivative that does not exist, if that is what a name means."""
+    if name in REFUSED:
+        raise TypeError(REFUSED[name])
+
+
+def special_value(name: str):
+    """What computes a special function in compiled code; AttributeError if there is none."""
+    refuse(name)
+    symbol = f"tapegrad_{name}"
+    if name in OWN:
+        return _typed(c_function(symbol, types.float64(*[types.float64] * OWN[name])))
+    if name not in OF_SCIPY:
+        raise AttributeError(name)
+    found = OF_SCIPY[name]
+    if found.outputs:
+        return _written(symbol, found)
+    return _chosen(symbol, found.inputs) if found.whole else _returned(symbol, found.inputs)
+
+
+def _returned(symbol: str, count: int):
+    """A function of so many doubles, which takes one integer more."""
+
+    def made(builder, given):
+        return word_call(builder, symbol, _DOUBLE, [*given, ir.Constant(_INT, 0)])
+
+    return _of_doubles(made, count)
+
+
+def _chosen(symbol: str, count: int):
+    """A function that is another one where its first number is whole."""
+    long = ir.IntType(64)
+
+    def made(builder, given):
+        with builder.goto_entry_block():
+            place = builder.alloca(_DOUBLE)
+        first, *rest = given
+        small = builder.fcmp_ordered("<", builder.fmul(first, first), ir.Constant(_DOUBLE, 1e18))
+        number = builder.select(small, first, ir.Constant(_DOUBLE, 0.5))
+        whole = builder.fptosi(number, long)
+        is_whole = builder.fcmp_ordered("==", builder.sitofp(whole, _DOUBLE), first)
+        with builder.if_else(is_whole) as (then, otherwise):
+            for block, name, words in (
+                (then, f"{symbol}_of_whole", [whole, *rest]),
+                (otherwise, symbol, given),
+            ):
+                with block:
+                    words = [*words, ir.Constant(_INT, 0)]
+                    builder.store(word_call(builder, name, _DOUBLE, words), place)
+        return builder.load(place)
+
+    return _of_doubles(made, count)
+
+
+def _written(symbol: str, found: Special):
+    """One of the results that a function writes to places behind its arguments."""
+
+    def made(builder, given):
+        with builder.goto_entry_block():
+            places = [builder.alloca(_DOUBLE) for _ in range(found.outputs)]
+        word_call(builder, symbol, ir.VoidType(), [*given, *places])
+        return builder.load(places[found.which])
+
+    return _of_doubles(made, found.inputs)
+
+
+def _of_doubles(made, count: int):
+    """An intrinsic of so many doubles, whose code `made(builder, words)` writes."""
+    signature = types.float64(*[types.float64] * count)
+
+    def build(typingctx):
+        return signature, lambda context, builder, sig, args: made(builder, args)
+
+    return _typed(with_arity(build, count))
+
+
+def _typed(made):
+    """An intrinsic that tells Numba its type, which may be compiling already when it is made."""
+    made._numba_type_ = types.Function(make_intrinsic_template(made, made._defn, made._name))
+    return made

@@ -1,0 +1,229 @@
+"""Element-wise operations: Bessel functions and their kin, named as in SciPy."""
+
+from __future__ import annotations
+
+from math import factorial
+
+from .elementwise import POSITIVE
+from .scipy_lines import polynomial, refused, scipys
+
+_BETWEEN = ((1.5, 3.5), (0.5, 2.0))
+
+
+def _order(name: str) -> str:
+    return refused(name, "v", "its order")
+
+
+# by their neighbours: differences of orders cancel nowhere that the function itself does not
+scipys("j0", "x", "", "-np.j1(x)", doc="Bessel function of the first kind of order 0")
+scipys(
+    "j1",
+    "x",
+    "",
+    "0.5 * (np.j0(x) - np.jv(2.0, x))",
+    doc="Bessel function of the first kind of order 1",
+)
+scipys(
+    "y0",
+    "x",
+    "",
+    "-np.y1(x)",
+    doc="Bessel function of the second kind of order 0",
+    domain=POSITIVE,
+)
+scipys(
+    "y1",
+    "x",
+    "",
+    "0.5 * (np.y0(x) - np.yv(2.0, x))",
+    doc="Bessel function of the second kind of order 1",
+    domain=POSITIVE,
+)
+for _name, _form, _doc in (
+    ("jv", "0.5 * (np.{0}(v - 1.0, x) - np.{0}(v + 1.0, x))", "Bessel function of the first kind"),
+    ("yv", "0.5 * (np.{0}(v - 1.0, x) - np.{0}(v + 1.0, x))", "Bessel function of the second kind"),
+    (
+        "iv",
+        "0.5 * (np.{0}(v - 1.0, x) + np.{0}(v + 1.0, x))",
+        "modified Bessel function of the first kind",
+    ),
+):
+    scipys(
+        _name,
+        "v x",
+        "",
+        _order(_name),
+        _form.format(_name),
+        doc=_doc,
+        domain=_BETWEEN,
+        also="scipy.special.jn" if _name == "jv" else "",
+    )
+    if _name != "iv":  # of real numbers they are not scaled
+        scipys(
+            f"{_name}e",
+            "v x",
+            "",
+            _order(f"{_name}e"),
+            _form.format(f"{_name}e"),
+            doc=f"{_doc}, scaled",
+            domain=_BETWEEN,
+        )
+scipys(
+    "kv",
+    "v x",
+    "",
+    _order("kv"),
+    "-0.5 * (np.kv(v - 1.0, x) + np.kv(v + 1.0, x))",
+    doc="modified Bessel function of the second kind",
+    domain=_BETWEEN,
+)
+for _name, _of_all in (("kn", "-0.5 * (np.kv({0} - 1.0, x) + np.kv({0} + 1.0, x))"),) + (
+    ("yn", "0.5 * (np.yv({0} - 1.0, x) - np.yv({0} + 1.0, x))"),
+):
+    scipys(
+        _name,
+        "n x",
+        "",
+        refused(_name, "n", "its order, a whole number"),
+        _of_all.format("np.trunc(n)"),
+        doc=f"{_name[0]}v of a whole order",
+        domain=((2.0, 2.0), POSITIVE),
+    )
+
+# those scaled by exp(−|x|) or exp(x)
+scipys(
+    "ive",
+    "v x",
+    "",
+    _order("ive"),
+    "0.5 * (np.ive(v - 1.0, x) + np.ive(v + 1.0, x)) - np.sign(x) * out",
+    doc="iv, scaled by exp(−|x|)",
+    domain=_BETWEEN,
+)
+scipys(
+    "kve",
+    "v x",
+    "",
+    _order("kve"),
+    "out - 0.5 * (np.kve(v - 1.0, x) + np.kve(v + 1.0, x))",
+    doc="kv, scaled by exp(x)",
+    domain=_BETWEEN,
+)
+
+
+def _far(order: int, terms: int = 13) -> list[float]:
+    """The coefficients of 1/xᵏ in √(2πx) exp(−x) I(x), for large x (DLMF 10.40.1)."""
+    found = [1.0]
+    for k in range(1, terms):
+        found.append(-found[-1] * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k))
+    return found
+
+
+def _slope_far(order: int) -> list[float]:
+    """The same of the derivative of exp(−x) I(x), but for one factor 1/x."""
+    return [-(k + 0.5) * c for k, c in enumerate(_far(order))]
+
+
+_INVERSE = ("size", "select(np.absolute(x) > 40.0, np.absolute(x), 40.0)"), ("u", "1.0 / size")
+for _name, _near in (
+    ("i0e", "np.i1e(x) - np.sign(x) * out"),
+    ("i1e", "0.5 * (np.i0e(x) + np.ive(2.0, x)) - np.sign(x) * out"),
+):
+    _sign = "np.sign(x) * " if _name == "i0e" else ""
+    _scale = f"{_sign}0.3989422804014327 * u * np.sqrt(u)"
+    scipys(
+        _name,
+        "x",
+        "",
+        f"select(np.absolute(x) > 40.0, {_scale} * {polynomial('u', _slope_far(int(_name[1])))}, "
+        f"{_near})",
+        doc=f"{_name[:2]}, scaled by exp(−|x|)",
+        domain=POSITIVE,
+        awkward="beyond 40 the derivative is a series, since i0e and i1e cancel; at 0 the mean of "
+        "both sides",
+        steps=_INVERSE,
+    )
+scipys("k0e", "x", "", "out - np.k1e(x)", doc="k0, scaled by exp(x)", domain=POSITIVE)
+scipys(
+    "k1e",
+    "x",
+    "",
+    "out - np.k0e(x) - out / x",
+    doc="k1, scaled by exp(x)",
+    domain=POSITIVE,
+)
+
+# Struve functions (DLMF 11.4.27, 11.4.28)
+_POWER = "np.power(0.5 * x, v) * np.rgamma(v + 1.5) * 0.5641895835477563"
+for _name, _sign, _doc in (("struve", "-", "Struve function"), ("modstruve", "+", "modified one")):
+    scipys(
+        _name,
+        "v x",
+        "",
+        _order(_name),
+        f"0.5 * (np.{_name}(v - 1.0, x) {_sign} np.{_name}(v + 1.0, x) + {_POWER})",
+        doc="Struve function" if _name == "struve" else "modified Struve function",
+        domain=_BETWEEN,
+    )
+
+
+def _kelvin(name: str) -> str:
+    """The derivative of ber or bei over x, near 0, as a polynomial of (x/2)⁴."""
+    shift = 0 if name == "ber" else 1
+    found = []
+    for k in range(1 - shift, 8):
+        power = 4 * k + 2 * shift
+        found.append((-1) ** k * power / factorial(2 * k + shift) ** 2)
+    return polynomial("fourth", found)
+
+
+# x² w″ + x w′ = i x² w, for w = ber + i bei
+_SMALL = (
+    ("near", "select(np.absolute(x) < 1.0, x, 0.0)"),
+    ("far", "select(np.absolute(x) < 1.0, 1.0, x)"),
+    ("fourth", "0.0625 * near * near * near * near"),
+)
+for _name, _other, _sign, _start in (
+    ("ber", "bei", "-", "0.0625 * near * near"),
+    ("bei", "ber", "", "0.25"),
+):
+    scipys(_name, "x", "", f"np.{_name}p(x)", doc=f"Kelvin function {_name}")
+    scipys(
+        f"{_name}p",
+        "x",
+        "",
+        f"{_sign}np.{_other}(x) - select(np.absolute(x) < 1.0, {_start} * {_kelvin(_name)}, "
+        "out / far)",
+        doc=f"derivative of {_name}",
+        steps=_SMALL,
+    )
+for _name, _other, _sign in (("ker", "kei", "-"), ("kei", "ker", "")):
+    scipys(_name, "x", "", f"np.{_name}p(x)", doc=f"Kelvin function {_name}", domain=POSITIVE)
+    scipys(
+        f"{_name}p",
+        "x",
+        "",
+        f"{_sign}np.{_other}(x) - out / x",
+        doc=f"derivative of {_name}",
+        domain=POSITIVE,
+    )
+
+# Airy functions: each call has several results
+for _name, _extra, _more in (
+    ("airy", ("", ""), ""),
+    ("airye", (" + root * np.{0}(x)", " - root * np.{0}(x)"), ", scaled"),
+):
+    for _k, (_one, _slope) in enumerate((("a", "b"), ("b", "a"), ("c", "d"), ("d", "c"))):
+        _text = f"np.{_name}_{_slope}(x)" if _one in "ac" else f"x * np.{_name}_{_slope}(x)"
+        scipys(
+            f"{_name}_{_one}",
+            "x",
+            "",
+            _text + _extra[_k // 2].format(f"{_name}_{_one}"),
+            theirs=_name,
+            outputs=4,
+            which=_k,
+            doc=("Ai", "Ai′", "Bi", "Bi′")[_k] + _more,
+            domain=POSITIVE,
+            steps=(("root", "np.sqrt(np.maximum(x, 0.0))"),) if _more else (),
+        )
