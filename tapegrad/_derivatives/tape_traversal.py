@@ -46,7 +46,7 @@ class _Functions(types.SimpleNamespace):
     """Functions by name: those that are public, and other declared ones."""
 
     def __getattr__(self, name: str):
-        refuse(name)
+        refuse(f"np.{name}()")
         if not isinstance(find(name), Pointwise):
             raise AttributeError(name)
         vars(self)[name] = made = functools.partial(apply, name)

@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from .._core.ops.table import Pointwise
+from .._core.remembered import remembered
 from .interpreted.encoding import Encoding
 from .interpreted.interpreter import compiled, compiled_with_checks
 from .ir import frame as layout
+from .ir.activity import varying
 from .ir.flow_graph import Graph, Leave, Reason, Return
 from .ir.frame import ARITHMETIC, FINISHED, LEFT, OUTSIDE, TAPE_FULL, TOO_MANY_JUMPS
 from .kinds.kind_lookup import kind_of
@@ -247,6 +250,8 @@ class FlowProgram:
         `values` has a float or a C-contiguous float64 array for each input. `adjoints` are those of
         the results, or a function of the call that gives them and seeds its arrays.
         """
+        if gradient:
+            self.check()
         call = self.start(values, gradient)
         try:
             is_read = self.read is not None and call.status == FINISHED
@@ -257,6 +262,19 @@ class FlowProgram:
             return Outcome(call.status, call.reason, results, gradients, call.taken)
         finally:
             call.close()
+
+    def check(self) -> None:
+        """Raise the error of a partial derivative that adjoints need and that does not exist."""
+        for op, wanted in self._with_refusals:
+            op.check(k for k, is_wanted in enumerate(wanted) if is_wanted)
+
+    @remembered
+    def _with_refusals(self) -> list[tuple[Pointwise, tuple[bool, ...]]]:
+        """Steps that have no partial derivative by some operand: operations, operands wanted."""
+        declared = [(kind_of(step.op).declared, step) for step in self.graph.steps()]
+        found = [(op, step) for op, step in declared if op is not None and op.refuses]
+        variation = varying(self.graph) if found else None
+        return [(op, variation.wanted(step)) for op, step in found if variation is not None]
 
     def timed(self, values: Sequence) -> tuple[float, float]:
         """Seconds of a call forward, with a tape, and back; ValueError says why it left."""

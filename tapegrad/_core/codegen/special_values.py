@@ -6,6 +6,7 @@ kernel first names it, since there are many and few are in use at a time.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from llvmlite import ir
@@ -30,6 +31,10 @@ class Special(NamedTuple):
     whole: bool = False
 
 
+class NoPartial(TypeError):
+    """A partial derivative is asked for that does not exist."""
+
+
 #: Functions of SciPy by our names.
 OF_SCIPY: dict[str, Special] = {}
 #: Functions of modules of this folder, with the numbers that they take.
@@ -47,6 +52,8 @@ OWN_BY_MODULE = {
 OWN = {name: count for functions in OWN_BY_MODULE.values() for name, count in functions.items()}
 #: What to say where a partial derivative is asked for that does not exist, by its name.
 REFUSED: dict[str, str] = {}
+#: How its expression begins.
+NO_PARTIAL = "np.no_"
 _DOUBLE, _INT = ir.DoubleType(), ir.IntType(32)
 
 
@@ -62,15 +69,16 @@ for _name in "gamma gammaln digamma i0 i1".split():  # declared as in `elementwi
     declare_scipys(_name, Special(_name, 1))
 
 
-def refuse(name: str) -> None:
-    """Raise the error of a partial derivative that does not exist, if that is what a name means."""
-    if name in REFUSED:
-        raise TypeError(REFUSED[name])
+def refuse(partial: str) -> None:
+    """Raise the error of a partial derivative that does not exist, if its expression says so."""
+    if partial.startswith(NO_PARTIAL):
+        raise NoPartial(REFUSED[partial[3:-2]])
 
 
 def special_value(name: str):
     """What computes a special function in compiled code; AttributeError if there is none."""
-    refuse(name)
+    if name in REFUSED:
+        return _of_doubles(lambda builder, given: ir.Constant(_DOUBLE, math.nan), 0)
     symbol = f"tapegrad_{name}"
     if name in OWN:
         return _typed(c_function(symbol, types.float64(*[types.float64] * OWN[name])))

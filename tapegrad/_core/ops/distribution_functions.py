@@ -128,11 +128,11 @@ scipys(
 # --- binomial distributions ------------------------------------------------------------------
 
 
-_INSIDE = "(np.floor(k) < np.trunc(n)) & (k >= 0.0)"
+_WITHIN = "(np.floor(k) < np.trunc(n)) & (k >= 0.0)"
 _EVENTS = (
-    ("inside", _INSIDE),
-    ("more", "select(inside, np.floor(k), 0.0) + 1.0"),
-    ("others", "select(inside, np.trunc(n) - np.floor(k), 1.0)"),
+    ("within", _WITHIN),
+    ("more", "select(within, np.floor(k), 0.0) + 1.0"),
+    ("others", "select(within, np.trunc(n) - np.floor(k), 1.0)"),
 )
 for _name, _sign, _value, _beyond in (
     ("bdtr", "-", "betaincc", "select(np.floor(k) == np.trunc(n), 1.0, 0.0 / (n - n))"),
@@ -141,10 +141,10 @@ for _name, _sign, _value, _beyond in (
     scipys(
         _name,
         "k n p",
-        f"select(inside, np.{_value}(more, others, p), {_beyond})",
+        f"select(within, np.{_value}(more, others, p), {_beyond})",
         "0.0",
         refused(_name, "n", "a whole number"),
-        f"select(inside, {_sign}np.beta_density(more, others, p, 1.0 - p), 0.0)",
+        f"select(within, {_sign}np.beta_density(more, others, p, 1.0 - p), 0.0)",
         doc=f"binomial distribution{'' if _sign else ', above k'}",
         domain=((1.0, 1.0), (4.0, 4.0), _INNER),
         steps=_EVENTS,
@@ -259,9 +259,9 @@ scipys(
 # x = Q(p) with Q(p) = (p^λ − (1 − p)^λ) / λ, whose derivative by λ is that of two boxcox
 _POWERS = (
     ("other", "np.tklmbda(-x, lmbda)"),
-    ("inside", "(out > 0.0) & (other > 0.0)"),
-    ("p", "select(inside, out, 0.5)"),
-    ("q", "select(inside, other, 0.5)"),
+    ("within", "(out > 0.0) & (other > 0.0)"),
+    ("p", "select(within, out, 0.5)"),
+    ("q", "select(within, other, 0.5)"),
     ("log_p", "np.log(p)"),
     ("log_q", "np.log(q)"),
     ("slope", "np.exp((lmbda - 1.0) * log_p) + np.exp((lmbda - 1.0) * log_q)"),
@@ -272,8 +272,8 @@ scipys(
     "tklmbda",
     "x lmbda",
     "",
-    "select(inside, 1.0 / slope, 0.0)",
-    "select(inside, -0.5 * (of_p - of_q) / slope, 0.0)",
+    "select(within, 1.0 / slope, 0.0)",
+    "select(within, -0.5 * (of_p - of_q) / slope, 0.0)",
     doc="Tukey's lambda distribution",
     domain=((-0.9, 0.9), (0.2, 0.9)),
     steps=_POWERS,

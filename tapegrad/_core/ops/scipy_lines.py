@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..codegen.special_values import REFUSED, Special, declare_scipys
+from ..codegen.special_values import NO_PARTIAL, REFUSED, Special, declare_scipys
 from .table import STEERING, Pointwise, pointwise
 
 
@@ -36,7 +36,7 @@ def refused(name: str, argument: str, what: str) -> str:
         f"tapegrad: scipy.special.{name}() has no derivative with respect to {argument}, {what}, "
         f"which is recorded; give a plain number or array, or tg.stop_gradient({argument})"
     )
-    return f"np.no_{name}_{argument}()"
+    return f"{NO_PARTIAL}{name}_{argument}()"
 
 
 def polynomial(x: str, coefficients) -> str:

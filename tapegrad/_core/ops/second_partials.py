@@ -44,7 +44,7 @@ def _functions() -> dict[str, Pointwise]:
     """Operations of the table by the name of the NumPy function that their value calls."""
     found = {}
     for op in [*TABLE.values(), *STEERING.values()]:  # to which imports add
-        if isinstance(op, Pointwise) and not op.steps:
+        if isinstance(op, Pointwise):
             name = op.value.partition("(")[0].removeprefix("np.")
             if op.value == f"np.{name}({', '.join(op.inputs)})":
                 found[name] = op
@@ -125,7 +125,9 @@ class _Reader(Lines):
         return Number(self._names[key])
 
     def _steps_of(self, op: Pointwise, places: dict, expression: str) -> str:
-        names = {name: Number(operand) for name, operand in places.items()}
+        names: dict[str, Number | Test] = {name: Number(x) for name, x in places.items()}
+        for name, text in op.needed(expression):
+            names[name] = self.read(text, names)
         return self.read(expression, names)
 
     def sum(self, first: str, second: str) -> str:

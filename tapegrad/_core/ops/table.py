@@ -7,10 +7,11 @@ import inspect
 import operator
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..codegen import forks
+from ..codegen.special_values import NO_PARTIAL, refuse
 from ..remembered import remembered
 from .partial_products import branches
 from .references import LAYOUTS, Layout
@@ -99,6 +100,19 @@ class Pointwise:
     def is_apart(self) -> bool:
         """Whether switches over operations do not contain it: kernels of its own compute it."""
         return self.apart or len(self.inputs) > OPERANDS
+
+    @remembered
+    def refuses(self) -> bool:
+        """Whether it has no partial derivative by some input."""
+        return any(partial.startswith(NO_PARTIAL) for partial in self.partials)
+
+    def check(self, wanted: Iterable[int]) -> None:
+        """Raise the error of a partial derivative that does not exist, if one is wanted.
+
+        Compiled code has NaN in its place, since it may be made and never run.
+        """
+        for j in wanted:
+            refuse(self.partials[j])
 
     @remembered
     def used(self) -> int:

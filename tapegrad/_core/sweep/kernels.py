@@ -37,6 +37,12 @@ def split_masks(op: Pointwise, masks: int) -> tuple[int, int, int]:
     return masks & few, masks >> FEW_OPERANDS & few, masks >> 2 * FEW_OPERANDS
 
 
+def inputs_of(op: Pointwise, masks: int) -> list[int]:
+    """The inputs that have an adjoint, by number."""
+    mask = split_masks(op, masks)[0]
+    return [j for j in range(len(op.inputs)) if mask >> j & 1]
+
+
 def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
     """Text of the adjoint kernel of an operation for a set of inputs (see `split_masks`).
 

@@ -116,7 +116,7 @@ def _read_by(text: str, body: list[str]) -> list[str]:
 
 
 def _loop(lines: list[str]) -> list[str]:
-    return ["for i in range(n):", *["    " + line for line in lines]]
+    return ["for i in range(elements):", *["    " + line for line in lines]]
 
 
 def _text(places, head, loops, tail) -> str:
@@ -125,13 +125,13 @@ def _text(places, head, loops, tail) -> str:
         [
             "from tapegrad._core.codegen.intrinsics import helper, inside, unaliased",
             "@helper",
-            f"def loop(n, {', '.join(name for name, _ in places)}):",
+            f"def loop(elements, {', '.join(name for name, _ in places)}):",
             "    inside()",
             "    unaliased()",
             *["    " + line for line in (*head, *loops, *tail)],
-            "def kernel(n, arguments):",
+            "def kernel(elements, arguments):",
             "    at = i64s(arguments)",
-            f"    loop(n, {', '.join(text for _, text in places)})\n",
+            f"    loop(elements, {', '.join(text for _, text in places)})\n",
         ]
     )
 

@@ -99,6 +99,7 @@ class _Compiled:
 
     def compile_kernel(self, op, masks: int, width: int) -> int:
         """The address of the kernel of an element-wise operation."""
+        op.check(kernels.inputs_of(op, masks))
         return kernels.compile_adjoint(op, masks, width)
 
     def timed(self) -> _Compiled:

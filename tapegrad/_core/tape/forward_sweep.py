@@ -11,7 +11,7 @@ from ..codegen import layout
 from ..codegen.factory import compile_source, functions, once
 from ..ops.table import BY_CODE, MOST_CODES
 from ..sweep import forward
-from ..sweep.kernels import compile_structural
+from ..sweep.kernels import compile_structural, inputs_of
 from ..sweep.second_order_kernels import compile_tangent
 from .compiled_sweep import compiled
 from .row_marks import Marks
@@ -43,6 +43,7 @@ class _Compiled:
         else:
             masks = int(frame[layout.FRAME_WANTED_MASK // 8])
             width = int(frame[layout.FRAME_WANTED_DTYPE // 8])
+            op.check(inputs_of(op, masks))
             kernel = compile_tangent(op, masks, width)
             self.kernels[width][code * layout.MASKS + masks] = kernel
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..._core.codegen.parsing import expression_in
 from ..._core.codegen.power_products import Maker
+from ..._core.codegen.special_values import refuse
 from ..._core.ops.partial_products import branches, selects
 from ..._core.ops.table import Pointwise
 from ..kinds.step_kinds import StepKind
@@ -79,6 +80,8 @@ def products_of(
         partial if want and partial != "0.0" else None
         for partial, want in zip(op.partials, wanted, strict=True)
     ]
+    for partial in chosen:
+        refuse(partial or "")
     reading.begin(op, *[partial for partial in chosen if partial is not None])
 
     def of(k: int, partial: str) -> Any:

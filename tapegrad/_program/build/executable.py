@@ -11,16 +11,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..._core.codegen import forks
+from ..._core.ops.table import BY_CODE
+from ..._core.remembered import remembered
 from ..._core.tape.memory_order import memory_of
 from ..._core.tensor import buffer_pool
 from ..ir.custom_step import Custom
+from ..ir.elementwise_step import Elementwise
 from ..ir.scalars_step import Scalars
 from ..ir.slots import slots_of
 from ..ir.steps import DOUBLE, NOTHING, Code, Input
 from ..replay import driver, njit_calls, run_layout
 from ..replay.clearing import clearing
 from ..replay.opaque_calls import error_of
-from ..replay.parts import Part, Run
+from ..replay.parts import NO_BASES, Part, Run
 from .assembly import Parts
 from .scalarization import spread
 from .sum_chains import sum_chains
@@ -176,6 +179,7 @@ class Program:
 
     def reverse(self, run: Run, seeds: list[np.ndarray]) -> list:
         """Adjoints of the inputs after `forward`, from those of the results; None for data."""
+        self.check()
         made = self.gradients()
         given = table(made)
         self.compiled["clear"](run.address, self.address, ctypes.addressof(given))
@@ -186,8 +190,24 @@ class Program:
             raise error
         return made
 
+    def check(self) -> None:
+        """Raise the error of a partial derivative that adjoints need and that does not exist."""
+        for flow in self._with_refusals:
+            for k in flow.pulled:
+                flow.ops[k].check(j for j, _ in flow.edges[k])
+
+    @remembered
+    def _with_refusals(self) -> list:
+        """The operations of steps of which some have no partial derivative by some operand."""
+        return [
+            step.flow(self.parts.wanted, NO_BASES)
+            for step in self.code.of(Elementwise).values()
+            if any(BY_CODE[code].refuses for code, _ in step.ops)
+        ]
+
     def jitted(self):
         """(value, value_and_grad) for Numba code, which keeps the program."""
+        self.check()
         if self.code.dtype != DOUBLE:
             raise ValueError(
                 "tapegrad.compile: jitted gives functions of float64, and the arguments are of "

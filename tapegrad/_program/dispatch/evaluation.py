@@ -8,6 +8,7 @@ from concurrent.futures import Future
 
 import numpy as np
 
+from ..._core.codegen.special_values import NoPartial
 from ..._core.tensor.dependencies import Dependencies
 from ..._core.tensor.pytree import repeats, tree_leaves
 from ..._core.tensor.row_listeners import users_level
@@ -307,7 +308,10 @@ class Replayed(PutOff):
                 self._give_up(reason)
             if not gradient:
                 return traced.value(), None
-            value, found = traced.value_and_grad(retain=later)
+            try:
+                value, found = traced.value_and_grad(retain=later)
+            except NoPartial:  # perhaps by data, which are recorded as well
+                return None
         return value, arguments.gradients(found, self._argnums, self._single)
 
     def _convert(self, family: Variants) -> None:

@@ -409,6 +409,8 @@ class Variants:
         while candidates:
             variant = candidates[0]
             program = variant.program  # another thread may put another in its place
+            if ahead:
+                program.check()
             memory = program.begin()
             status = program.forward(memory, objects, ahead)
             if status == FINISHED:
