@@ -121,6 +121,108 @@ def test_what_has_no_derivative_is_refused_by_name(op):
                     tg.grad(function_of(op, module), k)(*x)
 
 
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("some", range(6))
+def test_programs(native, some):
+    """Several functions in each; at other inputs than those that were recorded."""
+    group = [op for op in OPS if varying(op)][some::6]
+    constants = [[x[()] for x in operands_of(op, (), 3)] for op in group]
+
+    def f(x):
+        total = 0.0
+        for op, rest in zip(group, constants, strict=True):
+            inside = [low + (high - low) * x for low, high in op.domain]
+            operands = [inside[k] if k in varying(op) else one for k, one in enumerate(rest)]
+            total = total + np.sum(function_of(op)(*operands) * np.cos(x))
+        return total
+
+    c = tg.compile(f, native=native)
+    for x in np.random.default_rng(some).uniform(0.1, 0.9, (3, 4)):
+        value, gradient = c.value_and_grad(x)
+        wanted, slopes = tg.value_and_grad(f)(x)
+        np.testing.assert_allclose(value, wanted, rtol=1e-12)
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-9, atol=1e-10)
+
+
+def repeated(v, x):
+    total = x * 0.0
+    for k in range(3):
+        if x > 0.5 + k:
+            total = total + scipy.special.jv(v, x) * scipy.special.gammainc(x, 1.3)
+        else:
+            total = total - scipy.special.betainc(1.5, x, 0.3) * scipy.special.eval_legendre(3, x)
+    return total
+
+
+def in_arrays(v, x):
+    return np.sum(scipy.special.jv(v, x * np.ones(3)) * x)
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("f", [repeated, in_arrays])
+def test_graphs_and_refusals_in_compiled_functions(f, native):
+    """Kernels of derivatives are made where only values are asked for: no reason to refuse."""
+    c, of_x = tg.compile(f, native=native), tg.compile(f, argnums=1, native=native)
+    text = r"scipy.special.jv\(\) has no derivative with respect to v, its order"
+    for point in ((1.5, 0.7), (1.2, 1.7), (1.5, 2.7), (1.5, 0.7)):
+        np.testing.assert_allclose(c(*point), f(*point), rtol=1e-13)
+        with pytest.raises(TypeError, match=text):
+            c.value_and_grad(*point)
+        value, slope = of_x.value_and_grad(*point)
+        np.testing.assert_allclose(value, f(*point), rtol=1e-13)
+        np.testing.assert_allclose(slope, tg.grad(f, 1)(*point), rtol=1e-10)
+
+
+def test_transforms_refuse():
+    f = lambda v: scipy.special.jv(v, 0.7)  # noqa: E731
+    for transform in (tg.grad, tg.hessian):
+        with pytest.raises(TypeError, match="no derivative with respect to v"):
+            transform(f)(1.5)
+    with pytest.raises(TypeError, match="no derivative with respect to v"):
+        tg.vmap(tg.grad(f))(np.array([1.5, 1.2]))
+    with pytest.raises(TypeError, match="no derivative with respect to v"):
+        tg.jvp(f, (1.5,), (1.0,))
+    within = tg.elementwise(lambda v, x: x * scipy.special.jv(v, x))
+    assert tg.grad(within, 1)(1.5, 0.7) == tg.grad(lambda x: x * scipy.special.jv(1.5, x))(0.7)
+    with pytest.raises(TypeError, match="no derivative with respect to v"):
+        tg.grad(within)(1.5, 0.7)
+
+
+#: Points where expressions divide by 0, or cancel, and partial derivatives there.
+EDGES = [
+    ("gammainc", (1.0, 0.0), (0.0, 1.0)),
+    ("gammainc", (0.5, 0.0), (0.0, np.inf)),
+    ("betainc", (1.0, 1.0, 1.0), (0.0, 0.0, 1.0)),
+    ("exprel", (0.0,), (0.5,)),
+    ("boxcox", (2.0, 0.0), (0.5, 0.5 * np.log(2.0) ** 2)),
+    ("inv_boxcox", (0.4, 0.0), (np.exp(0.4), -0.08 * np.exp(0.4))),
+    ("tklmbda", (5.0, 0.5), (0.0, 0.0)),
+    ("huber", (-1.0, 0.5), (0.0, 0.0)),
+    ("pseudo_huber", (0.0, 2.0), (2.0, 0.0)),
+    ("stdtr", (1e10, 1.0), (1.2098536225352242e-21, 0.24197072450704488)),
+    ("i0e", (1e6,), (-1.994712150024641e-10,)),
+    ("kve", (0.5, 1e12), (None, -np.sqrt(np.pi / 8.0) * 1e-18)),
+    ("ellipk", (0.0,), (np.pi / 8.0,)),
+    ("ellipe", (0.0,), (-np.pi / 8.0,)),
+    ("rgamma", (-2.0,), (2.0,)),
+    ("beip", (0.0,), (0.5,)),
+    ("dawsn", (1e10,), (-5e-21,)),
+    ("jv", (0.5, 0.0), (None, np.inf)),
+    ("pdtr", (2.7, 1.0), (0.0, -0.5 * np.exp(-1.0))),
+    ("bdtr", (4.0, 4, 0.3), (0.0, None, 0.0)),
+    ("chndtr", (1.0, 2.0, 0.0), (0.5 * np.exp(-0.5), None, -0.25 * np.exp(-0.5))),
+    ("eval_legendre", (0, 0.3), (None, 0.0)),
+]
+
+
+@pytest.mark.parametrize("name, at, slopes", EDGES, ids=[f"{one[0]}{one[1]}" for one in EDGES])
+def test_derivatives_at_the_edges(name, at, slopes):
+    for k, wanted in enumerate(slopes):
+        if wanted is not None:
+            found = tg.grad(getattr(special, name), k)(*at)
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
 def test_plain_arguments_are_scipys():
     for op in OPS:
         name = scipys(op).name

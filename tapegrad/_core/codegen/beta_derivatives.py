@@ -4,12 +4,12 @@ The density is integrated in the logarithm of t / (1 − t), where it is log-con
 """
 
 from . import vector_math as np
-from .densities import beta_density, digamma_difference
+from .densities import beta_density, digamma_difference, log1p_minus, t_density
 from .intrinsics import helper
 from .legendre_nodes import AT, NODES, WEIGHT
 
 _FALL = 40.0
-_NAN = float("nan")
+_INFINITY, _NAN = float("inf"), float("nan")
 #: With A = log t − its mean, and B of 1 − t: the integrals of A, B, A², AB, B², less their means.
 _OF_A, _OF_B, _OF_AA, _OF_AB, _OF_BB = range(5)
 
@@ -140,3 +140,102 @@ def betainc_dab(a, b, x, y):
 @helper
 def betainc_dbb(a, b, x, y):
     return beta_derivative(a, b, x, y, _OF_BB, _OF_AA)
+
+
+@helper
+def t_gap(df, second):
+    """ψ(h + ½) − ψ(h) − 1/df, where h is df/2, for df ≥ 16; or its derivative by df."""
+    h = 0.5 * df
+    z = 1.0 / (h * h)
+    if second:
+        if df < 60.0:
+            return 0.5 * (np.polygamma(1.0, h + 0.5) - np.polygamma(1.0, h)) + 1.0 / (df * df)
+        return -z / df * (0.25 - z * (1.0 / 16.0 - z * (3.0 / 64.0 - z * (17.0 / 256.0))))
+    if df < 60.0:
+        return digamma_difference(h, 0.5) - 1.0 / df
+    return z * (0.125 - z * (1.0 / 64.0 - z * (1.0 / 128.0 - z * (17.0 / 2048.0))))
+
+
+@helper
+def t_factor(df, gap, bend, t, second):
+    """The derivative of the t density by df, once or twice, over the density.
+
+    `gap` is that of `t_gap`, `bend` its derivative.
+    """
+    u = t * t / df
+    share = u / (1.0 + u)
+    curve = log1p_minus(u) + u * share  # log(1 + u) − u / (1 + u)
+    slope = 0.5 * (gap + share / df - curve)
+    if not second:
+        return slope
+    return slope * slope + 0.5 * (bend + share * share / df - share * (2.0 - share) / (df * df))
+
+
+@helper
+def t_side(df, gap, bend, t, second):
+    """The integral of the factor times the density from t on, in log t, for t beyond 1.5."""
+    u = t * t / df
+    half = 0.5 * (df + 1.0)
+    v = _FALL / (2.0 * half * u / (1.0 + u) - 1.0)  # beyond the point where it fell by exp(−40)
+    for _ in range(40):
+        e = u * np.expm1(2.0 * v) / (1.0 + u)
+        slope = 1.0 - 2.0 * half * (e + u / (1.0 + u)) / (1.0 + e)
+        step = (v - half * np.log1p(e) + _FALL) / slope
+        v -= step
+        if np.absolute(step) < 1e-3 * v:
+            break
+    total = 0.0
+    for k in range(NODES):
+        at = v * AT[k]
+        e = u * np.expm1(2.0 * at) / (1.0 + u)
+        factor = t_factor(df, gap, bend, t * np.exp(at), second)
+        total += WEIGHT[k] * factor * np.exp(at - half * np.log1p(e))
+    return total * v * t * t_density(df, t)
+
+
+@helper
+def t_by_beta(df, t, second):
+    """The derivative by df of the probability beyond t, by betainc(df/2, ½, df / (df + t²))."""
+    x = 1.0 / (1.0 + t * t / df)
+    y = 1.0 / (1.0 + df / (t * t)) if t > 1e-150 else t * t / df
+    h = 0.5 * df
+    q = x * y / df  # the derivative of x
+    density = beta_density(h, 0.5, x, y)
+    if not second:
+        return 0.25 * beta_derivative(h, 0.5, x, y, _OF_A, _OF_B) + 0.5 * density * q
+    log_x = np.log(x) if x <= y else np.log1p(-y)
+    of_a = log_x + digamma_difference(h, 0.5)
+    inner = of_a + ((h - 1.0) * y + 0.5 * x) / df - 2.0 * x / df
+    return 0.125 * beta_derivative(h, 0.5, x, y, _OF_AA, _OF_BB) + 0.5 * density * q * inner
+
+
+@helper
+def t_derivative(df, t, second):
+    """The derivative of Student's t distribution by the degrees of freedom, taken once or twice."""
+    size = np.absolute(t)
+    if not (df > 0.0 and t == t):
+        return _NAN
+    if df == _INFINITY or t == 0.0 or size == _INFINITY:
+        return 0.0
+    sign = 1.0 if t > 0.0 else -1.0
+    if df < 16.0:
+        return -sign * t_by_beta(df, size, second)
+    gap = t_gap(df, False)
+    bend = t_gap(df, True) if second else 0.0
+    if size > 1.5:
+        return -sign * t_side(df, gap, bend, size, second)
+    total = 0.0
+    for k in range(NODES):
+        at = size * AT[k]
+        total += WEIGHT[k] * t_factor(df, gap, bend, at, second) * t_density(df, at)
+    return sign * size * total
+
+
+@helper
+def stdtr_ddf(df, t):
+    return t_derivative(df, t, False)
+
+
+@helper
+def stdtr_dddf(df, t):
+    return t_derivative(df, t, True)

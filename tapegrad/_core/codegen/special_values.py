@@ -46,7 +46,11 @@ OWN_BY_MODULE = {
         "digamma_difference": 2,
     },
     "gamma_derivatives": {"gammainc_da": 2, "gammainc_daa": 2},
-    "beta_derivatives": {f"betainc_{which}": 4 for which in ("da", "db", "daa", "dab", "dbb")},
+    "beta_derivatives": {
+        **{f"betainc_{which}": 4 for which in ("da", "db", "daa", "dab", "dbb")},
+        "stdtr_ddf": 2,
+        "stdtr_dddf": 2,
+    },
     "bessel_derivatives": {"kv_dv": 2, "kv_dvv": 2, "kve_dv": 2, "kve_dvv": 2},
 }
 OWN = {name: count for functions in OWN_BY_MODULE.values() for name, count in functions.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import factorial
 
 from .elementwise import POSITIVE
-from .scipy_lines import polynomial, refused, scipys
+from .scipy_lines import ours, polynomial, refused, scipys
 
 _BETWEEN = ((1.5, 3.5), (0.5, 2.0))
 
@@ -68,11 +68,26 @@ for _name, _form, _doc in (
             doc=f"{_doc}, scaled",
             domain=_BETWEEN,
         )
+for _name in ("kv", "kve"):  # by the order: integrals, of `codegen/bessel_derivatives.py`
+    _slope = "" if _name == "kv" else " + np.kve_{0}(v, x)"
+    for _by, _next in (
+        ("dv", "np.{0}_dvv(v, x)"),
+        ("dvv", refused(_name, "v", "its order, again")),
+    ):
+        ours(
+            f"{_name}_{_by}",
+            "v x",
+            _next.format(_name),
+            f"-0.5 * (np.{_name}_{_by}(v - 1.0, x) + np.{_name}_{_by}(v + 1.0, x))"
+            + _slope.format(_by),
+            doc=f"derivative of {_name} by its order",
+            domain=_BETWEEN,
+        )
 scipys(
     "kv",
     "v x",
     "",
-    _order("kv"),
+    "np.kv_dv(v, x)",
     "-0.5 * (np.kv(v - 1.0, x) + np.kv(v + 1.0, x))",
     doc="modified Bessel function of the second kind",
     domain=_BETWEEN,
@@ -91,24 +106,69 @@ for _name, _of_all in (("kn", "-0.5 * (np.kv({0} - 1.0, x) + np.kv({0} + 1.0, x)
     )
 
 # those scaled by exp(−|x|) or exp(x)
-scipys(
-    "ive",
-    "v x",
-    "",
-    _order("ive"),
-    "0.5 * (np.ive(v - 1.0, x) + np.ive(v + 1.0, x)) - np.sign(x) * out",
-    doc="iv, scaled by exp(−|x|)",
-    domain=_BETWEEN,
-)
-scipys(
-    "kve",
-    "v x",
-    "",
-    _order("kve"),
-    "out - 0.5 * (np.kve(v - 1.0, x) + np.kve(v + 1.0, x))",
-    doc="kv, scaled by exp(x)",
-    domain=_BETWEEN,
-)
+_AWKWARD = "for large x the derivative is a series, since differences cancel"
+
+
+def _scaled(sign: int, constant: float, square: str, near: str) -> dict:
+    """The derivative of a scaled function, and what it reads; `square` is that of 4 v.
+
+    For large x the function is √(c/x) (1 + a/x + …), of which each term has its derivative
+    (DLMF 10.40.1, 10.40.2).
+    """
+    steps = [
+        ("square", square),
+        ("far", "x > 100.0 * (1.0 + square)"),
+        ("u", "1.0 / select(far, x, 1.0)"),
+        ("c0", "-1.0"),
+    ]
+    total = ""
+    for k in range(1, 8):
+        steps.append(
+            (f"c{k}", f"c{k - 1} * (square - {(2 * k - 1) ** 2}.0) / {sign * 8 * k}.0 * u")
+        )
+        total += f" + {k + 0.5} * c{k}"
+    series = f"{constant!r} * u * np.sqrt(u) * (-0.5{total})"
+    return {
+        "partial": f"select(far, {series}, {near})",
+        "steps": tuple(steps),
+        "awkward": _AWKWARD,
+    }
+
+
+_SQUARE, _OF_I, _OF_K = "4.0 * v * v", (-1, 0.3989422804014327), (1, 1.2533141373155003)
+for _name, _inputs, _kind, _square, _near, _doc in (
+    (
+        "ive",
+        "v x",
+        _OF_I,
+        _SQUARE,
+        "0.5 * (np.ive(v - 1.0, x) + np.ive(v + 1.0, x)) - np.sign(x) * out",
+        "iv, scaled by exp(−|x|)",
+    ),
+    (
+        "kve",
+        "v x",
+        _OF_K,
+        _SQUARE,
+        "out - 0.5 * (np.kve(v - 1.0, x) + np.kve(v + 1.0, x))",
+        "kv, scaled by exp(x)",
+    ),
+    ("k0e", "x", _OF_K, "0.0 * x", "out - np.k1e(x)", "k0, scaled by exp(x)"),
+    ("k1e", "x", _OF_K, "4.0 + 0.0 * x", "out - np.k0e(x) - out / x", "k1, scaled by exp(x)"),
+):
+    _fields = _scaled(*_kind, _square, _near)
+    _partial = _fields.pop("partial")
+    _first = {"ive": [_order("ive")], "kve": ["np.kve_dv(v, x)"]}.get(_name, [])
+    scipys(
+        _name,
+        _inputs,
+        "",
+        *_first,
+        _partial,
+        doc=_doc,
+        domain=_BETWEEN if _first else POSITIVE,
+        **_fields,
+    )
 
 
 def _far(order: int, terms: int = 13) -> list[float]:
@@ -143,15 +203,6 @@ for _name, _near in (
         "both sides",
         steps=_INVERSE,
     )
-scipys("k0e", "x", "", "out - np.k1e(x)", doc="k0, scaled by exp(x)", domain=POSITIVE)
-scipys(
-    "k1e",
-    "x",
-    "",
-    "out - np.k0e(x) - out / x",
-    doc="k1, scaled by exp(x)",
-    domain=POSITIVE,
-)
 
 # Struve functions (DLMF 11.4.27, 11.4.28)
 _POWER = "np.power(0.5 * x, v) * np.rgamma(v + 1.5) * 0.5641895835477563"

@@ -11,6 +11,7 @@ from . import (  # operations on real numbers have the first codes
     distribution_functions,
     elementary_functions,
     elliptic_functions,
+    gamma_functions,
     orthogonal_polynomials,
     special_functions,
 )
@@ -18,7 +19,7 @@ from .elementwise import ANY
 from .table import pointwise
 
 assert special_functions and bessel_functions and distribution_functions
-assert elementary_functions and elliptic_functions and orthogonal_polynomials
+assert elementary_functions and elliptic_functions and gamma_functions and orthogonal_polynomials
 
 _VALUES = "tapegrad._core.tensor.complex_values"
 _FAR = ((0.3, 2.0), ANY)

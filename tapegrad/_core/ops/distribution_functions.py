@@ -6,8 +6,7 @@ SciPy takes the whole part of a number of events: the derivative by it is 0.
 from __future__ import annotations
 
 from .elementwise import POSITIVE
-from .gamma_functions import ours
-from .scipy_lines import refused, scipys
+from .scipy_lines import ours, refused, scipys
 
 _SHAPE, _INNER = (1.0, 3.0), (0.2, 0.8)
 
@@ -217,41 +216,55 @@ ours(
 )
 
 
-def _student(t: str) -> tuple[tuple[str, str], ...]:
-    """The derivative by df: of half of betainc(df/2, ½, df/(df + t²)), with the sign of −t."""
-    return (
-        ("square", f"{t} * {t}"),
-        ("whole", "df + square"),
-        ("u", "df / whole"),
-        ("v", "select(square == 0.0, 1.0, square) / select(square == 0.0, df, whole)"),
-        (
-            "half",
-            "0.25 * np.betainc_da(0.5 * df, 0.5, u, v) "
-            "+ 0.5 * np.beta_density(0.5 * df, 0.5, u, v) * v / whole",
-        ),
-        ("of_df", f"select(square == 0.0, 0.0 * {t}, -np.sign({t}) * half)"),
-    )
-
-
+# the density's derivative by df over the density, and the derivative of that
+_OF_T = (
+    ("density", "np.t_density(df, t)"),
+    ("square", "t * t"),
+    ("whole", "df + square"),
+    (
+        "slope",
+        "0.5 * (np.digamma_difference(0.5 * df, 0.5) - np.log1p(square / df) "
+        "+ (square - 1.0) / whole)",
+    ),
+    (
+        "bend",
+        "0.25 * (np.polygamma(1.0, 0.5 * df + 0.5) - np.polygamma(1.0, 0.5 * df)) "
+        "+ 0.5 * (square / df - (square - 1.0) / whole) / whole",
+    ),
+)
+ours(
+    "stdtr_ddf",
+    "df t",
+    "np.stdtr_dddf(df, t)",
+    "density * slope",
+    doc="derivative of stdtr by df",
+    steps=_OF_T,
+)
+ours(
+    "stdtr_dddf",
+    "df t",
+    refused("stdtr", "df", "the degrees of freedom, a third time"),
+    "density * (slope * slope + bend)",
+    doc="second derivative of stdtr by df",
+    steps=_OF_T,
+)
 scipys(
     "stdtr",
     "df t",
     "",
-    "of_df",
+    "np.stdtr_ddf(df, t)",
     "np.t_density(df, t)",
     doc="Student's t distribution",
     domain=(_SHAPE, POSITIVE),
-    steps=_student("t"),
 )
 scipys(
     "stdtrit",
     "df p",
     "",
-    "-of_df / np.t_density(df, out)",
+    "-np.stdtr_ddf(df, out) / np.t_density(df, out)",
     "1.0 / np.t_density(df, out)",
     doc="inverse of stdtr",
     domain=(_SHAPE, (0.6, 0.9)),
-    steps=_student("out"),
 )
 
 # --- others ----------------------------------------------------------------------------------

@@ -78,8 +78,8 @@ scipys(
     "huber",
     "delta r",
     "",
-    "select(np.absolute(r) <= delta, 0.0, np.absolute(r) - delta)",
-    "select(np.absolute(r) <= delta, r, delta * np.sign(r))",
+    "select((np.absolute(r) <= delta) | (delta < 0.0), 0.0, np.absolute(r) - delta)",
+    "select(delta < 0.0, 0.0, select(np.absolute(r) <= delta, r, delta * np.sign(r)))",
     doc="Huber's loss",
     domain=POSITIVE,
 )

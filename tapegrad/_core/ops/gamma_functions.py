@@ -7,18 +7,10 @@ Derivatives by x are densities, of `codegen/densities.py`; those by parameters a
 from __future__ import annotations
 
 from .elementwise import POSITIVE
-from .scipy_lines import refused, scipys
-from .table import STEERING, pointwise
+from .scipy_lines import ours, refused, scipys
 
 _SHAPE = (1.0, 3.0)
 THIRD = "a parameter, a third time"
-
-
-def ours(name: str, inputs: str, *partials: str, doc: str, **fields) -> None:
-    """Declare a function of ours that derivatives use, and nobody else."""
-    value = f"np.{name}({', '.join(inputs.split())})"
-    fields = {"table": STEERING, "also": None, "apart": True, "domain": POSITIVE} | fields
-    pointwise(name, inputs, value, *partials, doc=doc, **fields)
 
 
 # --- gamma functions -------------------------------------------------------------------------

@@ -27,6 +27,13 @@ def scipys(
     return pointwise(name, inputs, value, *partials, apart=True, **fields)
 
 
+def ours(name: str, inputs: str, *partials: str, doc: str, **fields) -> None:
+    """Declare a function of ours that derivatives use, and nobody else."""
+    value = f"np.{name}({', '.join(inputs.split())})"
+    fields = {"table": STEERING, "also": None, "apart": True, "domain": (0.1, 3.0)} | fields
+    pointwise(name, inputs, value, *partials, doc=doc, **fields)
+
+
 def refused(name: str, argument: str, what: str) -> str:
     """The partial derivative of SciPy's `name` by an argument that has none: an error.
 

@@ -13,6 +13,7 @@ import functools
 import numpy as np
 
 from ..codegen.parsing import expression_in
+from ..codegen.special_values import NO_PARTIAL
 from .partial_products import selects, taken
 from .table import Pointwise, words_of
 
@@ -132,7 +133,9 @@ class Lines:
             adjoint = adjoints.pop(line, None)
             if adjoint is None:
                 continue
-            if isinstance(op, Test):
+            if adjoint.startswith(NO_PARTIAL):
+                parts = [adjoint] * len(operands)
+            elif isinstance(op, Test):
                 parts = self._branches(op, adjoint, live)
             else:
                 parts = self._parts(op, operands, line, adjoint, live)
@@ -149,6 +152,9 @@ class Lines:
         return self.number(f"select({live[adjoint]}, {adjoint}, 0.0)")
 
     def _sum(self, first: str, second: str, live) -> str:
+        for one in (first, second):  # where there is none, there is none of what it is part of
+            if one.startswith(NO_PARTIAL):
+                return one
         total = self.number(f"{first} + {second}")
         if first in live and second in live:
             live[total] = self.either(live[first], live[second])
@@ -169,6 +175,9 @@ class Lines:
         for operand, partial in zip(operands, op.partials, strict=True):
             if is_constant(operand) or partial == "0.0":
                 parts.append("0.0")
+                continue
+            if partial.startswith(NO_PARTIAL):
+                parts.append(partial)
                 continue
             text = self._steps_of(op, places, partial)
             value = text if text in _ONES or is_name(text) else self.number(text)
