@@ -36,6 +36,7 @@ _FILES = {
     "integrate": "_quadrature",
     "linalg": "_banded_matrices _functions_of_matrices _matrix_equations _matrix_factors "
     "_special_matrices _spectral _toeplitz_matrices",
+    "sparse": "_sparse_constructors _sparse_equations",
     "signal": "_analytic _convolutions _filters",
     "stats": "_copied_code",
 }
@@ -96,6 +97,10 @@ def _note(name: str) -> str:
     return textwrap.fill(text, 75)
 
 
+def _sparse_constructors() -> types.ModuleType:
+    return importlib.import_module(f"{_PACKAGE}._sparse_constructors")
+
+
 def _none_stacked(arguments) -> bool:
     return none_traced(arguments) and not holds_stack(arguments)
 
@@ -106,13 +111,19 @@ def stand_in(place: str, theirs):
     SciPy's ufuncs dispatch on tensors, and name themselves in errors.
     """
     name = place.partition(".")[2].removeprefix("scipy.")
-    ours = find_ours(name)
+    ours, is_sparse = find_ours(name), name.startswith("sparse.")
+    if ours is not None and is_sparse and isinstance(theirs, type):
+        made = _sparse_constructors().MatrixClass(theirs, place.rpartition(".")[0], ours)
+        STAND_INS[made] = theirs
+        return made
     if ours is None and (isinstance(theirs, np.ufunc) or not inspect.isroutine(theirs)):
         return theirs
 
     is_plain = none_recorded if ours is None else none_traced
     if ours is not None and is_of_matrices(name):
         is_plain = _none_stacked
+    if is_sparse:
+        is_plain = _sparse_constructors().without_sparse(is_plain)
 
     @functools.wraps(theirs)
     def function(*args, **kwargs):

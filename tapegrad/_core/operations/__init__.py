@@ -77,6 +77,8 @@ _ON_FIRST_USE = {
     "slicewise": "apply_along_axis apply_over_axes",
     "softmax": "softmax log_softmax",
     "solving": "solve",
+    "sparse_products": "",
+    "sparse_solving": "",
     "spacing": "gradient ediff1d",
     "sylvester": "",
     "symmetric_eigenvalues": "eigh eigvalsh",

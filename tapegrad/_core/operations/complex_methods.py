@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from ..tensor import callers, lost_derivatives
+from ..tensor import callers, lost_derivatives, sparse_operands
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.complex_functions import conjugate, own_memory, real_dtype
@@ -40,14 +40,18 @@ def _understands(other) -> bool:
     return isinstance(other, _OPERANDS) or is_container(other)
 
 
-def _binary(function):
+def _binary(name: str, function):
     def method(self, other):
         if type(other) is ComplexTensor:
             return function(self, other)
-        return function(self, unlisted(other)) if _understands(other) else NotImplemented
+        if not _understands(other):
+            return sparse_operands.by_operator(name, self, other)
+        return function(self, unlisted(other))
 
     def reflected(self, other):
-        return function(unlisted(other), self) if _understands(other) else NotImplemented
+        if not _understands(other):
+            return sparse_operands.by_operator(name, other, self)
+        return function(unlisted(other), self)
 
     return method, reflected
 
@@ -127,6 +131,8 @@ def _as_array(self, dtype=None, copy=None):
         frame, lambda: any(map(is_differentiated, recorded))
     )
     if recorded and not shown and not all(map(has_outlived, recorded)):
+        if sparse_operands.left_by(frame):
+            return sparse_operands.left(self)
         raise lost_derivatives.as_array(frame, self)
     if recorded:
         refuse("np.asarray() reads complex numbers")
@@ -452,7 +458,7 @@ _PUBLIC = "sum mean prod cumsum take repeat diagonal trace dot round all any std
 METHODS |= {name: _public(name) for name in _PUBLIC.split()}
 METHODS |= {f"__{short}__": _compare(name) for short, name in _COMPARISONS.items()}
 for _name, _function in _BINARY.items():
-    METHODS[f"__{_name}__"], METHODS[f"__r{_name}__"] = _binary(_function)
+    METHODS[f"__{_name}__"], METHODS[f"__r{_name}__"] = _binary(_name, _function)
     METHODS[f"__i{_name}__"] = _in_place(_function)
 for _name, _method in METHODS.items():
     setattr(ComplexTensor, _name, _method)

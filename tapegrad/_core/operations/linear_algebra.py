@@ -12,6 +12,7 @@ from ..tensor.indexing import set_item
 from ..tensor.memory_layouts import backwards, order_of
 from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
+from ..tensor.sparse_operands import by_operator
 from ..tensor.trace import named, steered, tensor_like
 from ..tensor.values import (
     FLOATS,
@@ -307,7 +308,7 @@ def _flat(x):
 def _operator(name, function_of_two):
     def method(x, y):
         if not isinstance(y, (rt.Tensor, np.ndarray, list, tuple)) and not is_container(y):
-            return NotImplemented
+            return by_operator("matmul", *((y, x) if name == "__rmatmul__" else (x, y)))
         return function_of_two(x, y)
 
     method.__name__ = name

@@ -16,7 +16,7 @@ import numpy as np
 from ..config import config
 from ..tape import store
 from ..tape.dependence import dependence_of
-from . import callers, lost_derivatives
+from . import callers, lost_derivatives, sparse_operands
 from . import runtime as rt
 from .aliases import Origin, Told, is_relied_on, told_of
 from .refused_derivatives import is_differentiated
@@ -91,6 +91,8 @@ def as_numpy_array(self, dtype=None, copy=None):
             refuse("np.testing or Matplotlib reads values")
             return np.array(array_of(self), dtype=dtype)
         if not is_steering(self) and not has_outlived(self):
+            if sparse_operands.left_by(frame):
+                return sparse_operands.left(self)
             raise lost_derivatives.as_array(frame, self)
         learned(self, "np.asarray()")
     return np.array(array_of(self).view(), dtype=dtype, copy=copy)

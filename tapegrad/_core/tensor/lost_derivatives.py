@@ -60,7 +60,7 @@ def without_derivative(name: str, *operands) -> DerivativeLost:
     """The error of one of SciPy's functions, by its name below `scipy`."""
     if has_derivative(name):
         kind = "package in entered code" if _is_entered() else "package"
-        advice = KINDS[kind].format(name.rpartition(".")[0])
+        advice = KINDS[kind].format(name.partition(".")[0])
     else:
         advice = of_scipy(name)
     return lost_derivative(

@@ -17,6 +17,7 @@ from .copies import unlisted
 from .indexing import WRITE, get_item, set_item
 from .observed import observed
 from .plain_data import repeats
+from .sparse_operands import by_operator
 from .trace import note_equal, steering_tensor
 from .values import check_casting, dtype_of, is_container, is_number
 
@@ -47,7 +48,7 @@ def _binary(name):
 
     def method(x, y):
         if not _understands(y) or not _understands(x):
-            return NotImplemented
+            return by_operator(theirs.__name__.strip("_"), x, y)
         x, y = _float_of(x), _float_of(y)
         if error_state.is_loud():
             return observed(theirs, functools.partial(apply, name), (x, y), {})

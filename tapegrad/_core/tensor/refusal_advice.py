@@ -113,7 +113,7 @@ _NODES = "sum over nodes, s, w = np.polynomial.legendre.leggauss(n), or call int
 _NODES += "where it is entered"
 _STEPS = "write the steps with NumPy, such as a loop of Runge-Kutta steps, which is recorded"
 _LINEAR = "it is linear in the values y: CubicSpline(x, np.eye(len(x)))(at) @ y, and others alike"
-_SPARSE = "use a.toarray() @ t, or np.add.at with the indices of a.tocoo()"
+_SPARSE = "use a @ t, or t * sparse.csr_array(a) with the recorded value first"
 _DENSITY = "write the density with NumPy and scipy.special"
 #: SciPy's functions without derivative, by name below `scipy`, or modules and classes of them.
 OF_SCIPY = {
@@ -150,7 +150,6 @@ OF_SCIPY = {
     **dict.fromkeys([f"integrate.{name}" for name in "quad quad_vec".split()], _NODES),
     **dict.fromkeys(["integrate.solve_ivp", "integrate.odeint", "integrate.ode"], _STEPS),
     "interpolate": _LINEAR,
-    "sparse.linalg.spsolve": "use np.linalg.solve(a.toarray(), b)",
     "sparse": _SPARSE,
     "spatial.distance": "for Euclidean distances write "
     "np.sqrt(np.sum((a[:, None] - b) ** 2, axis=-1))",

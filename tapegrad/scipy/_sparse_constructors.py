@@ -1,0 +1,312 @@
+"""SciPy's `sparse` for recorded numbers: the constructors, and functions that join matrices."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.tensor.recorded_arguments import none_traced
+from .._core.tensor.refused_derivatives import DerivativeLost
+from .._core.tensor.values import dtype_of, is_tensor, shape_of
+from ._differentiable import OURS
+from ._sparse_arithmetic import array_of_operand
+from ._sparse_places import Places, in_sparse, summed, taken
+from ._sparse_tensors import SparseTensor, from_positions, is_sparse
+
+_FORMATS = ("bsr", "coo", "csc", "csr", "dia")
+#: The names of the classes that take recorded numbers.
+CLASSES = [f"{format}_{kind}" for format in _FORMATS for kind in ("array", "matrix")]
+
+
+def without_sparse(is_plain):
+    """A test of arguments that a `SparseTensor` does not pass either."""
+    return lambda arguments: is_plain(arguments) and not _holds(arguments)
+
+
+def none_sparse(arguments) -> bool:
+    """Whether no argument, nor anything listed in them, is recorded or a `SparseTensor`."""
+    return none_traced(arguments) and not _holds(arguments)
+
+
+def _holds(arguments) -> bool:
+    return any(
+        _holds(x) if type(x) in (list, tuple) else type(x) is SparseTensor for x in arguments
+    )
+
+
+# --- constructors ---------------------------------------------------------------------------------
+
+
+def _numbers(x):
+    """Stored numbers that are given, as floats: integers have no derivative."""
+    x = array_of_operand(x)
+    return x if is_tensor(x) or dtype_of(x).kind in "fc" else x.astype(np.float64)
+
+
+def _positions(x) -> np.ndarray:
+    """The positions of the elements of an array, from 1 on, in its shape."""
+    shape = shape_of(x)
+    return np.arange(1, int(np.prod(shape)) + 1).reshape(shape)
+
+
+def _flat(x):
+    return PUBLIC["reshape"](x, (-1,)) if len(shape_of(x)) != 1 else x
+
+
+def _plain(name: str, x):
+    """Indices of stored numbers, which must be plain."""
+    if not none_traced((x,)):
+        raise DerivativeLost(
+            f"tapegrad.scipy.sparse.{name}: indices are recorded; where numbers are stored must "
+            "not depend on recorded values: give plain integers, or x.detach().numpy()"
+        )
+    return x
+
+
+def constructed(name: str, arg1, shape=None, dtype=None, copy=False, **keywords):
+    """What a class of SciPy's makes of recorded numbers, or of a matrix of them."""
+    theirs = in_sparse(name)
+    if isinstance(arg1, SparseTensor):
+        made = SparseTensor(arg1._numbers, arg1._places, name)
+        if shape is not None and tuple(shape) != made.shape:
+            made = made.reshape(shape)
+    elif isinstance(arg1, tuple) and len(arg1) in (2, 3):
+        made = _of_parts(name, theirs, _numbers(arg1[0]), arg1[1:], shape, keywords)
+    elif len(shape_of(array_of_operand(arg1))) in (1, 2):
+        dense = PUBLIC["atleast_2d"](array_of_operand(arg1))
+        if len(shape_of(array_of_operand(arg1))) == 1 and name.endswith("_array"):
+            raise DerivativeLost(
+                f"tapegrad.scipy.sparse.{name}: sparse arrays of recorded numbers have two axes; "
+                "give a matrix, such as x[None]"
+            )
+        made = from_positions(_flat(dense), in_sparse(name)(_positions(dense)))
+    else:
+        raise TypeError(
+            f"{name} does not take an array of shape {shape_of(array_of_operand(arg1))}"
+        )
+    return made if dtype is None else made.astype(dtype)
+
+
+def _of_parts(name: str, theirs, numbers, places, shape, keywords) -> SparseTensor:
+    """A matrix of numbers and their places, in the form of a format."""
+    for x in places:
+        _plain(name, x)
+    is_by_coordinates = len(places) == 1 and name[:3] != "dia"
+    kind = name[4:]
+    if is_by_coordinates:
+        ones = np.arange(1, int(np.prod(shape_of(numbers))) + 1).reshape(shape_of(numbers))
+        coo = in_sparse(f"coo_{kind}")((ones, places[0]), shape=shape)
+        if coo.ndim != 2:
+            raise DerivativeLost(
+                f"tapegrad.scipy.sparse.{name}: sparse arrays of recorded numbers have two axes"
+            )
+        rows, columns = coo.coords
+        if name[:3] == "coo":  # which keeps numbers in equal places apart
+            order = np.argsort(rows, kind="stable")
+            starts = np.searchsorted(rows[order], np.arange(coo.shape[0] + 1))
+            found = Places(coo.shape, columns[order], starts)
+            return SparseTensor(taken(numbers, order + 1), found, name)
+        numbers, canonical = summed(numbers, rows, columns, coo.shape)
+        return SparseTensor(numbers, canonical, name)
+    found = theirs((_positions(numbers), *places), shape=shape, **keywords)
+    csr = found.tocsr()
+    if len(np.unique(csr.data)) != csr.nnz:
+        raise DerivativeLost(
+            f"tapegrad.scipy.sparse.{name}: two numbers are in one place; give coordinates, as "
+            "(numbers, (rows, columns))"
+        )
+    if (csr.data > np.prod(shape_of(numbers))).any():
+        raise DerivativeLost(f"tapegrad.scipy.sparse.{name}: blocks overlap; give coordinates")
+    return SparseTensor(taken(_flat(numbers), csr.data), Places.of(csr), name)
+
+
+for _name in CLASSES:
+    OURS[f"sparse.{_name}"] = functools.partial(constructed, _name)
+
+
+class MatrixClass:
+    """What stands for a class of `scipy.sparse`: it makes SciPy's objects, or ours.
+
+    `isinstance` and classes derived from it are as with SciPy's; a `SparseTensor` of the class is
+    an instance, too.
+    """
+
+    def __init__(self, theirs: type, place: str, ours):
+        self._theirs, self._ours, self.__wrapped__ = theirs, ours, theirs
+        self.__name__ = self.__qualname__ = theirs.__name__
+        self.__module__, self.__doc__ = place, theirs.__doc__
+
+    def __call__(self, *args, **kwargs):
+        if none_sparse(args) and (not kwargs or none_sparse(kwargs.values())):
+            return self._theirs(*args, **kwargs)
+        return self._ours(*args, **kwargs)
+
+    def __instancecheck__(self, x):
+        return isinstance(x, self._theirs) or (
+            type(x) is SparseTensor and issubclass(in_sparse(x._kind), self._theirs)
+        )
+
+    def __subclasscheck__(self, kind):
+        return issubclass(kind, self._theirs)
+
+    def __mro_entries__(self, bases):
+        return (self._theirs,)
+
+    def __getattr__(self, name: str):
+        return getattr(self._theirs, name)
+
+    def __eq__(self, other):
+        return other is self or other is self._theirs
+
+    def __hash__(self):
+        return hash(self._theirs)
+
+    def __repr__(self):
+        return repr(self._theirs)
+
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+def _entered(function):
+    OURS[f"sparse.{function.__name__}"] = function
+    return function
+
+
+class _Joined:
+    """Numbers of several matrices in one vector, and matrices of positions in it for each."""
+
+    def __init__(self):
+        self.numbers: list = []
+        self.count = 0
+
+    def positions(self, x) -> Any:
+        """A matrix of positions for a matrix, or an array of them; lists by item."""
+        if x is None:
+            return None
+        if type(x) in (list, tuple):
+            return [self.positions(one) for one in x]
+        if isinstance(x, np.ndarray) and x.dtype == object:
+            return np.array([self.positions(one) for one in x.ravel()], object).reshape(x.shape)
+        if is_sparse(x):
+            one = SparseTensor.of(x).canonical()
+            found = one._places.positions(f"csr_{one._kind[4:]}")
+            found.data += self.count
+            self._add(one._numbers)
+            return found.asformat(one.format)
+        return self.dense(x)
+
+    def dense(self, x) -> np.ndarray:
+        x = _numbers(x)
+        found = _positions(x).astype(np.float64) + self.count  # SciPy warns of integers
+        self._add(_flat(x))
+        return found
+
+    def _add(self, numbers):
+        if dtype_of(numbers).kind not in "fc":
+            numbers = np.asarray(numbers, np.float64)
+        self.numbers.append(numbers)
+        self.count += shape_of(numbers)[0]
+
+    def all(self):
+        return PUBLIC["concatenate"](self.numbers)
+
+
+def _joining(name: str):
+    def function(blocks, format=None, dtype=None):
+        joined = _Joined()
+        found = in_sparse(name)(joined.positions(blocks), format=format)
+        made = from_positions(joined.all(), found)
+        return made if dtype is None else made.astype(dtype)
+
+    function.__name__ = name
+    return _entered(function)
+
+
+for _name in ("hstack", "vstack", "bmat", "block_array", "block_diag"):
+    _joining(_name)
+
+
+def _picking(name: str):
+    def function(A, k=0, format=None):  # noqa: N803
+        return SparseTensor.of(_sparse(A)).through(lambda p: in_sparse(name)(p, k, format))
+
+    function.__name__ = name
+    return _entered(function)
+
+
+for _name in ("tril", "triu"):
+    _picking(_name)
+
+
+def _sparse(x) -> SparseTensor:
+    if is_sparse(x) or none_traced((x,)):
+        return SparseTensor.of(x if is_sparse(x) else in_sparse("coo_matrix")(x))
+    return constructed("coo_matrix", x)
+
+
+def _of_diagonals(name: str, diagonals, offsets, keywords, dtype):
+    _plain(name, offsets)
+    joined = _Joined()
+    found: Any
+    is_one = shape_of(offsets) == () and not isinstance(offsets, (list, tuple))
+    if is_one and type(diagonals) not in (list, tuple):
+        found = joined.dense(PUBLIC["atleast_1d"](array_of_operand(diagonals)))
+    elif is_one and all(shape_of(x) == () for x in diagonals):
+        found = joined.dense(diagonals)
+    else:
+        found = [joined.dense(PUBLIC["atleast_1d"](array_of_operand(x))) for x in diagonals]
+    made = from_positions(joined.all(), in_sparse(name)(found, offsets=offsets, **keywords))
+    return made if dtype in (None, np._NoValue) else made.astype(dtype)
+
+
+@_entered
+def diags(diagonals, offsets=0, shape=None, format=None, dtype=None):
+    return _of_diagonals("diags", diagonals, offsets, {"shape": shape, "format": format}, dtype)
+
+
+@_entered
+def diags_array(diagonals, /, *, offsets=0, shape=None, format=None, dtype=None):
+    keywords = {"shape": shape, "format": format}
+    return _of_diagonals("diags_array", diagonals, offsets, keywords, dtype)
+
+
+@_entered
+def spdiags(data, diags, m=None, n=None, format=None):
+    data = PUBLIC["atleast_2d"](array_of_operand(data))
+    found = in_sparse("spdiags")(_positions(data), _plain("spdiags", diags), m, n, format)
+    return from_positions(_flat(data), found)
+
+
+@_entered
+def kron(A, B, format=None):  # noqa: N803
+    theirs, a, b = in_sparse("kron"), _sparse(A).canonical(), _sparse(B).canonical()
+    kinds = [f"coo_{x._kind[4:]}" for x in (a, b)]
+    p, q = (x._places.positions(kind) for x, kind in zip((a, b), kinds, strict=True))
+    ones = [x.copy() for x in (p, q)]
+    for x in ones:
+        x.data[:] = 1
+    of_a, of_b = theirs(p, ones[1], "csr"), theirs(ones[0], q, "csr")
+    numbers = taken(a._numbers, of_a.data) * taken(b._numbers, of_b.data)
+    wanted = theirs(p, ones[1], format)
+    return SparseTensor(numbers, Places.of(of_a), type(wanted).__name__)
+
+
+@_entered
+def kronsum(A, B, format=None):  # noqa: N803
+    a, b = _sparse(A), _sparse(B)
+    for x in (a, b):
+        if x.shape[0] != x.shape[1]:
+            raise ValueError("A is not square" if x is a else "B is not square")
+    kind = "eye_array" if a.is_array or b.is_array else "eye"
+    left = kron(in_sparse(kind)(b.shape[0]), a)
+    made = left + kron(b, in_sparse(kind)(a.shape[0]))
+    return made.asformat(format)
+
+
+@_entered
+def issparse(x):
+    return is_sparse(x)

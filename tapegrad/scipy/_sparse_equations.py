@@ -1,0 +1,195 @@
+"""SciPy's `sparse.linalg` for recorded values: equations, by factors and by iterations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.operations.sparse_solving import ORDERS, factors, in_linalg, sparse_solve
+from .._core.tensor.refused_derivatives import DerivativeLost
+from .._core.tensor.stop_gradient import stop_gradient
+from .._core.tensor.trace import fixed, named, steered
+from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
+from ._differentiable import OURS
+from ._sparse_arithmetic import array_of_operand, common, floats, in_dtype
+from ._sparse_constructors import _sparse, none_sparse
+from ._sparse_places import in_sparse, summed
+from ._sparse_tensors import SparseTensor, is_sparse
+
+
+def _entered(function):
+    OURS[f"sparse.linalg.{function.__name__}"] = function
+    return function
+
+
+def _square(name: str, A) -> SparseTensor:  # noqa: N803
+    if not is_sparse(A) and len(shape_of(array_of_operand(A))) != 2:
+        raise ValueError(
+            f"{name}: expected a matrix, got an array of shape {shape_of(array_of_operand(A))}"
+        )
+    one = _sparse(A)
+    if one.shape[0] != one.shape[1]:
+        raise ValueError(f"matrix must be square (has shape {one.shape})")
+    return one
+
+
+def _solved(one: SparseTensor, b, turned: bool, order: int):
+    """The solution for a vector or a matrix."""
+    shape, n = shape_of(b), one.shape[0]
+    if not 1 <= len(shape) <= 2 or shape[0] != n:
+        raise ValueError(
+            f"matrix - rhs dimension mismatch ({one.shape} - {shape[0] if shape else shape})"
+        )
+    wide = PUBLIC["reshape"](b, (n, 1)) if len(shape) == 1 else b
+    numbers, places = floats(one._numbers), one._places.operands
+    made = sparse_solve(numbers, *places, wide, turned=turned, order=order)
+    made = PUBLIC["reshape"](made, (-1,)) if len(shape) == 1 else made
+    return in_dtype(common(one._numbers, b), made)
+
+
+def _order(permc_spec) -> int:
+    if permc_spec is None:
+        return 0
+    if permc_spec not in ORDERS:
+        raise ValueError(f"permc_spec is {permc_spec!r}; it must be one of {', '.join(ORDERS)}")
+    return ORDERS.index(permc_spec)
+
+
+@_entered
+def spsolve(A, b, permc_spec=None, use_umfpack=True):  # noqa: N803
+    one, order = _square("spsolve", A), _order(permc_spec)
+    if is_sparse(b):
+        raise DerivativeLost(
+            "tapegrad.scipy.sparse.linalg.spsolve: b is sparse, and where the solution has numbers "
+            "would depend on values; give b.toarray()"
+        )
+    b = array_of_operand(b)
+    shape = shape_of(b)
+    if len(shape) == 2 and shape[1] == 1:  # SciPy's result is a vector
+        b = PUBLIC["reshape"](b, (-1,))
+    return _solved(one, b, False, order)
+
+
+class RecordedFactors:
+    """Factors of a sparse matrix of recorded numbers, as `splu` and `factorized` give them."""
+
+    def __init__(self, one: SparseTensor, order: int):
+        self._one, self._order, self.shape, self.nnz = one, order, one.shape, one.nnz
+
+    def solve(self, rhs, trans="N"):
+        """The solution of the equations, or with trans='T' or 'H' of those of the transpose."""
+        if trans not in ("N", "T", "H"):
+            raise ValueError("trans must be N, T, or H")
+        one = self._one.conj() if trans == "H" else self._one
+        return _solved(one, array_of_operand(rhs), trans != "N", self._order)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not hasattr(in_linalg("SuperLU"), name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise DerivativeLost(
+            f"tapegrad.scipy.sparse.linalg.splu: .{name} of a matrix of recorded numbers has no "
+            "derivative; use .solve(b), or the factors of A.detach()"
+        )
+
+
+@_entered
+def splu(A, permc_spec=None, diag_pivot_thresh=None, relax=None, panel_size=None, options=None):  # noqa: N803
+    if (diag_pivot_thresh, relax, panel_size, options) != (None,) * 4:
+        raise DerivativeLost(
+            "tapegrad.scipy.sparse.linalg.splu: of recorded numbers it takes permc_spec= alone"
+        )
+    one = _square("splu", A)
+    return RecordedFactors(one, _checked(one, _order(permc_spec)))
+
+
+def _checked(one: SparseTensor, order: int) -> int:
+    """The order; SciPy's error for a singular matrix."""
+    numbers = np.asarray(value_of(one._numbers))
+    columns, starts = map(np.asarray, one._places.operands)
+    if factors(np.asarray(numbers, np.float64), columns, starts, order) is None:
+        raise RuntimeError("Factor is exactly singular")
+    return order
+
+
+@_entered
+def factorized(A):  # noqa: N803
+    return splu(A).solve
+
+
+# --- triangular equations -------------------------------------------------------------------------
+
+
+@_entered
+def spsolve_triangular(A, b, lower=True, overwrite_A=False, overwrite_b=False, unit_diagonal=False):  # noqa: N803
+    one = _square("spsolve_triangular", A).canonical()
+    places, n = one._places, one.shape[0]
+    if (places.indices > places.rows if lower else places.indices < places.rows).any():
+        raise DerivativeLost(
+            f"tapegrad.scipy.sparse.linalg.spsolve_triangular: with lower={lower} the matrix has "
+            f"numbers in the other triangle; give sparse.{'tril' if lower else 'triu'}(A)"
+        )
+    if unit_diagonal:
+        keep = np.flatnonzero(places.indices != places.rows)
+        both = PUBLIC["concatenate"]([one._numbers[keep], np.ones(n, dtype_of(one._numbers))])
+        rows = np.concatenate([places.rows[keep], np.arange(n)])
+        columns = np.concatenate([places.indices[keep], np.arange(n)])
+        one = one.placed("csr", summed(both, rows, columns, one.shape))
+    elif not places.positions().diagonal().all():
+        raise np.linalg.LinAlgError("A is singular: zero entry on diagonal.")
+    return _solved(one, array_of_operand(b), False, ORDERS.index("NATURAL"))
+
+
+# --- iterations -----------------------------------------------------------------------------------
+
+#: Their results are those of SciPy; the derivatives those of the exact solution.
+ITERATIONS = "bicg bicgstab cg cgs gcrotmk gmres lgmres minres qmr tfqmr".split()
+
+
+@named("sparse.iterated")
+def _iterated(numbers, columns, starts, b, name, shape, keywords):
+    """The result of one of SciPy's iterations, and after it what it says of its success."""
+    csr = in_sparse("csr_array")((numbers, columns, starts), shape=shape)
+    x, info = in_linalg(name)(csr, b, **keywords)
+    return np.append(x, info)
+
+
+def _iterating(name: str):
+    def function(A, b, x0=None, **keywords):  # noqa: N803
+        place = f"tapegrad.scipy.sparse.linalg.{name}"
+        if not is_sparse(A) and not isinstance(A, np.ndarray) and not is_tensor(A):
+            raise DerivativeLost(
+                f"{place}: A is a {type(A).__name__}; what it computes with recorded values is not "
+                "known here: give a sparse matrix or an array"
+            )
+        if keywords.get("callback") is not None or not none_sparse([x0, *keywords.values()]):
+            raise DerivativeLost(
+                f"{place}: with recorded values, it takes no callback, and plain values of x0 and "
+                "the other arguments: x0.detach().numpy()"
+            )
+        one, b = _square(name, A).canonical(), array_of_operand(b)
+        if dtype_of(b).kind == "c" or one.dtype.kind == "c":
+            raise DerivativeLost(f"{place}: an operand is complex; use spsolve")
+        exact = _solved(one, PUBLIC["reshape"](b, (-1,)), False, 0)
+        places = one._places
+        given = {"x0": x0, **keywords}
+        found = steered(
+            _iterated,
+            one._numbers,
+            places.indices,
+            places.indptr,
+            b,
+            name=name,
+            shape=one.shape,
+            keywords=given,
+        )
+        info = fixed(found[-1], f"{name}()")
+        return exact + stop_gradient(found[:-1] - exact), int(info)
+
+    function.__name__ = name
+    return _entered(function)
+
+
+for _name in ITERATIONS:
+    _iterating(_name)

@@ -1,0 +1,331 @@
+"""Sparse matrices in differentiated functions, as operands and of recorded numbers."""
+
+import numpy as np
+import pytest
+import scipy.sparse as ss
+import scipy.sparse.linalg as sl
+
+import tapegrad as tg
+
+X = np.array([1.0, 2.0, 3.0])
+DENSE = np.arange(1.0, 10.0).reshape(3, 3) / 5.0
+PLAIN = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, -1.0], [4.0, 0.0, 0.0]])
+ROWS, COLUMNS = [0, 1, 1, 2, 0], [1, 2, 0, 0, 1]  # the last number lies where the first does
+KINDS = ("array", "matrix")
+
+
+def dense(v):
+    return (
+        np.asarray(v.toarray()) if ss.issparse(v) else v.toarray() if hasattr(v, "toarray") else v
+    )
+
+
+def loss_of(f):
+    return lambda x: np.sum(np.sin(0.05 * dense(f(x))))
+
+
+def differences(f, x):
+    """The gradient by differences of fourth order."""
+    loss, h, found = loss_of(f), 1e-3, np.zeros_like(x)
+    for k, e in enumerate(h * np.eye(len(x))):
+        first, second = loss(x + e) - loss(x - e), loss(x + 2.0 * e) - loss(x - 2.0 * e)
+        found[k] = (8.0 * first - second) / (12.0 * h)
+    return found
+
+
+# --- SciPy's matrices as operands -----------------------------------------------------------------
+
+OPERATORS = {
+    "a @ x": lambda a, x: a @ x,
+    "a @ X": lambda a, x: a @ (DENSE * x),
+    "a.T @ x": lambda a, x: a.T @ x,
+    "x @ a": lambda a, x: x @ a,
+    "X @ a": lambda a, x: (DENSE * x) @ a,
+    "a * x": lambda a, x: a * x,
+    "x * a": lambda a, x: x * a,
+    "x[0] * a": lambda a, x: x[0] * a,
+    "a + X": lambda a, x: a + DENSE * x,
+    "X - a": lambda a, x: DENSE * x - a,
+    "a / X": lambda a, x: a / (DENSE * x),
+    "a @ column": lambda a, x: a @ x[:, None],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("format", "csr csc coo dia bsr lil dok".split())
+def test_matrices_are_operands_of_recorded_values(format, kind):
+    a = getattr(ss, f"{format}_{kind}")(PLAIN)
+    for name, f in OPERATORS.items():
+        given = lambda x, f=f: f(a, x)  # noqa: E731
+        found = tg.grad(loss_of(given))(X)
+        np.testing.assert_allclose(found, differences(given, X), atol=1e-8, err_msg=name)
+        value = loss_of(given)(X)
+        assert np.isclose(tg.value_and_grad(loss_of(given))(X)[0], value, rtol=1e-14), name
+
+
+@pytest.mark.parametrize("format", "csr csc dia bsr lil dok".split())
+def test_dot_is_a_product(format):
+    a = getattr(ss, f"{format}_array")(PLAIN)
+    assert np.allclose(tg.grad(lambda x: np.sum(a.dot(x)))(X), PLAIN.sum(0))
+
+
+def test_what_sparse_matrices_do_not_do_is_refused_by_name():
+    a = ss.csr_array(PLAIN)
+    with pytest.raises(tg.DerivativeLost, match=r"csr_array\.multiply.*t \* sparse"):
+        tg.grad(lambda x: a.multiply(x).sum())(X)
+    with pytest.raises(tg.DerivativeLost, match="csr_array"):
+        tg.grad(lambda x: (a * x[0]).sum())(X)
+    with pytest.raises(tg.DerivativeLost, match=r"\.eliminate_zeros of a csr_array"):
+        tg.grad(lambda x: (x * a).tocsr().eliminate_zeros())(X)
+    with pytest.raises(tg.DerivativeLost, match=r"use \.toarray\(\)"):
+        tg.grad(lambda x: np.linalg.det(np.asarray(x[0] * a)))(X)
+    with pytest.raises(tg.DerivativeLost, match="indices are recorded"):
+        tg.grad(lambda x: ss.csr_array((x, (x, [0, 1, 2])), shape=(4, 4)).sum())(X)
+    with pytest.raises(tg.DerivativeLost, match=r"two axes"):
+        tg.grad(lambda x: (x * a).tocsr()[0].sum())(X)
+    with pytest.raises(ValueError, match="dimension mismatch"):
+        tg.grad(lambda x: np.sum(a @ x[:2]))(X)
+    with pytest.raises(TypeError, match="linalg.eigsh"):
+        tg.grad(lambda x: np.sum(ss.linalg.eigsh(x * a)[0]))(X)
+
+
+def test_a_changed_matrix_is_noticed_by_a_program():
+    a = ss.csr_array(PLAIN)
+    compiled = tg.compile(lambda x: np.sum((a @ x) ** 2))
+    wanted = lambda: 2.0 * a.toarray().T @ (a @ X)  # noqa: E731
+    for _ in range(3):
+        assert np.allclose(compiled.grad(X), wanted())
+    a.data *= 2.0
+    assert np.allclose(compiled.grad(X), wanted())
+    a.indices[:2] = [1, 2]
+    assert np.allclose(compiled.grad(X), wanted())
+
+
+def test_float32_and_sizes():
+    a = ss.csr_array(PLAIN.astype(np.float32))
+    x = X.astype(np.float32)
+    value = lambda x: a @ x  # noqa: E731
+    assert tg.vjp(value, x)[0].dtype == (a @ x).dtype == np.float32
+    for shape in ((0, 3), (3, 0), (0, 0), (1, 1)):
+        empty = ss.csr_array(shape)
+        assert tg.grad(lambda x, a=empty: np.sum(a @ x))(np.ones(shape[1])).shape == (shape[1],)
+
+
+def test_complex_numbers():
+    a = ss.csr_array(PLAIN * (1.0 - 2.0j))
+    size = lambda x: np.abs(a @ (x * (2.0 + 1.0j) + 1.0j))  # noqa: E731
+    assert np.allclose(tg.grad(loss_of(size))(X), differences(size, X), atol=1e-8)
+
+
+def test_wide_products_and_threads():
+    from concurrent.futures import ThreadPoolExecutor
+
+    rng = np.random.default_rng(0)
+    a, x = ss.random_array((300, 300), density=0.02, format="csr", rng=rng), rng.normal(size=300)
+    compiled = tg.compile(lambda x: np.sum((a @ x) ** 2))
+    wanted = 2.0 * a.T @ (a @ x)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: compiled.grad(x), range(16)):
+            assert np.allclose(found, wanted)
+
+
+# --- recorded numbers -----------------------------------------------------------------------------
+
+
+def numbers(x):
+    return np.concatenate([x, x[:2] ** 2])
+
+
+def made(format, kind, x, shape=(3, 3)):
+    """A matrix whose numbers depend on x, two of them in one place."""
+    return getattr(ss, f"{format}_{kind}")((numbers(x), (ROWS, COLUMNS)), shape=shape)
+
+
+GIVEN = np.array([1.0, 2.0, 3.0, 1.0, 4.0])
+
+
+def other(kind, x=None):
+    given = GIVEN if x is None else numbers(x * x)
+    return getattr(ss, f"csc_{kind}")((given, (COLUMNS, ROWS)), shape=(3, 3))
+
+
+#: By kind of class: whether the format is SciPy's, too, is compared.
+MATRICES = {
+    "coo": lambda k, x: made("coo", k, x, (3, 4)),
+    "csr": lambda k, x: made("csr", k, x, (3, 4)),
+    "csc": lambda k, x: made("csc", k, x, (3, 4)),
+    "csr of rows": lambda k, x: getattr(ss, f"csr_{k}")(
+        (numbers(x), COLUMNS, [0, 2, 3, 5]), shape=(3, 4)
+    ),
+    "csc of columns": lambda k, x: getattr(ss, f"csc_{k}")((numbers(x), COLUMNS, [0, 2, 3, 5])),
+    "bsr": lambda k, x: getattr(ss, f"bsr_{k}")(
+        (np.outer(numbers(x)[:4], x[:2]).reshape(2, 2, 2), [0, 1], [0, 1, 2]), shape=(4, 4)
+    ),
+    "dia": lambda k, x: getattr(ss, f"dia_{k}")((np.stack([x, x * x]), [0, 1]), shape=(3, 3)),
+    "of a matrix": lambda k, x: getattr(ss, f"csr_{k}")(np.outer(x, x)),
+    "sum over rows": lambda k, x: made("csr", k, x).sum(0),
+    "sum over columns": lambda k, x: made("csr", k, x).sum(axis=1),
+    "sum": lambda k, x: made("csr", k, x).sum(),
+    "mean": lambda k, x: made("csr", k, x).mean(0),
+    "product": lambda k, x: made("csr", k, x) @ x,
+    "transposed": lambda k, x: made("csr", k, x).T @ x,
+    "from the left": lambda k, x: x @ made("coo", k, x),
+    "with an array": lambda k, x: made("csc", k, x) @ DENSE,
+    "array with": lambda k, x: DENSE @ made("csr", k, x),
+    "of two": lambda k, x: made("csr", k, x) @ other(k, x),
+    "with SciPy's": lambda k, x: made("csr", k, x) @ other(k),
+    "SciPy's with": lambda k, x: other(k) @ made("csr", k, x),
+    "star": lambda k, x: made("csr", k, x) * other(k, x),
+    "star SciPy's": lambda k, x: made("csr", k, x) * other(k),
+    "SciPy's star": lambda k, x: other(k) * made("csr", k, x),
+    "sum of two": lambda k, x: made("csr", k, x) + other(k),
+    "SciPy's plus": lambda k, x: other(k) + made("csr", k, x),
+    "SciPy's minus": lambda k, x: other(k) - made("csr", k, x),
+    "multiply": lambda k, x: made("csr", k, x).multiply(x),
+    "multiply column": lambda k, x: made("csr", k, x).multiply(x[:, None]),
+    "by numbers": lambda k, x: np.float64(2.0) * made("csr", k, x) * x[0] / 4,
+    "diagonal": lambda k, x: made("csr", k, x).diagonal(1),
+    "rows": lambda k, x: made("csr", k, x)[1:],
+    "columns": lambda k, x: made("csc", k, x)[:, [0, 1]],
+    "element": lambda k, x: made("csr", k, x)[0, 1],
+    "none there": lambda k, x: made("csr", k, x)[0, 2] + x[0],
+    "hstack": lambda k, x: ss.hstack([made("csr", k, x), other(k)]),
+    "vstack": lambda k, x: ss.vstack([made("csr", k, x), other(k, x)], format="csr"),
+    "bmat": lambda k, x: ss.bmat([[made("csr", k, x), None], [None, other(k, x)]], format="csr"),
+    "kron": lambda k, x: ss.kron(made("csr", k, x), other(k, x)),
+    "kron with an array": lambda k, x: ss.kron(np.eye(2), other(k, x), format="csr"),
+    "kronsum": lambda k, x: ss.kronsum(made("csr", k, x), other(k, x)),
+    "tril": lambda k, x: ss.tril(made("csr", k, x)),
+    "square": lambda k, x: made("csr", k, x) ** 2,
+    "log1p": lambda k, x: made("csr", k, x).log1p(),
+    "reshape": lambda k, x: made("csr", k, x).reshape((1, 9)),
+    "complex": lambda k, x: np.abs(((1.0 + 2.0j) * made("csr", k, x)) @ (x * 1j + 1.0)),
+    "diags": lambda k, x: ss.diags([x, x[1:]], [0, 1]),
+    "diags of one": lambda k, x: ss.diags(x, 1),
+    "diags of numbers": lambda k, x: ss.diags([x[0], -2 * x[1], x[2]], [-1, 0, 1], shape=(4, 4)),
+    "diags_array": lambda k, x: ss.diags_array([x[0] * np.ones(4), x[:1]], offsets=[0, 3]),
+    "spdiags": lambda k, x: ss.spdiags(np.stack([x, x * x]), [0, 1], 3, 3),
+    "block_diag": lambda k, x: ss.block_diag([np.outer(x, x), ss.eye(2), x[None, :1]]),
+}
+_OF_ONE_KIND = ("diags", "spdiags", "block_diag")
+CASES = [
+    (name, kind)
+    for name in MATRICES
+    for kind in KINDS
+    if kind == "array" or not name.startswith(_OF_ONE_KIND)
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_matrices_of_recorded_numbers(name, kind):
+    f = lambda x: MATRICES[name](kind, x)  # noqa: E731
+    plain, away, loss = f(X), 1.3 * X + 0.1, loss_of(f)
+    value, gradient = tg.value_and_grad(loss)(X)
+    assert np.isclose(value, loss(X), rtol=1e-13)
+    np.testing.assert_allclose(gradient, differences(f, X), atol=1e-8)
+    seen = []
+    tg.grad(lambda x: seen.append(f(x)) or x[0])(X)
+    one = seen[0]
+    assert np.shape(plain) == np.shape(one)
+    if ss.issparse(plain):
+        assert (plain.nnz, plain.dtype) == (one.nnz, one.dtype)
+        assert type(plain).__name__[4:] == repr(one).split("(")[1].split(",")[0][4:]
+    compiled = tg.compile(loss)
+    compiled.grad(X)
+    np.testing.assert_allclose(compiled.grad(away), differences(f, away), atol=1e-8)
+    tangent = tg.jvp(loss, (X,), (np.ones(3),))[1]
+    np.testing.assert_allclose(tangent, gradient.sum(), rtol=1e-12)
+    np.testing.assert_allclose(tg.vmap(loss)(np.stack([X, away])), [loss(X), loss(away)])
+
+
+@pytest.mark.parametrize("name", ["coo", "product", "of two", "multiply", "kron", "complex"])
+def test_second_derivatives(name):
+    loss = loss_of(lambda x: MATRICES[name]("array", x))
+    slopes = tg.grad(loss)
+    wanted = [(slopes(X + e) - slopes(X - e)) / 2e-4 for e in 1e-4 * np.eye(3)]
+    np.testing.assert_allclose(tg.hessian(loss)(X), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_the_stand_in_has_classes():
+    import tapegrad.scipy.sparse as sparse
+
+    a = sparse.csr_array(PLAIN)
+    assert type(a) is ss.csr_array and isinstance(a, sparse.csr_array) and sparse.issparse(a)
+    assert not isinstance(a, sparse.csr_matrix)
+    x = tg.tensor(X, requires_grad=True)
+    made = sparse.diags_array(x)
+    assert isinstance(made, sparse.dia_array) and sparse.issparse(made)
+    np.sum((made @ np.ones(3)) ** 2).backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2.0 * X)
+    np.testing.assert_allclose(made.detach().toarray(), np.diag(X))
+
+
+# --- equations ------------------------------------------------------------------------------------
+
+
+def regular(x):
+    """A matrix of equations, not symmetric."""
+    return ss.csc_array((np.concatenate([x + 3.0, x[:2]]), ([0, 1, 2, 0, 2], [0, 1, 2, 1, 0])))
+
+
+def symmetric(x):
+    return ss.diags_array([x[1:], x + 4.0, x[1:]], offsets=[-1, 0, 1], format="csr")
+
+
+TIGHT = {"rtol": 1e-14, "atol": 0.0}
+EQUATIONS = {
+    "spsolve": lambda x: sl.spsolve(regular(x), np.sin(x)),
+    "spsolve of a matrix": lambda x: sl.spsolve(regular(x), np.outer(x, x[:2])),
+    "spsolve, plain matrix": lambda x: sl.spsolve(regular(X), x),
+    "spsolve, plain side": lambda x: sl.spsolve(regular(x).tocsr(), X, permc_spec="NATURAL"),
+    "splu": lambda x: sl.splu(regular(x)).solve(x, "T"),
+    "splu of a matrix": lambda x: sl.splu(regular(x)).solve(np.outer(x, x)),
+    "factorized": lambda x: sl.factorized(regular(x))(x),
+    "triangular": lambda x: sl.spsolve_triangular(ss.tril(regular(x), format="csr"), x),
+    "unit": lambda x: sl.spsolve_triangular(
+        ss.triu(regular(x), format="csr"), x, lower=False, unit_diagonal=True
+    ),
+    **{
+        name: lambda x, name=name: getattr(sl, name)(symmetric(x), x, **TIGHT)[0]
+        for name in "bicg bicgstab cg cgs gcrotmk gmres lgmres qmr tfqmr".split()
+    },
+    "minres": lambda x: sl.minres(symmetric(x), x, rtol=1e-14)[0],
+    "cg, plain matrix": lambda x: sl.cg(symmetric(X), x, **TIGHT)[0],
+}
+
+
+@pytest.mark.parametrize("name", EQUATIONS)
+def test_equations(name):
+    f, away = EQUATIONS[name], 1.3 * X + 0.1
+    loss = lambda x: np.sum(np.sin(f(x)))  # noqa: E731
+    value, gradient = tg.value_and_grad(loss)(X)
+    assert np.isclose(value, loss(X), rtol=1e-13)
+    wanted = slopes_of(loss, X)
+    np.testing.assert_allclose(gradient, wanted, atol=1e-8)
+    compiled = tg.compile(loss)
+    compiled.grad(X)
+    np.testing.assert_allclose(compiled.grad(away), slopes_of(loss, away), atol=1e-8)
+    np.testing.assert_allclose(tg.jvp(loss, (X,), (np.ones(3),))[1], gradient.sum(), rtol=1e-10)
+    second = [(tg.grad(loss)(X + e) - tg.grad(loss)(X - e)) / 2e-4 for e in 1e-4 * np.eye(3)]
+    np.testing.assert_allclose(tg.hessian(loss)(X), second, atol=1e-6)
+
+
+def slopes_of(loss, x, h=1e-3):
+    found = []
+    for e in h * np.eye(len(x)):
+        first, last = loss(x + e) - loss(x - e), loss(x + 2.0 * e) - loss(x - 2.0 * e)
+        found.append((8.0 * first - last) / (12.0 * h))
+    return np.array(found)
+
+
+def test_singular_matrices():
+    singular = lambda x: ss.csc_array((x, ([0, 0, 1], [0, 1, 1])), shape=(2, 2))  # noqa: E731
+    at = np.array([1.0, 2.0, 0.0])
+    with pytest.warns(sl.MatrixRankWarning):
+        assert np.isnan(tg.value_and_grad(lambda x: np.sum(sl.spsolve(singular(x), X[:2])))(at)[0])
+    with pytest.raises(RuntimeError, match="singular"):
+        tg.grad(lambda x: np.sum(sl.splu(singular(x)).solve(X[:2])))(at)
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        tg.grad(lambda x: np.sum(sl.spsolve_triangular(ss.tril(x[0] * ss.eye(3), -1), x)))(X)
+    with pytest.raises(ValueError, match="square"):
+        tg.grad(lambda x: np.sum(sl.spsolve(made("csr", "array", x, (3, 4)), x)))(X)
