@@ -272,6 +272,12 @@ def symmetric(x):
     return ss.diags_array([x[1:], x + 4.0, x[1:]], offsets=[-1, 0, 1], format="csr")
 
 
+def lower(x):
+    """A triangle, with indices of 32 bits, which SciPy before 1.17 asks for."""
+    places = np.array([[0, 1, 2, 2], [0, 1, 2, 0]], np.int32)
+    return ss.csr_array((np.concatenate([x + 3.0, x[:1]]), tuple(places)), shape=(3, 3))
+
+
 TIGHT = {"rtol": 1e-14, "atol": 0.0}
 EQUATIONS = {
     "spsolve": lambda x: sl.spsolve(regular(x), np.sin(x)),
@@ -281,10 +287,8 @@ EQUATIONS = {
     "splu": lambda x: sl.splu(regular(x)).solve(x, "T"),
     "splu of a matrix": lambda x: sl.splu(regular(x)).solve(np.outer(x, x)),
     "factorized": lambda x: sl.factorized(regular(x))(x),
-    "triangular": lambda x: sl.spsolve_triangular(ss.tril(regular(x), format="csr"), x),
-    "unit": lambda x: sl.spsolve_triangular(
-        ss.triu(regular(x), format="csr"), x, lower=False, unit_diagonal=True
-    ),
+    "triangular": lambda x: sl.spsolve_triangular(lower(x), x),
+    "unit": lambda x: sl.spsolve_triangular(lower(x).T.tocsr(), x, lower=False, unit_diagonal=True),
     **{
         name: lambda x, name=name: getattr(sl, name)(symmetric(x), x, **TIGHT)[0]
         for name in "bicg bicgstab cg cgs gcrotmk gmres lgmres qmr tfqmr".split()
