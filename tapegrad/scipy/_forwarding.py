@@ -37,6 +37,7 @@ _FILES = {
     "linalg": "_banded_matrices _functions_of_matrices _matrix_equations _matrix_factors "
     "_special_matrices _spectral _toeplitz_matrices",
     "sparse": "_sparse_constructors _sparse_equations",
+    "spatial": "_distances",
     "signal": "_analytic _convolutions _filters",
     "stats": "_copied_code",
 }
