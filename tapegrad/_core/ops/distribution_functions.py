@@ -179,8 +179,17 @@ def _quotient(x: str) -> tuple[tuple[str, str], ...]:
         ("u", f"dfn * {x} / whole"),
         ("v", "dfd / whole"),
         ("density", "np.beta_density(0.5 * dfn, 0.5 * dfd, u, v)"),
-        ("of_dfn", f"0.5 * np.betainc_da(0.5 * dfn, 0.5 * dfd, u, v) + density * {x} * v / whole"),
-        ("of_dfd", "0.5 * np.betainc_db(0.5 * dfn, 0.5 * dfd, u, v) - density * u / whole"),
+        # the two terms cancel: NaN where fewer than eight digits are left
+        (
+            "of_dfn",
+            "select(dfn > 1e8, 0.0 / (dfn - dfn), 0.5 * np.betainc_da(0.5 * dfn, 0.5 * dfd, u, v) "
+            f"+ density * {x} * v / whole)",
+        ),
+        (
+            "of_dfd",
+            "select(dfd > 1e8, 0.0 / (dfd - dfd), 0.5 * np.betainc_db(0.5 * dfn, 0.5 * dfd, u, v) "
+            "- density * u / whole)",
+        ),
         ("of_x", "density * dfn * v / whole"),
     )
 
