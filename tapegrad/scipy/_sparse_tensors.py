@@ -56,7 +56,7 @@ class SparseTensor:
     --------
     >>> import numpy as np
     >>> import tapegrad as tg
-    >>> from scipy import sparse
+    >>> from tapegrad.scipy import sparse
     >>> def energy(stiffness):
     ...     a = sparse.csr_array((stiffness, ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
     ...     return np.sum((a @ np.array([1.0, 2.0])) ** 2)
