@@ -43,6 +43,9 @@ def gamma_start(a, x, left):
 @helper
 def gamma_side(a, x, left, second):
     """The integral of (log t − ψ) times the density from 0 to x, or from x on; or of its square."""
+    density = gamma_density(a, x) * x
+    if density == 0.0:  # far in a tail, where the sums below overflow
+        return 0.0
     v = gamma_start(a, x, left)
     for _ in range(40):
         e = x * np.expm1(v)
@@ -58,7 +61,7 @@ def gamma_side(a, x, left, second):
         factor = distance + at
         factor = factor * factor - least if second else factor
         total += WEIGHT[k] * factor * np.exp(a * at - x * np.expm1(at))
-    return np.absolute(v) * total * gamma_density(a, x) * x
+    return np.absolute(v) * total * density
 
 
 @helper
