@@ -14,6 +14,21 @@ ROWS, COLUMNS = [0, 1, 1, 2, 0], [1, 2, 0, 0, 1]  # the last number lies where t
 KINDS = ("array", "matrix")
 
 
+def test_stored_elements_of_a_dense_array_are_not_counted():
+    for ask in (lambda a: a.nnz, lambda a: a.size, lambda a: a.getnnz()):
+        with pytest.raises(tg.DerivativeLost, match="np.count_nonzero of the array"):
+            tg.grad(lambda x, ask=ask: ask(ss.csr_array(np.diag(x))) * x[0])(np.ones(3))
+
+
+def test_a_matrix_that_is_a_dict_is_noticed_when_it_changes():
+    matrix = ss.dok_array(np.diag([1.0, 2.0, 3.0]))
+    f = tg.compile(lambda x: np.sum((matrix @ x) ** 2))
+    for k in range(45):  # so many calls compile the comparison
+        matrix[0, k % 3] = float(k // 40)
+        wanted = np.sum((matrix @ np.ones(3)) ** 2)
+        assert f.value_and_grad(np.ones(3))[0] == pytest.approx(wanted)
+
+
 def dense(v):
     return (
         np.asarray(v.toarray()) if ss.issparse(v) else v.toarray() if hasattr(v, "toarray") else v

@@ -77,7 +77,7 @@ def times_sparse(a, b):
     if a.shape[1] != b.shape[0]:
         raise _mismatch(a.shape[1], b.shape[0])
     lengths = np.diff(b._places.indptr)[a._places.indices]
-    of_a = np.repeat(np.arange(a.nnz), lengths)
+    of_a = np.repeat(np.arange(a._places.count), lengths)
     before = np.repeat(np.cumsum(lengths) - lengths, lengths)
     of_b = np.arange(len(of_a)) - before + b._places.indptr[a._places.indices[of_a]]
     products = a._numbers[of_a] * b._numbers[of_b]
@@ -94,10 +94,12 @@ def at_places(a, x):
         return x
     if len(shape) > 2 or np.broadcast_shapes(shape, a.shape) != a.shape:
         raise ValueError(f"inconsistent shapes {a.shape} and {shape}")
-    columns = places.indices if shape[-1] > 1 or a.shape[1] == 1 else np.zeros(a.nnz, np.intp)
+    columns = (
+        places.indices if shape[-1] > 1 or a.shape[1] == 1 else np.zeros(a._places.count, np.intp)
+    )
     if len(shape) == 1:
         return x[columns]
-    rows = places.rows if shape[0] > 1 or a.shape[0] == 1 else np.zeros(a.nnz, np.intp)
+    rows = places.rows if shape[0] > 1 or a.shape[0] == 1 else np.zeros(a._places.count, np.intp)
     return x[rows, columns]
 
 

@@ -83,6 +83,7 @@ def constructed(name: str, arg1, shape=None, dtype=None, copy=False, **keywords)
                 "give a matrix, such as x[None]"
             )
         made = from_positions(_flat(dense), in_sparse(name)(_positions(dense)))
+        made._of_dense = True
     else:
         raise TypeError(
             f"{name} does not take an array of shape {shape_of(array_of_operand(arg1))}"

@@ -68,6 +68,8 @@ class SparseTensor:
     __array_ufunc__ = None
     __array_priority__ = 2000.0
     ndim = 2
+    #: Whether all elements of a dense array are stored, where SciPy leaves out those that are 0.
+    _of_dense = False
 
     def __init__(self, numbers, places: Places, kind: str):
         self._numbers, self._places, self._kind = numbers, places, kind
@@ -105,7 +107,8 @@ class SparseTensor:
         return self._as(format, *found)
 
     def __repr__(self) -> str:
-        return f"SparseTensor({self._kind}, shape={self.shape}, dtype={self.dtype}, nnz={self.nnz})"
+        count = self._places.count
+        return f"SparseTensor({self._kind}, shape={self.shape}, dtype={self.dtype}, nnz={count})"
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or not hasattr(in_sparse(self._kind), name):
@@ -147,6 +150,12 @@ class SparseTensor:
 
     @property
     def nnz(self) -> int:
+        if self._of_dense and not np.all(self._numbers != 0.0):
+            raise DerivativeLost(
+                "tapegrad: the number of stored elements is asked for of a sparse matrix that was "
+                "made of a dense recorded array, where SciPy leaves out those that are 0; use "
+                "np.count_nonzero of the array"
+            )
         return self._places.count
 
     size = nnz

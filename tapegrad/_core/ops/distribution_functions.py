@@ -6,7 +6,7 @@ SciPy takes the whole part of a number of events: the derivative by it is 0.
 from __future__ import annotations
 
 from .elementwise import POSITIVE
-from .scipy_lines import ours, refused, scipys
+from .scipy_lines import ours, probable, refused, scipys
 
 _SHAPE, _INNER = (1.0, 3.0), (0.2, 0.8)
 
@@ -35,7 +35,7 @@ scipys(
     "1.0 / slope",
     doc="x of gdtr",
     domain=(_SHAPE, _SHAPE, _INNER),
-    steps=(("slope", "a * np.gamma_density(b, a * out)"),),
+    steps=(("slope", probable("p", "a * np.gamma_density(b, a * out)")),),
 )
 scipys(
     "gdtria",
@@ -46,7 +46,7 @@ scipys(
     "-out / x",
     doc="parameter a of gdtr",
     domain=(_INNER, _SHAPE, POSITIVE),
-    steps=(("slope", "x * np.gamma_density(b, out * x)"),),
+    steps=(("slope", probable("p", "x * np.gamma_density(b, out * x)")),),
 )
 scipys(
     "gdtrib",
@@ -93,7 +93,7 @@ scipys(
     "k y",
     "",
     "0.0",
-    "-1.0 / np.gamma_density(np.floor(k) + 1.0, out)",
+    "-1.0 / np.gamma_density(np.trunc(k) + 1.0, out)",
     doc="inverse of pdtr",
     domain=((2.0, 2.0), _INNER),
 )

@@ -7,7 +7,7 @@ Derivatives by x are densities, of `codegen/densities.py`; those by parameters a
 from __future__ import annotations
 
 from .elementwise import POSITIVE
-from .scipy_lines import ours, refused, scipys
+from .scipy_lines import ours, probable, refused, scipys
 
 _SHAPE = (1.0, 3.0)
 THIRD = "a parameter, a third time"
@@ -127,9 +127,10 @@ for _name, _sign in (("gammainc", ""), ("gammaincc", "-")):
         f"{_name}inv",
         "a y",
         "",
-        "-np.gammainc_da(a, out) / np.gamma_density(a, out)",
-        f"{_sign}1.0 / np.gamma_density(a, out)",
+        "-np.gammainc_da(a, out) / slope",
+        f"{_sign}1.0 / slope",
         doc=f"inverse of {_name}",
+        steps=(("slope", probable("y", "np.gamma_density(a, out)")),),
         domain=(_SHAPE, (0.2, 0.8)),
     )
 

@@ -39,7 +39,8 @@ for _name, (_parameters, _slope) in _FAMILIES.items():
         "",
         refused(_full, "n", "the degree"),
         *[refused(_full, one, "a parameter") for one in _parameters.split()],
-        f"select(n == 0.0, 0.0, {_slope})",
+        # of a negative degree those that SciPy calls may be 0
+        f"select(n == 0.0, 0.0, select(n < 0.0, 0.0 / (n - n), {_slope}))",
         whole=True,
         doc=f"polynomial of degree n: {_name}",
         domain=((3.0, 3.0), *[(1.2, 1.2)] * len(_parameters.split()), (0.1, 0.9)),

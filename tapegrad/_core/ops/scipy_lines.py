@@ -46,6 +46,11 @@ def refused(name: str, argument: str, what: str) -> str:
     return f"{NO_PARTIAL}{name}_{argument}()"
 
 
+def probable(p: str, slope: str) -> str:
+    """A slope, NaN where p is no probability: SciPy gives numbers there that are no inverses."""
+    return f"select(({p} >= 0.0) & ({p} <= 1.0), {slope}, 0.0 / (0.0 * {p}))"
+
+
 def polynomial(x: str, coefficients) -> str:
     """A polynomial of a name, coefficients in ascending order, by Horner's rule."""
     *rest, total = [repr(float(c)) for c in coefficients]

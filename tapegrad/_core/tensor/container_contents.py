@@ -34,6 +34,10 @@ class Contents(NamedTuple):
         if (held := held_memory(owner)) is not None:
             return cls(owner, name, contents(held), None)
         if isinstance(owner, dict):
+            if (
+                type(owner).__module__ == "scipy.sparse._dok"
+            ):  # matrices that are dicts, and hold one
+                owner = getattr(owner, "_dict", owner)
             return cls(owner, name, [*owner.values()], [*owner])
         return cls(owner, name, [*owner], None)
 
