@@ -317,14 +317,15 @@ def test_one_warning_of_a_function_that_gives_up():
 
 
 def test_paths_that_come_again_are_recorded_after_all():
+    points = np.repeat(POINTS[:3], 10, axis=1)  # an eager call takes long on fast machines, too
     with warnings.catch_warnings():  # machine code that is made first is time of a recording
         warnings.simplefilter("ignore")
-        for x in POINTS[:3] * 20:
+        for x in [*points] * 20:
             tg.compile(_with, verify="never").value_and_grad(x)
             (again := tg.compile(_with)).value_and_grad(x), again.value_and_grad(x)
     c = tg.compile(_with)
     for _ in range(200):
-        for x in POINTS[:3]:
+        for x in points:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 value, gradient = c.value_and_grad(x)
