@@ -9,7 +9,7 @@ from .._core.operations.sparse_products import sparse_product, sparse_transposed
 from .._core.tensor import runtime as rt
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
-from ._sparse_places import Places, owned, summed
+from ._sparse_places import StoredPlaces, owned, summed
 
 
 def array_of_operand(x):
@@ -59,7 +59,7 @@ def turned_times(a, x):
     )
 
 
-def product(operation, numbers, places: Places, x, size: int, **static):
+def product(operation, numbers, places: StoredPlaces, x, size: int, **static):
     """A product with a vector or a matrix, which has so many rows, in SciPy's dtype."""
     shape = shape_of(x)
     if not 1 <= len(shape) <= 2:

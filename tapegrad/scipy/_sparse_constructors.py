@@ -13,7 +13,7 @@ from .._core.tensor.refused_derivatives import DerivativeLost
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
 from ._differentiable import OURS
 from ._sparse_arithmetic import array_of_operand
-from ._sparse_places import Places, in_sparse, summed, taken
+from ._sparse_places import StoredPlaces, in_sparse, summed, taken
 from ._sparse_tensors import SparseTensor, from_positions, is_sparse
 
 _FORMATS = ("bsr", "coo", "csc", "csr", "dia")
@@ -108,7 +108,7 @@ def _of_parts(name: str, theirs, numbers, places, shape, keywords) -> SparseTens
         if name[:3] == "coo":  # which keeps numbers in equal places apart
             order = np.argsort(rows, kind="stable")
             starts = np.searchsorted(rows[order], np.arange(coo.shape[0] + 1))
-            found = Places(coo.shape, columns[order], starts)
+            found = StoredPlaces(coo.shape, columns[order], starts)
             return SparseTensor(taken(numbers, order + 1), found, name)
         numbers, canonical = summed(numbers, rows, columns, coo.shape)
         return SparseTensor(numbers, canonical, name)
@@ -121,7 +121,7 @@ def _of_parts(name: str, theirs, numbers, places, shape, keywords) -> SparseTens
         )
     if (csr.data > np.prod(shape_of(numbers))).any():
         raise DerivativeLost(f"tapegrad.scipy.sparse.{name}: blocks overlap; give coordinates")
-    return SparseTensor(taken(_flat(numbers), csr.data), Places.of(csr), name)
+    return SparseTensor(taken(_flat(numbers), csr.data), StoredPlaces.of(csr), name)
 
 
 for _name in CLASSES:
@@ -177,7 +177,7 @@ def _entered(function):
     return function
 
 
-class _Joined:
+class _JoinedBlocks:
     """Numbers of several matrices in one vector, and matrices of positions in it for each."""
 
     def __init__(self):
@@ -218,7 +218,7 @@ class _Joined:
 
 def _joining(name: str):
     def function(blocks, format=None, dtype=None):
-        joined = _Joined()
+        joined = _JoinedBlocks()
         found = in_sparse(name)(joined.positions(blocks), format=format)
         made = from_positions(joined.all(), found)
         return made if dtype is None else made.astype(dtype)
@@ -251,7 +251,7 @@ def _sparse(x) -> SparseTensor:
 
 def _of_diagonals(name: str, diagonals, offsets, keywords, dtype):
     _plain(name, offsets)
-    joined = _Joined()
+    joined = _JoinedBlocks()
     found: Any
     is_one = shape_of(offsets) == () and not isinstance(offsets, (list, tuple))
     if is_one and type(diagonals) not in (list, tuple):
@@ -293,7 +293,7 @@ def kron(A, B, format=None):  # noqa: N803
     of_a, of_b = theirs(p, ones[1], "csr"), theirs(ones[0], q, "csr")
     numbers = taken(a._numbers, of_a.data) * taken(b._numbers, of_b.data)
     wanted = theirs(p, ones[1], format)
-    return SparseTensor(numbers, Places.of(of_a), type(wanted).__name__)
+    return SparseTensor(numbers, StoredPlaces.of(of_a), type(wanted).__name__)
 
 
 @_entered

@@ -27,7 +27,7 @@ def owned(array, dtype: Any = np.float64) -> Own:
     return np.array(array, dtype, order="C").view(Own)
 
 
-class Places:
+class StoredPlaces:
     """Where stored numbers are: row by row, as in SciPy's format csr. They never change."""
 
     def __init__(self, shape, indices, indptr):
@@ -36,7 +36,7 @@ class Places:
         self.count = len(indices)
 
     @classmethod
-    def of(cls, matrix) -> Places:
+    def of(cls, matrix) -> StoredPlaces:
         """Those of a matrix of SciPy's in format csr, which may be changed later."""
         return cls(matrix.shape, matrix.indices.copy(), matrix.indptr.copy())
 
@@ -85,7 +85,7 @@ def summed(numbers, rows: np.ndarray, columns: np.ndarray, shape):
     is_new[1:] = (np.diff(rows) != 0) | (np.diff(columns) != 0)
     first = np.flatnonzero(is_new)
     indptr = np.searchsorted(rows[first], np.arange(shape[0] + 1))
-    places = Places(shape, columns[first], indptr)
+    places = StoredPlaces(shape, columns[first], indptr)
     if len(first) == len(rows):
         return taken(numbers, order + 1), places
     ends = owned([*first, len(rows)])

@@ -23,7 +23,7 @@ from ._sparse_arithmetic import (
     times_sparse,
     turned_times,
 )
-from ._sparse_places import Places, in_sparse, summed, taken
+from ._sparse_places import StoredPlaces, in_sparse, summed, taken
 
 #: What of a sparse matrix of SciPy's is not there, by name: the words of the error.
 _ADVICE = (
@@ -71,7 +71,7 @@ class SparseTensor:
     #: Whether all elements of a dense array are stored, where SciPy leaves out those that are 0.
     _of_dense = False
 
-    def __init__(self, numbers, places: Places, kind: str):
+    def __init__(self, numbers, places: StoredPlaces, kind: str):
         self._numbers, self._places, self._kind = numbers, places, kind
         self.shape = places.shape
 
@@ -86,7 +86,7 @@ class SparseTensor:
                 "those of two axes do: use A.reshape(1, -1)"
             )
         csr = matrix.tocsr()
-        return cls(csr.data.copy(), Places.of(csr), type(matrix).__name__)
+        return cls(csr.data.copy(), StoredPlaces.of(csr), type(matrix).__name__)
 
     @property
     def format(self) -> str:
@@ -97,7 +97,7 @@ class SparseTensor:
         """Whether it is of one of SciPy's classes of arrays, in which `*` is by element."""
         return self._kind.endswith("_array")
 
-    def _as(self, format: str, numbers=None, places: Places | None = None) -> SparseTensor:
+    def _as(self, format: str, numbers=None, places: StoredPlaces | None = None) -> SparseTensor:
         kind = f"{format}_{'array' if self.is_array else 'matrix'}"
         numbers = self._numbers if numbers is None else numbers
         return SparseTensor(numbers, self._places if places is None else places, kind)
@@ -219,7 +219,7 @@ class SparseTensor:
             return self.through(lambda p: p.transpose(axes))
         made = self._places.positions("csr_array").T.tocsr()
         format = {"csr": "csc", "csc": "csr"}.get(self.format, self.format)
-        return self._as(format, taken(self._numbers, made.data), Places.of(made))
+        return self._as(format, taken(self._numbers, made.data), StoredPlaces.of(made))
 
     def tocsr(self, copy=False):
         return self._as("csr")
@@ -258,7 +258,7 @@ class SparseTensor:
         places = self._places
         order = np.lexsort((places.indices, places.rows))
         self._numbers = taken(self._numbers, order + 1)
-        self._places = Places(self.shape, places.indices[order], places.indptr)
+        self._places = StoredPlaces(self.shape, places.indices[order], places.indptr)
 
     def toarray(self, order=None, out=None):
         if out is not None:
@@ -424,7 +424,7 @@ def from_positions(numbers, found):
             "numbers have two axes: use A[i : i + 1], or A[[i]]"
         )
     kind, csr = type(found).__name__, found.tocsr()
-    return SparseTensor(taken(numbers, csr.data), Places.of(csr), kind)
+    return SparseTensor(taken(numbers, csr.data), StoredPlaces.of(csr), kind)
 
 
 # --- plain matrices with recorded values ----------------------------------------------------------

@@ -16,6 +16,8 @@ from .values import array_of, is_recorded, is_tensor
 PLAIN = (int, float, str, np.float64)
 #: Items of a container of which each is compared in each call.
 MOST_COMPARED = 100
+#: The module of SciPy's matrices that are dicts by their class, and hold their numbers in another.
+_OF_KEYS = "scipy.sparse._dok"
 #: Containers in long ones that are looked at where a function is recorded.
 MOST_INSIDE = 2000
 
@@ -34,9 +36,7 @@ class Contents(NamedTuple):
         if (held := held_memory(owner)) is not None:
             return cls(owner, name, contents(held), None)
         if isinstance(owner, dict):
-            if (
-                type(owner).__module__ == "scipy.sparse._dok"
-            ):  # matrices that are dicts, and hold one
+            if type(owner).__module__ == _OF_KEYS:
                 owner = getattr(owner, "_dict", owner)
             return cls(owner, name, [*owner.values()], [*owner])
         return cls(owner, name, [*owner], None)
