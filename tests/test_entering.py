@@ -404,3 +404,20 @@ def test_functions_made_once_are_not_kept():
     del f, g
     gc.collect()
     assert [one() for one in kept] == [None] * len(kept)
+
+
+def test_a_function_in_the_object_of_a_bound_method_is_replaced():
+    class Model:
+        def __init__(self):
+            self.f = None
+
+        def run(self, x):
+            return self.f(x) if self.f else x[0]
+
+    model, x = Model(), np.array([0.4, 1.3])
+    gradient = tg.grad(model.run)
+    np.testing.assert_array_equal(gradient(x), [1.0, 0.0])
+    model.f = lambda v: math.exp(v[0]) * (2.0 if type(v[1]) is np.float64 else 1.0)
+    np.testing.assert_allclose(gradient(x), [2.0 * math.exp(0.4), 0.0])
+    model.f = None
+    np.testing.assert_array_equal(gradient(x), [1.0, 0.0])

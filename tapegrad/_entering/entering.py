@@ -94,6 +94,7 @@ def _search(f: Any, handed: tuple, held: list, packages: Packages) -> _Found:
     key = (packages.named, *key)
     own, known = getattr(f, "__func__", f), _alike.get(key)
     if known is not None and (found := known[1].of_another(own, known[0], key)).is_current():
+        found.owners = _owners([f])
         return found
     found = _Found([f, *held], packages)
     if len(_alike) >= _MOST_ALIKE:
@@ -122,7 +123,7 @@ class _Found:
     are no functions.
     """
 
-    __slots__ = ("_kinds", "_names", "entered", "key")
+    __slots__ = ("_kinds", "_names", "entered", "key", "owners")
 
     key: tuple | None
 
@@ -140,7 +141,7 @@ class _Found:
             needs.append(Need(function, loaded, kept, made.code, has_left))
             names.update({(id(one[0]), one[1]): one for one in made.attributes})
         self.entered, self._names = Exchange(needs), [*names.values()]
-        self._kinds, self.key = [*kinds.values()], None
+        self._kinds, self.key, self.owners = [*kinds.values()], None, _owners(objects)
         codes = [own_code(one) for one in functions]
         for kind in self._classes(objects):
             self._names += attributes_of(kind, codes)
@@ -161,7 +162,7 @@ class _Found:
             [(cells.get(id(owner), owner), name, value) for owner, name, value in pairs]
             for pairs in (self._names, self._kinds)
         )
-        made.entered, made.key = self.entered.of_another(f, own), key
+        made.entered, made.key, made.owners = self.entered.of_another(f, own), key, []
         return made
 
     def is_current(self) -> bool:
@@ -173,7 +174,16 @@ class _Found:
             value = _content(owner) if name is None else owner.get(name, ABSENT)
             if not is_of_kinds(value, kinds):
                 return False
+        for owner, kinds in self.owners:
+            if not is_of_kinds(owner, kinds):
+                return False
         return self.entered.is_current()
+
+
+def _owners(objects: list) -> list[tuple[Any, tuple]]:
+    """The objects of bound methods, with their kinds."""
+    owners = [one.__self__ for one in objects if type(one) is types.MethodType]
+    return [(one, kinds_of((one,))) for one in owners]
 
 
 def _function_of(one) -> Any:
