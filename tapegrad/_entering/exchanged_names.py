@@ -18,7 +18,7 @@ import numpy as np
 
 from .._core.tensor.reachable import outer
 from .name_uses import COMPARED, Unread, Use, instructions, uses
-from .stand_ins import stand_in, view_of
+from .stand_ins import is_of_scipys_class, stand_in, view_of
 from .types_asked import OF_PYTHON
 
 _VERSION = sys.version_info[:2]
@@ -195,7 +195,7 @@ def _owners(value, path: tuple[str, ...]) -> Iterator[tuple[types.ModuleType, st
 
 def _is_open(value) -> bool:
     """Whether reading an attribute of an object runs no code of the user."""
-    return isinstance(value, (types.ModuleType, type, np.ufunc))
+    return isinstance(value, (types.ModuleType, type, np.ufunc)) or is_of_scipys_class(value)
 
 
 class _Rewriter:

@@ -48,6 +48,8 @@ def stand_in(value) -> Any:
         return _module(value)
     if type(value) is np.vectorize:
         return _vectorized(value)
+    if is_of_scipys_class(value):
+        return _of_instance(value)
     owner = _owner(value)
     if owner is None:
         return of_numba(value)
@@ -86,6 +88,34 @@ def _vectorized(value: np.vectorize) -> Any:
         _of_users[value] = made = object.__new__(kind)
         vars(made).update(vars(value))
     return _of_users[value]
+
+
+#: By packages of SciPy, the file in `tapegrad.scipy` that makes stand-ins of its instances: its
+#: function `of_instance` returns that of an object, or None where the object itself is used.
+_INSTANCES: dict[str, str] = {}
+#: As `_table`, of the instances that were asked for last.
+_of_instances: dict[int, tuple[Any, Any]] = {}
+
+
+def is_of_scipys_class(value) -> bool:
+    """Whether an object is an instance of a class of SciPy, of a kind with stand-ins."""
+    return _package_of(value) in _INSTANCES
+
+
+def _package_of(value) -> str:
+    """The package of the class of an object, such as "scipy.stats"."""
+    return ".".join(module_of_class(value).split(".", 2)[:2])
+
+
+def _of_instance(value) -> Any:
+    """The stand-in of an object as `scipy.stats.norm`, or one that users make as splines."""
+    held = _of_instances.get(id(value))
+    if held is None or held[0] is not value:
+        file = importlib.import_module(f"tapegrad.scipy.{_INSTANCES[_package_of(value)]}")
+        if len(_of_instances) >= 256:
+            _of_instances.clear()
+        held = _of_instances[id(value)] = value, file.of_instance(value)
+    return held[1]
 
 
 class ModuleView:
