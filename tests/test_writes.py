@@ -326,3 +326,22 @@ def test_results_that_are_written_in_another_chunk_than_they_are_made():
         while (one._id + left) % 4096:  # until so many rows are left in the chunk
             one = one * 1.0
         np.testing.assert_allclose(tg.vjp(f, x)[1](g)[0], wanted)
+
+
+@pytest.mark.parametrize("key", [True, False, np.True_, (False, ...), (True,), np.array(False)])
+def test_truth_values_as_keys_of_an_array_without_axes(key):
+    def f(u):
+        y = np.asarray(np.exp(u) * 2.0)
+        y[key] = u * u
+        return y * 1.0
+
+    def plain(u):
+        y = np.array(np.exp(u) * 2.0)
+        y[key] = u * u
+        return y * 1.0
+
+    step = 1e-6
+    wanted = (plain(0.3 + step) - plain(0.3 - step)) / (2 * step)
+    assert f(0.3) == plain(0.3)
+    for found in (tg.grad(f)(0.3), tg.jvp(f, (0.3,), (1.0,))[1], tg.compile(tg.grad(f))(0.3)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-8)

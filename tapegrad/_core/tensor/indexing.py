@@ -179,6 +179,11 @@ def set_item(tensor, key, value) -> None:
     if _is_traced_mask(given, array) and np.size(value_of(value)) == 1:
         value = apply("where", given, value, tensor)  # however many elements it picks
         given, key, target = ..., ..., array
+    if not array.ndim and not is_basic(key) and not (rt.trace() and is_recorded(given)):
+        if not target.size:  # the key is a mask of the one element, False
+            return
+        given, key, target = ..., ..., array
+        value = _fitting(value, target)
     picked = None if is_basic(key) else _picked(given, tensor, value)
     if not records(tensor, value, picked):
         _write_unrecorded(tensor, key, value)
