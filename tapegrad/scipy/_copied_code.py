@@ -14,14 +14,18 @@ import importlib
 import types
 from typing import Any
 
+import numpy as np
+
 from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
+from .._core.tensor.copies import unlisted
 from .._core.tensor.plain_data import kind_of
 from .._core.tensor.refused_derivatives import DerivativeLost
 from .._entering.exchanged_names import ABSENT, Loaded, Watched, rewritten
 from .._entering.name_uses import names_imported
 from .._entering.stand_ins import imported, pair
 from ._differentiable import OURS
+from ._distribution_formulas import CALLED
 
 _BY_MODULE = {
     "stats": "describe differential_entropy directional_stats entropy gmean gstd gzscore hmean iqr "
@@ -31,7 +35,10 @@ _BY_MODULE = {
     "zscore",
 }
 #: Where the functions are that are copied when they are called: never solvers, see above.
-_PLACES = ("scipy.stats.", "scipy._lib.", "scipy._external.")
+_PLACES = (
+    *("scipy.stats.", "scipy._lib.", "scipy._external."),
+    "tapegrad.scipy._distribution_formulas",
+)
 #: By name below `scipy`.
 COPIED = [f"{module}.{name}" for module, names in _BY_MODULE.items() for name in names.split()]
 
@@ -39,7 +46,7 @@ COPIED = [f"{module}.{name}" for module, names in _BY_MODULE.items() for name in
 class _Copy:
     """A function of SciPy with the code that calls stand-ins, made when it is called first."""
 
-    def __init__(self, theirs: types.FunctionType):
+    def __init__(self, theirs):
         self._theirs = theirs
 
     @remembered
@@ -71,7 +78,7 @@ def _cell(cell: types.CellType) -> types.CellType:
 
 
 def _is_of_scipy(value) -> bool:
-    if not isinstance(value, types.FunctionType) or value.__name__ in _OF_ARRAYS:
+    if not isinstance(value, types.FunctionType) or value.__name__ in _REPLACED:
         return False
     return (value.__module__ or "").startswith(_PLACES)
 
@@ -102,6 +109,11 @@ def _mark(theirs: types.FunctionType) -> Any:
     return mark
 
 
+def copy_of(theirs) -> types.FunctionType:
+    """The copy of a function of SciPy, or of one here that is written as theirs."""
+    return _mark(theirs).func.function
+
+
 def _mark_of(value) -> Any:
     return _mark(value) if _is_of_scipy(value) else value
 
@@ -121,6 +133,29 @@ def _apply_where(cond, args, f1, f2=None, /, *, fill_value=None, **_):
     return np.where(cond, f1(*args), fill_value if f2 is None else f2(*args))
 
 
+def _lazywhere(cond, arrays, f, fillvalue=None, f2=None):
+    """The same by its name and arguments in SciPy before 1.16."""
+    return _apply_where(cond, tuple(arrays), f, f2, fill_value=fillvalue)
+
+
+def _lazyselect(conditions, choices, arrays, default=0):
+    """The first function whose condition holds, a value where none does."""
+    out = default
+    for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
+        out = _namespace().where(condition, choice(*arrays), out)
+    return out
+
+
+def _promoted(*args, broadcast=False, force_floating=False, xp):
+    """Arrays of one shape, if that is wanted: NumPy promotes their types in operations."""
+    kept = [unlisted(one) for one in args if one is not None]
+    if force_floating:
+        kept = [one if isinstance(one, rt.Tensor) else 1.0 * np.asarray(one) for one in kept]
+    found = iter(_namespace().broadcast_arrays(*kept) if broadcast else kept)
+    out = tuple([None if one is None else next(found) for one in args])
+    return out[0] if len(out) == 1 else out
+
+
 def _type(one, *more, **named):
     """Python's `type`: numbers in SciPy's code are NumPy's."""
     known = isinstance(one, rt.Tensor) and not more and not named
@@ -130,16 +165,25 @@ def _type(one, *more, **named):
 _type_of_number = functools.partial(_type)
 pair(_type_of_number, _type)
 #: What SciPy's code asks of arrays of any kind, by its names there.
-_OF_ARRAYS = {"array_namespace": _namespace, "apply_where": _apply_where}
+_OF_ARRAYS = {
+    "array_namespace": _namespace,
+    "apply_where": _apply_where,
+    "_lazyselect": _lazyselect,
+    "_lazywhere": _lazywhere,
+    "xp_promote": _promoted,
+}
+#: The same, and functions of SciPy's that are compiled, or made of parts of arrays.
+_REPLACED = _OF_ARRAYS | {name: _Copy(ours) for name, ours in CALLED.items()}
 
 
 @functools.cache
 def _pair_all() -> None:
     """Let them stand for SciPy's, which are in other places in other versions."""
-    held = vars(importlib.import_module("scipy.stats._stats_py"))
-    every = {**vars(held["xpx"]), **held} if "xpx" in held else held
-    for name in every.keys() & _OF_ARRAYS:
-        pair(every[name], _OF_ARRAYS[name])
+    for file in ("stats._stats_py", "stats._continuous_distns", "special._ufuncs"):
+        held = vars(importlib.import_module(f"scipy.{file}"))
+        every = {**vars(held["xpx"]), **held} if "xpx" in held else held
+        for name in every.keys() & _REPLACED.keys():
+            pair(every[name], _REPLACED[name])
 
 
 # --- functions ------------------------------------------------------------------------------------

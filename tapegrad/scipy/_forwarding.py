@@ -39,7 +39,7 @@ _FILES = {
     "sparse": "_sparse_constructors _sparse_equations",
     "spatial": "_distances",
     "signal": "_analytic _convolutions _filters",
-    "stats": "_copied_code",
+    "stats": "_copied_code _distributions",
 }
 OURS |= _released.functions()
 
@@ -84,10 +84,16 @@ for _name in _INNER:
 
 
 def find_ours(name: str) -> Callable | None:
-    """Our function of a name below `scipy`, such as "special.ndtr"; None if there is none."""
+    """Our function of a name below `scipy`, as "special.ndtr" or "stats.norm.pdf"; else None."""
     for file in _FILES.get(name.partition(".")[0], "").split():
         importlib.import_module(f"{_PACKAGE}.{file}")
+    if name.startswith("stats.") and name not in OURS:
+        return _distributions().released(name)
     return OURS.get(name)
+
+
+def _distributions() -> types.ModuleType:
+    return importlib.import_module(f"{_PACKAGE}._distributions")
 
 
 def _note(name: str) -> str:
@@ -117,6 +123,9 @@ def stand_in(place: str, theirs):
         made = _sparse_constructors().MatrixClass(theirs, place.rpartition(".")[0], ours)
         STAND_INS[made] = theirs
         return made
+    if name.startswith("stats.") and not inspect.isroutine(theirs):
+        made = _distributions().of_instance(theirs)
+        return theirs if made is None else made
     if ours is None and (isinstance(theirs, np.ufunc) or not inspect.isroutine(theirs)):
         return theirs
 

@@ -151,6 +151,17 @@ def _no_view(tensor, value, frame) -> TypeError:
     )
 
 
+def _check_memory(tensor) -> None:
+    """Refuse a write to memory that is not the tensor's own, or read-only."""
+    if rt.trace() is not None and tensor._id in rt.trace().detached:
+        raise TypeError(
+            "tapegrad.setitem: a detached tensor is written in a traced function, where it has "
+            "memory of its own; write to detach().copy()"
+        )
+    if not tensor._array.flags.writeable:
+        raise ValueError("tapegrad.setitem: the tensor is a read-only view; copy() it first")
+
+
 def set_item(tensor, key, value) -> None:
     """`tensor[key] = value`, in place; the reverse sweep undoes it."""
     if type(tensor) is rt.Scalar:
@@ -167,23 +178,16 @@ def set_item(tensor, key, value) -> None:
         )
     tensor = current(tensor)
     array = tensor._array
-    if rt.trace() is not None and tensor._id in rt.trace().detached:
-        raise TypeError(
-            "tapegrad.setitem: a detached tensor is written in a traced function, where it has "
-            "memory of its own; write to detach().copy()"
-        )
-    if not array.flags.writeable:
-        raise ValueError("tapegrad.setitem: the tensor is a read-only view; copy() it first")
+    _check_memory(tensor)
     target = rows_at(array, key) if not is_basic(key) else array[_with_rest(key)]
     value = _fitting(value, target)
     if _is_traced_mask(given, array) and np.size(value_of(value)) == 1:
         value = apply("where", given, value, tensor)  # however many elements it picks
         given, key, target = ..., ..., array
     if not array.ndim and not is_basic(key) and not (rt.trace() and is_recorded(given)):
-        if not target.size:  # the key is a mask of the one element, False
-            return
-        given, key, target = ..., ..., array
-        value = _fitting(value, target)
+        if target.size:  # else the key is a mask of the one element, False
+            set_item(tensor, ..., _fitting(value, array))
+        return
     picked = None if is_basic(key) else _picked(given, tensor, value)
     if not records(tensor, value, picked):
         _write_unrecorded(tensor, key, value)

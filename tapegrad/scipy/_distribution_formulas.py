@@ -1,0 +1,377 @@
+"""Formulas of distributions whose own in SciPy are compiled, or write into parts of arrays.
+
+They are NumPy and SciPy code as SciPy's, of which copies run: see `_copied_code`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special
+
+
+def _log_complement(log_p):
+    """log(1 - p) of log p."""
+    return np.where(
+        log_p < -0.7,
+        np.log1p(-np.exp(np.where(log_p < -0.7, log_p, -1.0))),
+        np.log(-np.expm1(np.where(log_p < -0.7, -1.0, log_p))),
+    )
+
+
+# --- functions that SciPy's formulas call --------------------------------------------------------
+
+
+def _log_sum(log_p, log_q):
+    return np.logaddexp(log_p, log_q)
+
+
+def _log_diff(log_p, log_q):
+    return log_p + _log_complement(log_q - log_p)
+
+
+def _log_gauss_mass(a, b):
+    """The logarithm of the normal probability between two points, without cancellation."""
+    is_right = a > 0
+    low, high = np.where(is_right, -b, a), np.where(is_right, -a, b)
+    is_left = high <= 0
+    log_high = special.log_ndtr(np.where(is_left, high, -1.0))
+    log_low = special.log_ndtr(np.where(is_left, low, -2.0))
+    low, high = np.where(is_left, -1.0, low), np.where(is_left, 1.0, high)
+    across = np.log1p(-special.ndtr(low) - special.ndtr(-high))
+    return np.where(is_left, _log_diff(log_high, log_low), across)
+
+
+def _log1mexp(x):
+    return _log_complement(x)
+
+
+def _beta_pdf(x, a, b):
+    return np.exp(special.xlogy(a - 1, x) + special.xlog1py(b - 1, -x) - special.betaln(a, b))
+
+
+def _log_of_choices(n, k):
+    return special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
+
+
+def _binom_pmf(k, n, p):
+    return np.exp(_log_of_choices(n, k) + special.xlogy(k, p) + special.xlog1py(n - k, -p))
+
+
+def _binom_cdf(k, n, p):
+    return np.where(k < n, special.betaincc(k + 1, np.where(k < n, n - k, 1.0), p), 1.0)
+
+
+def _binom_sf(k, n, p):
+    return np.where(k < n, special.betainc(k + 1, np.where(k < n, n - k, 1.0), p), 0.0)
+
+
+def _nbinom_pmf(k, n, p):
+    choices = special.gammaln(n + k) - special.gammaln(k + 1) - special.gammaln(n)
+    return np.exp(choices + n * np.log(p) + special.xlog1py(k, -p))
+
+
+def _nbinom_cdf(k, n, p):
+    return special.betainc(n, k + 1, p)
+
+
+def _nbinom_sf(k, n, p):
+    return special.betaincc(n, k + 1, p)
+
+
+def _nbinom_mean(n, p):
+    return n * (1 - p) / p
+
+
+def _nbinom_variance(n, p):
+    return n * (1 - p) / p**2
+
+
+def _nbinom_skewness(n, p):
+    return (2 - p) / np.sqrt(n * (1 - p))
+
+
+def _nbinom_kurtosis_excess(n, p):
+    return 6 / n + p**2 / (n * (1 - p))
+
+
+def _cosine_cdf(x):
+    return 0.5 + (x + np.sin(x)) / (2 * np.pi)
+
+
+#: By the names of SciPy's functions of the same arguments.
+CALLED = {
+    one.__name__: one
+    for one in (
+        *(_log_sum, _log_diff, _log_gauss_mass, _log1mexp, _beta_pdf, _cosine_cdf),
+        *(_binom_pmf, _binom_cdf, _binom_sf, _nbinom_pmf, _nbinom_cdf, _nbinom_sf),
+        *(_nbinom_mean, _nbinom_variance, _nbinom_skewness, _nbinom_kurtosis_excess),
+    )
+}
+
+
+# --- formulas of distributions --------------------------------------------------------------------
+
+
+def _log_kv(order, x):
+    return np.log(special.kve(order, x)) - x
+
+
+def _geninvgauss_logpdf(self, x, p, b):
+    return (p - 1) * np.log(x) - b * (x + 1 / x) / 2 - np.log(2.0) - _log_kv(p, b)
+
+
+def _genhyperbolic_logpdf(self, x, p, a, b):
+    t1 = p - 0.5
+    t2 = a**2 - b**2
+    t3 = p / 2 * np.log(t2) - 0.5 * np.log(2 * np.pi) - t1 * np.log(a) - _log_kv(p, np.sqrt(t2))
+    root = np.sqrt(1 + x**2)
+    return t3 + t1 * np.log(root) + _log_kv(t1, a * root) + b * x
+
+
+def _genhyperbolic_pdf(self, x, p, a, b):
+    return np.exp(_genhyperbolic_logpdf(self, x, p, a, b))
+
+
+def _norm_logpdf(x):
+    return -(x**2) / 2.0 - 0.5 * np.log(2 * np.pi)
+
+
+def _skewnorm_logpdf(self, x, a):
+    return np.log(2.0) + _norm_logpdf(x) + special.log_ndtr(a * x)
+
+
+def _skewnorm_pdf(self, x, a):
+    return np.exp(_skewnorm_logpdf(self, x, a))
+
+
+def _genlogistic_logpdf(self, x, c):
+    return np.log(c) - x - (c + 1.0) * np.logaddexp(0.0, -x)
+
+
+def _genlogistic_pdf(self, x, c):
+    return np.exp(_genlogistic_logpdf(self, x, c))
+
+
+def _pearson3_parts(x, skew):
+    beta = 2.0 / skew
+    return beta**2, 1.0 * beta, beta * x + beta**2
+
+
+def _pearson3_logpdf(self, x, skew):
+    alpha, beta, y = _pearson3_parts(x, skew)
+    inside = np.where(y > 0, y, 1.0)
+    out = np.log(np.abs(beta)) + (alpha - 1) * np.log(inside) - inside - special.gammaln(alpha)
+    return np.where(y > 0, out, -np.inf)
+
+
+def _pearson3_pdf(self, x, skew):
+    return np.exp(_pearson3_logpdf(self, x, skew))
+
+
+def _pearson3_cdf(self, x, skew):
+    alpha, _, y = _pearson3_parts(x, skew)
+    inside = np.where(y > 0, y, 0.0)
+    return np.where(skew > 0, special.gammainc(alpha, inside), special.gammaincc(alpha, inside))
+
+
+def _pearson3_sf(self, x, skew):
+    alpha, _, y = _pearson3_parts(x, skew)
+    inside = np.where(y > 0, y, 0.0)
+    return np.where(skew > 0, special.gammaincc(alpha, inside), special.gammainc(alpha, inside))
+
+
+def _dpareto_lognorm_logpdf(self, x, u, s, a, b):
+    z = (np.log(x) - u) / s
+    near, far = a * s - z, b * s + z
+    log_phi = _norm_logpdf(z)
+    sum_of_ratios = np.logaddexp(
+        special.log_ndtr(-near) - _norm_logpdf(near), special.log_ndtr(-far) - _norm_logpdf(far)
+    )
+    return np.log(a) + np.log(b) - np.log(a + b) - np.log(x) + log_phi + sum_of_ratios
+
+
+def _dpareto_lognorm_pdf(self, x, u, s, a, b):
+    return np.exp(_dpareto_lognorm_logpdf(self, x, u, s, a, b))
+
+
+def _dpareto_lognorm_tail(x, u, s, a, b):
+    """The difference of the distribution function to that of the logarithm's normal one."""
+    z = (np.log(x) - u) / s
+    near, far = a * s - z, b * s + z
+    log_phi = _norm_logpdf(z)
+    first = np.exp(log_phi + special.log_ndtr(-near) - _norm_logpdf(near))
+    second = np.exp(log_phi + special.log_ndtr(-far) - _norm_logpdf(far))
+    return z, (b * first - a * second) / (a + b)
+
+
+def _dpareto_lognorm_cdf(self, x, u, s, a, b):
+    z, tail = _dpareto_lognorm_tail(x, u, s, a, b)
+    return special.ndtr(z) - tail
+
+
+def _dpareto_lognorm_sf(self, x, u, s, a, b):
+    z, tail = _dpareto_lognorm_tail(x, u, s, a, b)
+    return special.ndtr(-z) + tail
+
+
+def _dpareto_lognorm_logcdf(self, x, u, s, a, b):
+    return np.log(_dpareto_lognorm_cdf(self, x, u, s, a, b))
+
+
+def _dpareto_lognorm_logsf(self, x, u, s, a, b):
+    return np.log(_dpareto_lognorm_sf(self, x, u, s, a, b))
+
+
+def _kappa4_get_support(self, h, k):
+    h_inside, k_inside = np.where(h > 0, h, 1.0), np.where(k == 0, 1.0, k)
+    low = np.where(k == 0, np.log(h_inside), (1.0 - h_inside ** (-k_inside)) / k_inside)
+    low = np.where(h > 0, low, np.where(k < 0, 1.0 / k_inside, -np.inf))
+    return low, np.where(k > 0, 1.0 / k_inside, np.inf)
+
+
+#: B_2j / (2j)! of Bernoulli's numbers.
+_BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000)
+
+
+def _zeta(a):
+    """Riemann's function for a > 1, by the formula of Euler and Maclaurin from 12 on."""
+    out = 1.0
+    for j in range(2, 12):
+        out = out + np.exp(-a * np.log(j))
+    tail = np.exp(-a * np.log(12.0))
+    out = out + 12.0 * tail / (a - 1.0) + 0.5 * tail
+    rising = a / 12.0
+    for j, weight in enumerate(_BERNOULLI):
+        out = out + weight * rising * tail
+        rising = rising * (a + 2 * j + 1) * (a + 2 * j + 2) / 144.0
+    return out
+
+
+def _zipf_logpmf(self, k, a):
+    return -a * np.log(k) - np.log(_zeta(a))
+
+
+def _zipf_pmf(self, k, a):
+    return np.exp(_zipf_logpmf(self, k, a))
+
+
+def _kolmogorov_series(x):
+    """The distribution function, its complement and its derivative, of the limit for many data."""
+    is_small = x < 1.0
+    small, large = np.where(is_small, x, 0.5), np.where(is_small, 1.5, x)
+    squares = [(2 * j - 1) ** 2 * np.pi**2 / 8 for j in range(1, 6)]
+    root = np.sqrt(2 * np.pi)
+    terms = [np.exp(-c / small**2) for c in squares]
+    cdf_small = root / small * sum(terms)
+    slopes = [e * (2 * c / small**4 - 1 / small**2) for e, c in zip(terms, squares, strict=True)]
+    pdf_small = root * sum(slopes)
+    terms = [(-1) ** (j - 1) * np.exp(-2 * j**2 * large**2) for j in range(1, 6)]
+    sf_large = 2 * sum(terms)
+    pdf_large = 8 * large * sum([j**2 * e for j, e in enumerate(terms, 1)])
+    return (
+        np.where(is_small, cdf_small, 1 - sf_large),
+        np.where(is_small, 1 - cdf_small, sf_large),
+        np.where(is_small, pdf_small, pdf_large),
+    )
+
+
+def _kstwobign_cdf(self, x):
+    return _kolmogorov_series(x)[0]
+
+
+def _kstwobign_sf(self, x):
+    return _kolmogorov_series(x)[1]
+
+
+def _kstwobign_pdf(self, x):
+    return _kolmogorov_series(x)[2]
+
+
+def _mixture(values, nc):
+    """The logarithms of the probabilities of Poisson's distribution, one for each j of values."""
+    return -nc / 2 + special.xlogy(values, nc / 2) - special.gammaln(values + 1)
+
+
+def _orders(x, df, nc):
+    return np.arange(0.0, 200.0).reshape(-1, *(1,) * np.ndim(x + df + nc))
+
+
+def _ncx2_logpdf(self, x, df, nc):
+    """A mixture of chi-squared densities, whose weights are Poisson's probabilities."""
+    j = _orders(x, df, nc)
+    half = df / 2 + j
+    density = (half - 1) * np.log(x) - x / 2 - half * np.log(2.0) - special.gammaln(half)
+    return special.logsumexp(_mixture(j, nc) + density, axis=0)
+
+
+def _ncx2_pdf_of(self, x, df, nc):
+    return np.exp(_ncx2_logpdf(self, x, df, nc))
+
+
+def _ncx2_cdf(self, x, df, nc):
+    j = _orders(x, df, nc)
+    return np.sum(np.exp(_mixture(j, nc)) * special.gammainc(df / 2 + j, x / 2), axis=0)
+
+
+def _ncx2_sf(self, x, df, nc):
+    j = _orders(x, df, nc)
+    return np.sum(np.exp(_mixture(j, nc)) * special.gammaincc(df / 2 + j, x / 2), axis=0)
+
+
+#: By the name of the distribution and of SciPy's formula.
+OWN = {
+    ("geninvgauss", "_logpdf"): _geninvgauss_logpdf,
+    ("genhyperbolic", "_logpdf"): _genhyperbolic_logpdf,
+    ("skewnorm", "_logpdf"): _skewnorm_logpdf,
+    ("skewnorm", "_pdf"): _skewnorm_pdf,
+    ("genlogistic", "_logpdf"): _genlogistic_logpdf,
+    ("genlogistic", "_pdf"): _genlogistic_pdf,
+    ("pearson3", "_logpdf"): _pearson3_logpdf,
+    ("pearson3", "_pdf"): _pearson3_pdf,
+    ("pearson3", "_cdf"): _pearson3_cdf,
+    ("pearson3", "_sf"): _pearson3_sf,
+    ("dpareto_lognorm", "_logpdf"): _dpareto_lognorm_logpdf,
+    ("dpareto_lognorm", "_pdf"): _dpareto_lognorm_pdf,
+    ("dpareto_lognorm", "_cdf"): _dpareto_lognorm_cdf,
+    ("dpareto_lognorm", "_sf"): _dpareto_lognorm_sf,
+    ("dpareto_lognorm", "_logcdf"): _dpareto_lognorm_logcdf,
+    ("dpareto_lognorm", "_logsf"): _dpareto_lognorm_logsf,
+    ("genhyperbolic", "_pdf"): _genhyperbolic_pdf,
+    ("kappa4", "_get_support"): _kappa4_get_support,
+    ("zipf", "_logpmf"): _zipf_logpmf,
+    ("zipf", "_pmf"): _zipf_pmf,
+    ("kstwobign", "_cdf"): _kstwobign_cdf,
+    ("kstwobign", "_sf"): _kstwobign_sf,
+    ("kstwobign", "_pdf"): _kstwobign_pdf,
+    ("ncx2", "_logpdf"): _ncx2_logpdf,
+    ("ncx2", "_pdf"): _ncx2_pdf_of,
+    ("ncx2", "_cdf"): _ncx2_cdf,
+    ("ncx2", "_sf"): _ncx2_sf,
+}
+
+
+# --- partial derivatives by shapes ----------------------------------------------------------------
+
+
+def _skewnorm_by_shape(x, a):
+    return -np.exp(-(x**2) * (1 + a**2) / 2) / (np.pi * (1 + a**2))
+
+
+def _vonmises_by_shape(x, kappa):
+    """The derivative of the Fourier series of the distribution function, for kappa up to 50."""
+    orders = np.arange(0.0, 92.0).reshape(-1, *(1,) * np.ndim(x + kappa))
+    ratios = special.ive(orders, kappa) / special.ive(0.0, kappa)
+    slopes = (ratios[:-2] + ratios[2:]) / 2 - ratios[1:-1] * ratios[1]
+    return np.sum(slopes * np.sin(orders[1:-1] * x) / orders[1:-1], axis=0) / np.pi
+
+
+#: Of distribution functions that SciPy computes by compiled code, one for each shape.
+BY_SHAPE = {
+    "skewnorm": (_skewnorm_by_shape,),
+    "vonmises": (_vonmises_by_shape,),
+    "vonmises_line": (_vonmises_by_shape,),
+    # smooth functions by formulas that are not, at their centres: by themselves
+    "gennorm": (),
+    "dgamma": (),
+    "dweibull": (),
+}

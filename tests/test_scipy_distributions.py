@@ -1,0 +1,346 @@
+"""Distributions of SciPy: values, partial derivatives by differences, and what is refused."""
+
+import functools
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.stats
+from scipy import stats
+from scipy.stats import norm
+from scipy.stats._distr_params import distcont, distdiscrete
+
+import tapegrad as tg
+from tapegrad.scipy import stats as ours
+from tapegrad.scipy._distribution_table import METHODS, RELEASED
+
+#: Shapes by the name of the distribution, as SciPy's tests have them.
+SHAPES = {name: shapes for name, shapes in [*distcont, *distdiscrete] if isinstance(name, str)}
+#: Shapes at which a formula has derivatives, where those of SciPy's tests are 0.
+SHAPES |= {"kappa4": (0.3, 0.2)}
+#: Distributions with a shape that must be a whole number.
+WHOLE = {"erlang"}
+GROUPS = {
+    "density": ("logpdf", "pdf"),
+    "distribution": ("cdf", "sf", "logcdf", "logsf"),
+    "quantile": ("ppf", "isf"),
+    "moment": ("mean", "var", "std", "entropy"),
+}
+
+
+def is_discrete(name):
+    return not hasattr(getattr(stats, name), "pdf")
+
+
+def points_of(name):
+    """Three sets of shapes, place and scale."""
+    shapes, rng = SHAPES[name], np.random.default_rng(0)
+    if not is_discrete(name) and name not in WHOLE:
+        shapes = [float(one) for one in shapes]
+    for k in range(3):
+        moved = [
+            one * (1 + 0.15 * (k > 0) * rng.uniform(-1, 1)) if isinstance(one, float) else one
+            for one in shapes
+        ]
+        yield (*moved, 2) if is_discrete(name) else (*moved, 0.3 + k, 1.7)
+
+
+def derivative(f, at):
+    """A derivative by Richardson's extrapolation of central differences, and its error."""
+    best = (np.nan, np.inf)
+    for first in (1e-2, 1e-3, 1e-4):
+        step, rows = first * max(abs(at), 1e-2), []
+        for k in range(5):
+            h = step / 2**k
+            row = [(f(at + h) - f(at - h)) / (2 * h)]
+            for j in range(k):
+                row.append((4 ** (j + 1) * row[j] - rows[-1][j]) / (4 ** (j + 1) - 1))
+            rows.append(row)
+        error = max(abs(row[4] - rows[3][3]), abs(row[3] - row[4]))
+        if error < best[1]:
+            best = (row[4], error)
+    return best
+
+
+def arguments(name, group, point):
+    """Where a method is evaluated: near the lower end, in the middle, near the upper end."""
+    if group == "moment":
+        return ()
+    if group == "quantile":
+        return (np.array([0.13, 0.43, 0.81]),)
+    return (np.asarray(getattr(stats, name).ppf([0.13, 0.43, 0.81], *point), float),)
+
+
+def method_of(name, method):
+    return {"pdf": "pmf", "logpdf": "logpmf"}.get(method, method) if is_discrete(name) else method
+
+
+CASES = [
+    (name, group)
+    for name, methods in RELEASED.items()
+    for group, some in GROUPS.items()
+    if any(method_of(name, one) in methods for one in some)
+]
+
+
+def moving(name, group, args):
+    """The numbers of the arguments that a derivative is asked for."""
+    kept = range(len(args))
+    if is_discrete(name):  # at whole numbers there are steps
+        kept = [k for k in kept if k < len(args) - 1 and (k > 0 or group == "moment")]
+    return [k for k in kept if not isinstance(args[k], int)]
+
+
+@pytest.mark.parametrize(("name", "group"), CASES)
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+def test_partial_derivatives(name, group):
+    plain = getattr(stats, name)
+    for point in points_of(name):
+        args = (*arguments(name, group, point), *point)
+        for method in GROUPS[group]:
+            method = method_of(name, method)
+            if method in RELEASED[name]:
+                check_partials(plain, getattr(ours, name), method, args, moving(name, group, args))
+
+
+def check_partials(plain, recorded, method, args, numbers):
+    values = np.asarray(getattr(plain, method)(*args))
+    for k in numbers:
+
+        def of_one(one, k=k):
+            return getattr(recorded, method)(*args[:k], one, *args[k + 1 :])
+
+        value, slopes = tg.jvp(of_one, (args[k],), (np.ones(np.shape(args[k])),))
+        np.testing.assert_allclose(value, values, rtol=1e-9, atol=1e-14)
+        for place in np.ndindex(values.shape):
+
+            def at(one, k=k, place=place):
+                rest = [a[place] if np.ndim(a) else a for a in args]
+                rest[k] = one
+                return float(getattr(plain, method)(*rest))
+
+            here = args[k][place] if np.ndim(args[k]) else args[k]
+            wanted, error = derivative(at, float(here))
+            found = np.broadcast_to(slopes, values.shape)[place]
+            if np.isfinite(wanted):
+                size = max(abs(wanted), 1e-3 * abs(values[place]), 1e-12)
+                assert abs(found - wanted) <= 1e-7 * size + 50 * error, (method, k, found, wanted)
+
+
+CONTINUOUS = [name for name in RELEASED if not is_discrete(name) and "logpdf" in RELEASED[name]]
+
+
+@pytest.mark.parametrize("name", CONTINUOUS[::2])
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+def test_second_derivatives(name):
+    """Along a line in all arguments at once, by differences of first derivatives."""
+    point = tuple(map(float, next(iter(points_of(name)))))
+    x = float(getattr(stats, name).ppf(0.37, *point))
+    line = np.linspace(0.3, 0.7, len(point) + 1) * (1 if name not in WHOLE else 0)
+    line[0] = 0.4
+    start = np.array([x, *point])
+
+    def along(s):
+        return getattr(ours, name).logpdf(*(start + s * line))
+
+    second = tg.grad(tg.grad(along))(0.0)
+    wanted, error = derivative(lambda s: tg.grad(along)(s), 0.0)
+    assert abs(second - wanted) <= 1e-7 * max(1.0, abs(wanted)) + 50 * error
+
+
+@pytest.mark.parametrize("name", [*CONTINUOUS[1::3], "poisson", "binom", "nbinom"])
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+def test_compiled_at_other_arguments(name):
+    """The program answers for points on other sides of the ends of the support, too."""
+    first, second, _ = points_of(name)
+    where = np.array([0.02, 0.3, 0.5, 0.9])
+    x = np.asarray(getattr(stats, name).ppf(where, *first), float)
+    numbers = moving(name, "density", (x, *first))
+    for method in (method_of(name, "logpdf"), "cdf"):
+        if method not in RELEASED[name]:
+            continue
+        plain = getattr(getattr(stats, name), method)
+        recorded, wanted = getattr(ours, name), tuple(k for k in numbers if k)
+
+        def f(*args, recorded=recorded, method=method):
+            return getattr(recorded, method)(*args)
+
+        slopes = tg.jacobian(f, argnums=wanted)
+        compiled, program = tg.compile(f), tg.compile(slopes)
+        for args in ((x, *first), (x * 1.1, *second), (x - 3.0, *first), (x * 4.0, *second)):
+            np.testing.assert_allclose(compiled(*args), plain(*args), rtol=1e-9, atol=1e-14)
+            for one, other in zip(program(*args), slopes(*args), strict=True):
+                size = np.max(np.abs(other), initial=0.0, where=np.isfinite(other))
+                np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14 * size)
+
+
+# --- entered functions ----------------------------------------------------------------------------
+
+X = np.array([0.3, 1.2, 2.0])
+FROZEN = stats.gamma(2.3, scale=1.5)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda m: norm.logpdf(X, m, 1.5).sum(),
+        lambda m: stats.norm(m, 1.5).logpdf(X).sum(),
+        lambda m: scipy.stats.norm.logpdf(X, loc=m, scale=1.5).sum(),
+        lambda m: stats.norm(loc=m, scale=1.5).logpdf(x=X).sum(),
+        lambda m: np.log(norm.pdf(X, m, 1.5)).sum(),
+    ],
+)
+def test_plain_imports(f):
+    wanted = np.sum((X - 0.4) / 1.5**2)
+    for found in (tg.grad(f)(0.4), tg.compile(tg.grad(f))(0.4), tg.jvp(f, (0.4,), (1.0,))[1]):
+        assert found == pytest.approx(wanted, rel=1e-14)
+
+
+def test_distributions_with_parameters_made_outside():
+    found = tg.grad(lambda x: FROZEN.logpdf(x).sum())(X)
+    np.testing.assert_allclose(found, 1.3 / X - 1 / 1.5, rtol=1e-14)
+    assert tg.grad(lambda s: s * FROZEN.mean())(2.0) == FROZEN.mean()
+    made = ours.gamma(2.3, scale=1.5)
+    np.testing.assert_allclose(tg.grad(lambda x: np.sum(made.logpdf(x)))(X), found)
+
+
+def test_objects_are_of_scipys_classes():
+    assert isinstance(ours.norm, stats.rv_continuous)
+    assert isinstance(ours.norm(0.0, 1.0), type(FROZEN))
+    for made in (ours.norm, ours.gamma(2.0, scale=3.0)):
+        again = pickle.loads(pickle.dumps(made))
+        assert again.cdf(*[0.5] * (1 + (made is ours.norm))) == made.cdf(
+            *[0.5] * (1 + (made is ours.norm))
+        )
+    frozen = ours.norm(1.0, 2.0)
+    assert (frozen.args, frozen.kwds, frozen.a, frozen.b) == ((1.0, 2.0), {}, -np.inf, np.inf)
+    frozen.random_state = 3
+    assert frozen.rvs() == stats.norm(1.0, 2.0).rvs(random_state=3)
+    assert ours.norm.fit(X) == stats.norm.fit(X)
+
+
+def test_numbers_lists_and_types():
+    assert tg.grad(lambda x: ours.norm.logpdf([x, 2 * x]).sum())(0.5) == pytest.approx(-2.5)
+    single = np.float32(0.5)
+    assert tg.value_and_grad(lambda x: ours.expon.pdf(x))(single)[0] == stats.expon.pdf(single)
+    assert tg.grad(lambda x: np.sum(ours.norm.cdf(x)))(np.zeros((0, 3))).shape == (0, 3)
+    square = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    found = tg.grad(lambda x: np.sum(ours.norm.cdf(x[:, ::-1])))(square)
+    np.testing.assert_allclose(found, stats.norm.pdf(square), rtol=1e-14)
+    wide = tg.jacobian(lambda a: ours.gamma.mean(a, scale=np.array([[1.0], [2.0]])))(X)
+    assert wide.shape == (2, 3, 3)
+
+
+# --- draws ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "point"), [("norm", (0.3, 1.2)), ("gamma", (2.3, 0.1, 1.5)), ("t", (4.0, 1.0, 2.0))]
+)
+def test_draws_move_with_parameters(name, point):
+    draw = functools.partial(getattr(ours, name).rvs, size=4, random_state=7)
+    plain = getattr(stats, name)
+    found = draw(*point)
+    np.testing.assert_array_equal(found, plain.rvs(*point, size=4, random_state=7))
+    for k in range(len(point)):
+
+        def moved(one, k=k):
+            return draw(*point[:k], one, *point[k + 1 :])
+
+        value, slope = tg.jvp(moved, (point[k],), (1.0,))
+        np.testing.assert_array_equal(value, found)
+        q = plain.cdf(found, *point)
+        for i in range(4):
+
+            def quantile(one, k=k, i=i, q=q):
+                return plain.ppf(q[i], *point[:k], one, *point[k + 1 :])
+
+            wanted, error = derivative(quantile, point[k])
+            assert abs(slope[i] - wanted) <= 1e-7 * abs(wanted) + 50 * error
+
+
+def test_draws_in_compiled_functions_are_new_ones():
+    rng = np.random.default_rng(1)
+
+    def f(m):
+        return ours.norm.rvs(m, 1.0, random_state=rng)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = tg.compile(tg.value_and_grad(f))
+        drawn = [compiled(0.5) for _ in range(4)]
+    assert len({value for value, _ in drawn}) == 4
+    assert [slope for _, slope in drawn] == [1.0] * 4
+
+
+# --- where there is no derivative -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(SHAPES))
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+def test_every_other_method_refuses_by_name(name):
+    distribution, kind = getattr(ours, name), getattr(stats, name)
+    point = SHAPES[name]
+    missing = [one for one in METHODS if one not in RELEASED.get(name, ()) and hasattr(kind, one)]
+    for method in (*missing, "fit", "expect", "moment"):
+        if method != "moment" and not hasattr(kind, method):
+            continue
+        with pytest.raises(tg.DerivativeLost, match=rf"scipy\.stats\.{name}\.{method}\(\)"):
+            tg.grad(lambda x, method=method: getattr(distribution, method)(x, *point, loc=x))(0.5)
+
+
+def test_parameters_that_are_not_valid_give_nan():
+    value, slopes = tg.value_and_grad(lambda m, s: ours.norm.logpdf(0.3, m, s), (0, 1))(0.1, -1.0)
+    assert np.isnan([value, *slopes]).all()
+    assert np.isnan(tg.grad(lambda a: ours.gamma.cdf(0.5, a))(-1.0))
+
+
+def test_beyond_the_support():
+    x = np.array([-1.0, 0.5, 3.0])
+    for method in ("pdf", "logpdf", "cdf", "sf", "logcdf", "logsf"):
+        found = getattr(ours.beta, method)
+        value = tg.value_and_grad(lambda a, found=found: found(x, a, 2.0)[1])(2.5)[1]
+        slopes = tg.jacobian(lambda a, found=found: found(x, a, 2.0))(2.5)
+        np.testing.assert_array_equal(slopes, [0.0, value, 0.0])
+        values = tg.jvp(lambda a, found=found: found(x, a, 2.0), (2.5,), (1.0,))[0]
+        np.testing.assert_allclose(values, getattr(stats.beta, method)(x, 2.5, 2.0), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (lambda q: ours.norm.ppf(q), "the density is 0 or infinite at a quantile"),
+        (lambda q: ours.genpareto.logpdf(0.7, q), "less than 1e-05 from 0"),
+        (lambda q: ours.pearson3.cdf(0.7, q), "less than 0.01 from 0"),
+        (lambda q: ours.poisson.rvs(q + 2.0), "whole numbers that are drawn"),
+        (lambda q: ours.dweibull.cdf(q, 0.5), "the density is infinite"),
+    ],
+)
+def test_points_without_derivative(f, message):
+    with pytest.raises(tg.DerivativeLost, match=message):
+        tg.grad(f)(0.0)
+
+
+def test_centres_where_formulas_have_a_case_of_their_own():
+    for name, shape in (("gennorm", 1.3), ("dweibull", 1.0), ("laplace_asymmetric", 2.0)):
+        found = tg.grad(functools.partial(getattr(ours, name).cdf))(0.0, shape)
+        assert found == pytest.approx(getattr(stats, name).pdf(0.0, shape))
+    assert tg.grad(ours.genlogistic.logpdf)(0.0, 2.0) == pytest.approx(0.5)
+    assert tg.grad(lambda a: ours.skewnorm.logpdf(0.7, a))(0.0) == pytest.approx(
+        0.7 * np.sqrt(2 / np.pi)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"), [("gamma", (2.3,)), ("beta", (2.0, 3.0)), ("norm", ()), ("poisson", (3.5,))]
+)
+def test_statistics_of_several_orders(name, shapes):
+    wanted = getattr(stats, name).stats(*shapes, loc=1, moments="mvsk")
+
+    def of_loc(m):
+        return getattr(ours, name).stats(*shapes, loc=m, moments="mvsk")
+
+    values, slopes = tg.jvp(of_loc, (1.0,), (1.0,))
+    np.testing.assert_allclose(values, wanted, rtol=1e-12)
+    np.testing.assert_allclose(slopes, [1.0, 0.0, 0.0, 0.0], atol=1e-15)
