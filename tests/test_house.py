@@ -44,6 +44,7 @@ WIDE = {
     *("nn/functional/_layer_functions.py batch_norm", "nn/functional/_windows.py __init__"),
     *("scipy/_analytic.py savgol_filter", "scipy/_filters.py filtfilt"),
     *("scipy/_matrix_equations.py solve", "scipy/_spectral.py eig"),
+    "scipy/_ndimage_gaussians.py gaussian_filter1d",
 }
 names = [str(path.relative_to(PACKAGE)) for path in FILES]
 every_file = pytest.mark.parametrize("path", FILES, ids=names)

@@ -51,6 +51,7 @@ _ON_FIRST_USE = {
     "grids": "meshgrid ix_ block resize",
     "histograms": "histogram histogram_bin_edges histogramdd histogram2d",
     "inserting": "insert delete trim_zeros",
+    "image_filters": "",
     "interpolation": "interp unwrap angle",
     "inverses": "inv tensorsolve tensorinv",
     "least_squares": "lstsq",

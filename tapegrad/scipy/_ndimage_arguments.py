@@ -1,0 +1,161 @@
+"""What functions of images take: images, dtypes of results, axes, modes, for `scipy.ndimage`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.operations import image_filters as filters
+from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
+from .._core.tensor.copies import unlisted
+from .._core.tensor.recorded_arguments import none_recorded, none_traced
+from .._core.tensor.refused_derivatives import lost_derivative
+from .._core.tensor.trace import fixed
+from .._core.tensor.values import dtype_of, is_tensor, shape_of
+from ._differentiable import OURS
+
+
+def entered(*recorded: str, linear: bool = False) -> Callable:
+    """A decorator of functions of images: other arguments than some may not be recorded.
+
+    The function gets the first argument in double precision, and its result gets the dtype that
+    SciPy's has. A `linear` one is applied to both parts of a complex image.
+    """
+
+    def enter(function):
+        name, signature = function.__name__, inspect.signature(function)
+
+        @functools.wraps(function)
+        def of_images(*args, **kwargs):
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            given = bound.arguments
+            for key, value in given.items():
+                if key == "keywords":
+                    given[key] = {one: plain(name, one, x) for one, x in value.items()}
+                elif key != "input" and key not in recorded:
+                    given[key] = plain(name, key, value)
+            return _of_parts(name, function, bound, linear)
+
+        OURS[f"ndimage.{name}"] = of_images
+        return of_images
+
+    return enter
+
+
+def plain(name: str, key: str, value):
+    """The value of an argument that may not be recorded; programs check that it stays."""
+    if none_traced((value,)):
+        return value
+    if not none_recorded((value,)):
+        raise lost_derivative(
+            f"tapegrad.scipy.ndimage.{name}: {key} is recorded, and the result has no derivative "
+            "to it here; give a plain value, such as x.detach().numpy()",
+            value,
+        )
+    return fixed(unlisted(value), f"{key} of ndimage.{name}()")
+
+
+def _of_parts(name: str, function, bound, linear: bool):
+    """The result of a function for an image, or for the parts of a complex one, in its dtype."""
+    given = bound.arguments
+    image = given["input"] = unlisted(given["input"])
+    if is_complex(image):
+        if not linear:
+            raise lost_derivative(
+                f"tapegrad.scipy.ndimage.{name}: the image is complex; give its real and "
+                "imaginary parts, z.real and z.imag, one after the other",
+                image,
+            )
+        dtype = result_dtype(name, image, given["output"])
+        cval, parts = given.get("cval", 0.0), []
+        for part in (real_part, imag_part):
+            given["input"] = floats(part(image))
+            if "cval" in given:
+                given["cval"] = part(cval) if is_complex(cval) else (cval, 0.0)[part is imag_part]
+            parts.append(function(*bound.args, **bound.kwargs))
+        return combined(*parts).astype(dtype)
+    if is_complex(given.get("cval")):
+        raise ValueError("Cannot provide a complex-valued cval when the input is real.")
+    dtype = result_dtype(name, image, given["output"])
+    given["input"] = floats(image)
+    made = function(*bound.args, **bound.kwargs)
+    return made if dtype_of(made) == dtype else made.astype(dtype)
+
+
+def floats(x):
+    """An array or a tensor in double precision."""
+    x = x if is_tensor(x) else PUBLIC["asarray"](x)
+    return x if dtype_of(x) == np.float64 else x.astype(np.float64)
+
+
+def result_dtype(name: str, image, output) -> np.dtype:
+    """The dtype of a result; that of the image by default."""
+    if output is not None and not isinstance(output, (type, np.dtype, str)):
+        raise lost_derivative(
+            f"tapegrad.scipy.ndimage.{name}: output is an array, in which the derivative would be "
+            "lost; use the result, or give a dtype",
+            image,
+        )
+    dtype = np.dtype(dtype_of(image) if output is None else output)
+    if is_complex(image):
+        dtype = np.promote_types(dtype, np.complex64)
+    if dtype.kind not in "fc":
+        raise lost_derivative(
+            f"tapegrad.scipy.ndimage.{name}: the result has dtype {dtype}, which has no "
+            "derivative; give the image as floats, or output=float",
+            image,
+        )
+    return dtype
+
+
+def root(x):
+    """A square root with derivative 0 at 0, where images are flat."""
+    is_flat = x == 0.0
+    return PUBLIC["where"](is_flat, 0.0, PUBLIC["sqrt"](PUBLIC["where"](is_flat, 1.0, x)))
+
+
+def axis_of(axis, ndim: int) -> int:
+    """An axis, counted from the end."""
+    return np.lib.array_utils.normalize_axis_index(operator.index(axis), ndim) - ndim
+
+
+def axes_of(axes, ndim: int) -> list[int]:
+    """Different axes, counted from the end; all of them for None."""
+    if axes is None:
+        return [*range(-ndim, 0)]
+    found = list(axes) if isinstance(axes, Iterable) else [axes]
+    for axis in found:
+        if not -ndim <= operator.index(axis) < ndim:
+            raise ValueError(f"specified axis: {axis} is out of range")
+    found = [operator.index(axis) % ndim - ndim for axis in found]
+    if len({*found}) != len(found):
+        raise ValueError("axes must be unique")
+    return found
+
+
+def each(value, count: int) -> list:
+    """An option of each axis, given for all of them or once."""
+    if isinstance(value, str) or not np.iterable(value):
+        return [value] * count
+    found = list(value)
+    if len(found) != count:
+        raise RuntimeError("sequence argument must have length equal to input rank")
+    return found
+
+
+def known_mode(mode) -> str:
+    if not isinstance(mode, str) or mode not in filters.MODES:
+        raise RuntimeError("boundary mode not supported")
+    return mode
+
+
+def along(x, weights, axis: int, mode, cval, origin=0):
+    """A correlation with weights along an axis."""
+    static = {"axis": axis, "ndim": len(shape_of(x)), "origin": operator.index(origin)}
+    return filters.correlation(x, weights, unlisted(cval), mode=known_mode(mode), **static)

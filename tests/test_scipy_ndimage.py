@@ -1,0 +1,279 @@
+"""SciPy's `ndimage` for recorded images: beside SciPy and differences of its values."""
+
+import numpy as np
+import pytest
+import scipy.ndimage as theirs
+from numpy.testing import assert_allclose
+
+import tapegrad as tg
+from tapegrad.scipy import ndimage as ours
+
+RNG = np.random.default_rng(3)
+X = RNG.uniform(0.5, 2.0, (5, 6))
+MODES = ["reflect", "constant", "nearest", "mirror", "wrap", "grid-mirror", "grid-constant"]
+MODES += ["grid-wrap"]
+W = np.array([0.5, -1.0, 2.0, 0.25])
+W2 = RNG.uniform(-1.0, 1.0, (3, 2))
+PLAIN = {"mode": "nearest", "cval": 0.0}
+#: By name: functions of SciPy's module, an image, and the mode and the value beyond the ends.
+FILTERS = {
+    "correlate1d": [
+        lambda s, x, k: s.correlate1d(x, W, 0, origin=1, **k),
+        lambda s, x, k: s.correlate1d(X, x[0, :3] ** 2, origin=-1, **k),
+    ],
+    "convolve1d": [
+        lambda s, x, k: s.convolve1d(x, W, **k),
+        lambda s, x, k: s.convolve1d(X, x[:, 0], 0, origin=1, **k),
+    ],
+    "correlate": [
+        lambda s, x, k: s.correlate(x, W2, origin=(1, 0), **k),
+        lambda s, x, k: s.correlate(X, x[:4, :3], origin=(0, -1), **k),
+        lambda s, x, k: s.correlate(x, x[0, :3], axes=1, **k),
+    ],
+    "convolve": [
+        lambda s, x, k: s.convolve(x, W2, origin=(-1, 0), **k),
+        lambda s, x, k: s.convolve(x, x[:4, :4], **k),
+    ],
+    "uniform_filter1d": [lambda s, x, k: s.uniform_filter1d(x, 3, 0, origin=1, **k)],
+    "uniform_filter": [
+        lambda s, x, k: s.uniform_filter(x, (4, 2), origin=(0, -1), **k),
+        lambda s, x, k: s.uniform_filter(x, 3, axes=(0,), **k),
+        lambda s, x, k: s.uniform_filter(x, 1, **k),
+    ],
+    "gaussian_filter1d": [
+        lambda s, x, k: s.gaussian_filter1d(x, 0.7, 0, **k),
+        lambda s, x, k: s.gaussian_filter1d(x, 1.2, order=1, radius=2, **k),
+    ],
+    "gaussian_filter": [
+        lambda s, x, k: s.gaussian_filter(x, 0.8, **k),
+        lambda s, x, k: s.gaussian_filter(x, (0.0, 1.3), (0, 3), truncate=2.0, **k),
+        lambda s, x, k: s.gaussian_filter(x, 0.8, axes=1, radius=3, **k),
+    ],
+    "gaussian_laplace": [
+        lambda s, x, k: s.gaussian_laplace(x, 0.8, **k),
+        lambda s, x, k: s.gaussian_laplace(x, (0.8, 1.1), truncate=2.0, **k),
+        lambda s, x, k: s.gaussian_laplace(x, [0.9], axes=(1,), **k),
+    ],
+    "gaussian_gradient_magnitude": [
+        lambda s, x, k: s.gaussian_gradient_magnitude(x, (0.8, 1.1), **k)
+    ],
+    "sobel": [lambda s, x, k: s.sobel(x, **k)],
+    "prewitt": [lambda s, x, k: s.prewitt(x, 0, **k)],
+    "laplace": [lambda s, x, k: s.laplace(x, **k), lambda s, x, k: s.laplace(x, axes=(1,), **k)],
+}
+CASES = [(name, k) for name, every in FILTERS.items() for k in range(len(every))]
+#: By name: functions of SciPy's module and numbers, and these: other arguments than the image.
+NUMBERS = {
+    "correlate1d": (lambda s, c: s.correlate1d(X, W, mode="constant", cval=c[0]), [0.3]),
+    "uniform_filter": (lambda s, c: s.uniform_filter(X, 3, mode="constant", cval=c[0]), [0.3]),
+    "gaussian_filter1d": (lambda s, c: s.gaussian_filter1d(X, c[0], order=2), [0.9]),
+    "gaussian_filter": (lambda s, c: s.gaussian_filter(X, c[0], (0, 4), radius=3), [0.9]),
+    "gaussian_filter of each": (lambda s, c: s.gaussian_filter(X, (c[0], c[1])), [0.9, 1.4]),
+    "gaussian_filter of a vector": (lambda s, c: s.gaussian_filter(X, c), [0.9, 1.4]),
+    "gaussian_laplace": (lambda s, c: s.gaussian_laplace(X, c), [0.9, 1.4]),
+    "gaussian_gradient_magnitude": (
+        lambda s, c: s.gaussian_gradient_magnitude(X, c[0], mode="constant", cval=c[1]),
+        [0.9, 0.2],
+    ),
+}
+
+
+def number_of(result):
+    """A sum of all elements, each with another factor, and their squares."""
+    parts = result if isinstance(result, tuple) else (result,)
+    factors = [np.cos(k + np.arange(np.size(one))) for k, one in enumerate(parts)]
+    pairs = [(np.reshape(one, -1), c) for one, c in zip(parts, factors, strict=True)]
+    return sum(np.sum(one * c) + np.sum(one * one * (1.0 + c)) for one, c in pairs)
+
+
+def differences(f, x):
+    """A gradient by central differences, extrapolated."""
+    found = np.zeros(np.shape(x))
+    for at in np.ndindex(np.shape(x)):
+        e = np.zeros(np.shape(x))
+        e[at] = 1.0
+        slope = [float(f(x + h * e) - f(x - h * e)) / (2 * h) for h in (1e-3, 5e-4)]
+        found[at] = (4 * slope[1] - slope[0]) / 3
+    return found
+
+
+def check(of, x, y=None):
+    """A function of a module and an array: values and derivatives of both orders, compiled too."""
+    f, plain = (lambda x: number_of(of(ours, x))), (lambda x: number_of(of(theirs, x)))
+    assert_allclose(tg.tensor(of(ours, tg.tensor(x, requires_grad=True))).detach(), of(theirs, x))
+    compiled = tg.compile(f).value_and_grad
+    for at in (x, x * 1.01 if y is None else y, x):
+        wanted = differences(plain, at)
+        for call in (tg.value_and_grad(f), compiled):
+            value, gradient = call(at)
+            assert_allclose(value, plain(at), rtol=1e-12)
+            assert_allclose(gradient, wanted, rtol=1e-7, atol=1e-7 * np.abs(wanted).max())
+    v = np.cos(np.arange(x.size)).reshape(x.shape)
+    slope = lambda x: np.sum(tg.grad(f)(x) * v)  # noqa: E731
+    wanted = differences(slope, x)
+    atol = 1e-7 * max(np.abs(wanted).max(), 1.0)
+    assert_allclose(tg.hvp(f)(x, v), wanted, rtol=1e-7, atol=atol)
+    assert_allclose(tg.jvp(f, (x,), (v,))[1], slope(x), rtol=1e-10)
+    batch = np.stack([x, x * 1.01, x if y is None else y])
+    rows = [tg.grad(f)(one) for one in batch]
+    assert_allclose(tg.vmap(tg.grad(f))(batch), rows, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "k"), CASES)
+def test_filters(name, k):
+    check(lambda s, x: FILTERS[name][k](s, x, PLAIN), X)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_modes(mode):
+    for name, k in CASES:
+        options = {"mode": mode, "cval": 0.7}
+        plain = lambda x: number_of(FILTERS[name][k](theirs, x, options))  # noqa: B023, E731
+        f = lambda x: number_of(FILTERS[name][k](ours, x, options))  # noqa: B023, E731
+        value, gradient = tg.value_and_grad(f)(X)
+        wanted = differences(plain, X)
+        assert_allclose(value, plain(X), rtol=1e-12)
+        atol = 1e-7 * np.abs(wanted).max()
+        assert_allclose(gradient, wanted, rtol=1e-7, atol=atol, err_msg=f"{name} {k}")
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_other_arguments(name):
+    of, numbers = NUMBERS[name]
+    check(lambda s, c: of(s, c), np.array(numbers))
+
+
+@pytest.mark.parametrize("shape", [(1,), (2,), (300,), (1, 7), (4, 3, 2)])
+def test_shapes(shape):
+    x = RNG.uniform(0.5, 2.0, shape)
+    ndim = len(shape)
+    for mode in MODES[:5]:
+        for of in (
+            lambda s, x: s.gaussian_filter(x, 1.1, mode=mode, cval=0.2),  # noqa: B023
+            lambda s, x: s.uniform_filter(x, 4, mode=mode, cval=0.2),  # noqa: B023
+            lambda s, x: s.correlate(x, np.ones((3,) * ndim), mode=mode, cval=0.2),  # noqa: B023
+        ):
+            f = lambda x: number_of(of(ours, x))  # noqa: B023, E731
+            plain = lambda x: number_of(of(theirs, x))  # noqa: B023, E731
+            v = np.cos(np.arange(x.size)).reshape(shape)
+            value, slope = tg.jvp(f, (x,), (v,))
+            assert_allclose(value, plain(x), rtol=1e-12)
+            wanted = differences(lambda t: plain(x + t * v), np.zeros(()))  # noqa: B023
+            assert_allclose(slope, wanted, rtol=1e-7, atol=1e-7)
+            assert_allclose(np.sum(tg.grad(f)(x) * v), slope, rtol=1e-10)
+
+
+def test_no_elements():
+    for f in (lambda x: ours.gaussian_filter(x, 1.0), lambda x: ours.convolve(x, W2)):
+        assert tg.grad(lambda x: np.sum(f(x)))(np.zeros((0, 3))).shape == (0, 3)  # noqa: B023
+
+
+def test_transposes_in_pytorch():
+    torch = pytest.importorskip("torch")
+    x, w = torch.tensor(X, requires_grad=True), torch.tensor(W2, requires_grad=True)
+    padded = torch.nn.functional.pad(x[None, None], (1, 0, 1, 1))
+    out = torch.nn.functional.conv2d(padded, w[None, None])[0, 0]
+    wanted = torch.autograd.grad((out**3).sum(), (x, w))
+    f = lambda x, w: np.sum(ours.correlate(x, w, mode="constant") ** 3)  # noqa: E731
+    for found, one in zip(tg.grad(f, (0, 1))(X, W2), wanted, strict=True):
+        assert_allclose(found, one.numpy(), rtol=1e-12)
+
+
+def test_dtypes_and_orders():
+    single = X.astype(np.float32)
+    for x in (single, np.asfortranarray(X), np.repeat(X, 2, 1)[:, ::2]):
+        f = lambda x: np.sum(ours.gaussian_filter(x, 0.8) ** 2)  # noqa: E731
+        value, gradient = tg.value_and_grad(f)(x)
+        assert gradient.dtype == x.dtype
+        assert ours.gaussian_filter(tg.tensor(x, requires_grad=True), 0.8).dtype == x.dtype
+        rtol = 1e-6 if x is single else 1e-14
+        assert_allclose(value, np.sum(theirs.gaussian_filter(x, 0.8) ** 2), rtol=rtol)
+        assert_allclose(gradient, tg.grad(f)(X), rtol=rtol)
+    made = ours.sobel(tg.tensor(X, requires_grad=True), output=np.float32)
+    assert made.dtype == np.float32
+    assert_allclose(made.detach(), theirs.sobel(X, output=np.float32), rtol=1e-6)
+
+
+def test_complex_images():
+    z = X + 1j * X[::-1]
+    for of in (
+        lambda s, z: s.gaussian_filter(z, 0.8, mode="constant", cval=0.5),
+        lambda s, z: s.convolve(z, W2),
+        lambda s, z: s.uniform_filter(z, 3),
+        lambda s, z: s.correlate1d(z, W, mode="constant", cval=0.5 + 0.25j),
+    ):
+        wanted = of(theirs, z)
+        found = of(ours, tg.tensor(z, requires_grad=True))
+        assert_allclose(found.detach().numpy(), wanted, rtol=1e-14)
+        f = lambda x: np.sum(np.abs(of(ours, x * (1.0 + 2.0j))) ** 2)  # noqa: B023, E731
+        plain = lambda x: np.sum(np.abs(of(theirs, x * (1.0 + 2.0j))) ** 2)  # noqa: B023, E731
+        assert_allclose(tg.grad(f)(X), differences(plain, X), rtol=1e-7, atol=1e-7)
+
+
+def test_flat_images_have_no_slope():
+    f = lambda x: np.sum(ours.gaussian_gradient_magnitude(x, 1.0))  # noqa: E731
+    assert_allclose(tg.grad(f)(np.zeros((4, 4))), 0.0)
+    assert_allclose(tg.hessian(f)(np.zeros((2, 2))), 0.0)
+
+
+def test_radius_of_other_sigmas():
+    f = lambda s: np.sum(ours.gaussian_filter(X, s) ** 2)  # noqa: E731
+    plain = lambda s: np.sum(theirs.gaussian_filter(X, s) ** 2)  # noqa: E731
+    compiled = tg.compile(f).grad
+    for s in (0.9, 0.95, 1.9, 0.3, 0.9):  # of three radii
+        assert_allclose(compiled(s), differences(plain, np.asarray(s)), rtol=1e-7)
+    assert tg.grad(f)(0.0) == 0.0
+
+
+def test_entered_code_calls_them(monkeypatch):
+    monkeypatch.setattr(tg.config, "enter", True)
+    for name, k in CASES:
+        f = lambda x: number_of(FILTERS[name][k](theirs, x, PLAIN))  # noqa: B023, E731
+        g = lambda x: number_of(FILTERS[name][k](ours, x, PLAIN))  # noqa: B023, E731
+        for call in (tg.grad(f), tg.compile(f).grad):
+            assert_allclose(call(X), tg.grad(g)(X), rtol=1e-12, atol=1e-12)
+
+
+def test_plain_arguments_are_scipys():
+    for name, k in CASES:
+        found = FILTERS[name][k](ours, X, PLAIN)
+        assert type(found) is np.ndarray
+        assert np.array_equal(found, FILTERS[name][k](theirs, X, PLAIN))
+
+
+REFUSED = {
+    "size is recorded": lambda x: ours.uniform_filter1d(x, x[0, 0]),
+    "output is an array": lambda x: ours.sobel(x, output=np.zeros((5, 6))),
+    "the result has dtype int": lambda x: ours.convolve(np.ones((3, 3), int), x),
+    "has dtype int": lambda x: ours.gaussian_filter(x, 1.0, output=int),
+    "sobel: the image is complex": lambda x: ours.sobel(x * 1j),
+    "weights are complex": lambda x: ours.convolve1d(x, np.array([1j, 2.0])),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_refusals(text):
+    with pytest.raises(tg.DerivativeLost, match=rf"^tapegrad.scipy.ndimage.\w+: .*{text}|{text}"):
+        tg.grad(lambda x: np.sum(REFUSED[text](x)))(X)
+
+
+@pytest.mark.parametrize(
+    ("error", "of"),
+    [
+        (RuntimeError, lambda s, x: s.correlate1d(x, [])),
+        (RuntimeError, lambda s, x: s.sobel(x, mode="other")),
+        (RuntimeError, lambda s, x: s.uniform_filter1d(x, 0)),
+        (RuntimeError, lambda s, x: s.gaussian_filter(x, (1.0, 2.0, 3.0))),
+        (RuntimeError, lambda s, x: s.correlate(x, W)),
+        (ValueError, lambda s, x: s.uniform_filter1d(x, 3, origin=2)),
+        (ValueError, lambda s, x: s.correlate1d(x, W, origin=3)),
+        (ValueError, lambda s, x: s.gaussian_filter(x, 1.0, axes=(0, 0))),
+        (ValueError, lambda s, x: s.gaussian_filter(x, 1.0, axes=2)),
+        (ValueError, lambda s, x: s.gaussian_filter1d(x, 1.0, order=-1)),
+        (ValueError, lambda s, x: s.gaussian_filter1d(x, 1.0, radius=-1)),
+    ],
+)
+def test_errors_are_scipys(error, of):
+    for module, x in ((theirs, X), (ours, tg.tensor(X, requires_grad=True))):
+        with pytest.raises(error):
+            of(module, x)
