@@ -80,12 +80,16 @@ def _spread(g, sizes, correlate):
     return correlate(wide, [(size - 1) // 2 for size in sizes])
 
 
-def _line_back(g, size: int, origin: int, axis: int, mode: str, correlate):
+def _line_back(g, window, axis: int, mode: str, correlate, is_even: bool):
     """The transpose of a filter along an axis: the ends alone have more to be added to.
 
-    `correlate` is the filter with the weights in opposite order and zeros beyond the ends.
+    `window` is its size and origin; `is_even` says whether weights are the same from both ends.
+    `correlate` is the filter with the weights in opposite order, from an origin, with zeros beyond
+    the ends, or in another mode.
     """
-    ends, n, axis = _ends(size, origin), g.shape[axis], axis % g.ndim
+    size, ends, n, axis = window[0], _ends(*window), g.shape[axis], axis % g.ndim
+    if MODES[mode] == "wrap" or (MODES[mode] == "symmetric" and is_even and ends[0] == ends[1]):
+        return correlate(g, ends[1] - size // 2, mode)
     sizes = [size if k == axis else 1 for k in range(g.ndim)]
     if n < 2 * size:
         wide = _spread(g, sizes, lambda x, origins: correlate(x, origins[axis]))
@@ -226,16 +230,19 @@ def correlation_transposed(g, w, *, axis, ndim, mode, origin):
 def _transposed(g, w, *, axis, mode, origin):
     if not g.size:
         return g.copy()
-    turned, zeros = w[(slice(None, None, -1),) * w.ndim], {"mode": "constant"}
+    turned = w[(slice(None, None, -1),) * w.ndim]
     if axis is not None:
         correlate1d = _in_ndimage("correlate1d")
 
-        def along(x, origin):
-            return correlate1d(x, turned, axis, origin=origin, **zeros)
+        def along(x, origin, mode="constant"):
+            return correlate1d(x, turned, axis, mode=mode, origin=origin)
 
-        return _line_back(g, w.size, origin, axis, mode, along)
-    correlate = _in_ndimage("correlate")
-    out = _spread(g, w.shape, lambda x, origins: correlate(x, turned, origin=origins, **zeros))
+        return _line_back(g, (w.size, origin), axis, mode, along, (w == turned).all())
+
+    def within(x, origins):
+        return _in_ndimage("correlate")(x, turned, mode="constant", origin=origins)
+
+    out = _spread(g, w.shape, within)
     for k, (size, one) in enumerate(zip(w.shape, origin, strict=True)):
         out = _folded(out, k, _ends(size, one), mode)
     return out
@@ -357,7 +364,7 @@ def _mean_back(g, *, size, axis, mode, origin):
         return g.copy()
     filtered = _in_ndimage("uniform_filter1d")
 
-    def along(x, origin):
-        return filtered(x, size, axis, mode="constant", origin=origin)
+    def along(x, origin, mode="constant"):
+        return filtered(x, size, axis, mode=mode, origin=origin)
 
-    return _line_back(g, size, origin, axis, mode, along)
+    return _line_back(g, (size, origin), axis, mode, along, True)
