@@ -14,6 +14,10 @@ MODES = ["reflect", "constant", "nearest", "mirror", "wrap", "grid-mirror", "gri
 MODES += ["grid-wrap"]
 W = np.array([0.5, -1.0, 2.0, 0.25])
 W2 = RNG.uniform(-1.0, 1.0, (3, 2))
+CROSS = np.array([[0, 1, 0], [1, 0, 1]], bool)
+LABELS = RNG.integers(0, 4, (5, 6))
+#: Another image: other elements are chosen of it.
+OTHER = RNG.uniform(0.5, 2.0, (5, 6))
 PLAIN = {"mode": "nearest", "cval": 0.0}
 #: By name: functions of SciPy's module, an image, and the mode and the value beyond the ends.
 FILTERS = {
@@ -60,12 +64,38 @@ FILTERS = {
     "sobel": [lambda s, x, k: s.sobel(x, **k)],
     "prewitt": [lambda s, x, k: s.prewitt(x, 0, **k)],
     "laplace": [lambda s, x, k: s.laplace(x, **k), lambda s, x, k: s.laplace(x, axes=(1,), **k)],
+    "minimum_filter1d": [lambda s, x, k: s.minimum_filter1d(x, 3, 0, origin=1, **k)],
+    "maximum_filter1d": [lambda s, x, k: s.maximum_filter1d(x, 4, **k)],
+    "minimum_filter": [lambda s, x, k: s.minimum_filter(x, (2, 3), origin=(0, -1), **k)],
+    "maximum_filter": [
+        lambda s, x, k: s.maximum_filter(x, 3, **k),
+        lambda s, x, k: s.maximum_filter(x, footprint=CROSS, **k),
+    ],
+    "median_filter": [
+        lambda s, x, k: s.median_filter(x, 3, **k),
+        lambda s, x, k: s.median_filter(x.ravel(), 5, **k),
+        lambda s, x, k: s.median_filter(x, footprint=CROSS, origin=(0, 1), **k),
+    ],
+    "rank_filter": [lambda s, x, k: s.rank_filter(x, -2, (3, 2), **k)],
+    "percentile_filter": [lambda s, x, k: s.percentile_filter(x, 30, 3, **k)],
+    "grey_erosion": [lambda s, x, k: s.grey_erosion(x, (3, 2), **k)],
+    "grey_dilation": [
+        lambda s, x, k: s.grey_dilation(x, (3, 2), **k),
+        lambda s, x, k: s.grey_dilation(x, footprint=CROSS, **k),
+    ],
+    "grey_opening": [lambda s, x, k: s.grey_opening(x, 3, **k)],
+    "grey_closing": [lambda s, x, k: s.grey_closing(x, 2, **k)],
+    "morphological_gradient": [lambda s, x, k: s.morphological_gradient(x, 3, **k)],
+    "morphological_laplace": [lambda s, x, k: s.morphological_laplace(x, 3, **k)],
+    "white_tophat": [lambda s, x, k: s.white_tophat(x, footprint=CROSS, **k)],
+    "black_tophat": [lambda s, x, k: s.black_tophat(x, 3, **k)],
 }
 CASES = [(name, k) for name, every in FILTERS.items() for k in range(len(every))]
 #: By name: functions of SciPy's module and numbers, and these: other arguments than the image.
 NUMBERS = {
     "correlate1d": (lambda s, c: s.correlate1d(X, W, mode="constant", cval=c[0]), [0.3]),
     "uniform_filter": (lambda s, c: s.uniform_filter(X, 3, mode="constant", cval=c[0]), [0.3]),
+    "median_filter": (lambda s, c: s.median_filter(X, 3, mode="constant", cval=c[0]), [1.2]),
     "gaussian_filter1d": (lambda s, c: s.gaussian_filter1d(X, c[0], order=2), [0.9]),
     "gaussian_filter": (lambda s, c: s.gaussian_filter(X, c[0], (0, 4), radius=3), [0.9]),
     "gaussian_filter of each": (lambda s, c: s.gaussian_filter(X, (c[0], c[1])), [0.9, 1.4]),
@@ -76,11 +106,35 @@ NUMBERS = {
         [0.9, 0.2],
     ),
 }
+#: Functions of SciPy's module, an image, and labels and an index.
+MEASUREMENTS = {
+    **{
+        name: lambda s, x, *more, name=name: getattr(s, name)(x, *more)
+        for name in "sum sum_labels mean variance standard_deviation minimum maximum median".split()
+    },
+    "center_of_mass": lambda s, x, *more: s.center_of_mass(x, *more),
+    "extrema": lambda s, x, *more: s.extrema(x, *more)[:2],
+}
+PARTS = {
+    "all": (),
+    "labelled": (LABELS,),
+    "one": (LABELS, 2),
+    "some": (LABELS, [3, 0, 1]),
+    "far": (LABELS * 1000 - 500, [[500, -500], [2500, 500]]),
+    "of rows": (np.arange(6) % 2, np.array([0, 1])),
+    "of other kinds": (LABELS * 0.5, [0.5, 1.5]),
+}
+
+
+def parts_of(result):
+    if isinstance(result, list):
+        return [one for pair in result for one in pair]
+    return [*result] if isinstance(result, tuple) else [result]
 
 
 def number_of(result):
     """A sum of all elements, each with another factor, and their squares."""
-    parts = result if isinstance(result, tuple) else (result,)
+    parts = parts_of(result)
     factors = [np.cos(k + np.arange(np.size(one))) for k, one in enumerate(parts)]
     pairs = [(np.reshape(one, -1), c) for one, c in zip(parts, factors, strict=True)]
     return sum(np.sum(one * c) + np.sum(one * one * (1.0 + c)) for one, c in pairs)
@@ -100,7 +154,8 @@ def differences(f, x):
 def check(of, x, y=None):
     """A function of a module and an array: values and derivatives of both orders, compiled too."""
     f, plain = (lambda x: number_of(of(ours, x))), (lambda x: number_of(of(theirs, x)))
-    assert_allclose(tg.tensor(of(ours, tg.tensor(x, requires_grad=True))).detach(), of(theirs, x))
+    found, wanted = of(ours, tg.tensor(x, requires_grad=True)), of(theirs, x)
+    assert [*map(np.shape, parts_of(found))] == [*map(np.shape, parts_of(wanted))]
     compiled = tg.compile(f).value_and_grad
     for at in (x, x * 1.01 if y is None else y, x):
         wanted = differences(plain, at)
@@ -121,7 +176,7 @@ def check(of, x, y=None):
 
 @pytest.mark.parametrize(("name", "k"), CASES)
 def test_filters(name, k):
-    check(lambda s, x: FILTERS[name][k](s, x, PLAIN), X)
+    check(lambda s, x: FILTERS[name][k](s, x, PLAIN), X, OTHER)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -141,6 +196,58 @@ def test_modes(mode):
 def test_other_arguments(name):
     of, numbers = NUMBERS[name]
     check(lambda s, c: of(s, c), np.array(numbers))
+
+
+@pytest.mark.parametrize("name", MEASUREMENTS)
+def test_measurements(name):
+    for key, part in PARTS.items():
+        if name != "center_of_mass" or key != "far":
+            of = lambda s, x: MEASUREMENTS[name](s, x, *part)  # noqa: B023, E731
+            check(of, X, OTHER)
+
+
+def test_labels_of_no_element():
+    index = [1, 9, 2]
+    for name in ("sum", "minimum", "maximum"):
+        check(lambda s, x: getattr(s, name)(x, LABELS, index), X, OTHER)  # noqa: B023
+    for name in ("mean", "variance"):
+        with np.errstate(invalid="ignore"):
+            found = getattr(ours, name)(tg.tensor(X, requires_grad=True), LABELS, index)
+            assert_allclose(found.detach(), getattr(theirs, name)(X, LABELS, index))
+    with pytest.raises(tg.DerivativeLost, match="no element has some labels of index"):
+        tg.grad(lambda x: np.sum(ours.median(x, LABELS, index)))(X)
+
+
+def test_positions_of_extremes():
+    x = tg.tensor(X, requires_grad=True)
+    for part in PARTS.values():
+        found, wanted = ours.extrema(x, *part), theirs.extrema(X, *part)
+        assert np.array_equal(found[2], wanted[2])
+        assert np.array_equal(found[3], wanted[3])
+    f = lambda x: x[ours.extrema(x)[3]] ** 2  # noqa: E731
+    compiled = tg.compile(f).grad
+    for at in (X, OTHER, -X, X):
+        assert_allclose(compiled(at), 2 * X.max() * (X == X.max()) if at is X else tg.grad(f)(at))
+
+
+def test_equal_elements():
+    x = np.zeros((3, 3))
+    for name in ("maximum_filter", "median_filter", "grey_opening"):
+        gradient = tg.grad(lambda x: np.sum(getattr(ours, name)(x, 3)))(x)  # noqa: B023
+        assert gradient.sum() == 9.0  # each result is one element
+    assert_allclose(tg.grad(lambda x: ours.standard_deviation(x))(x), 0.0)
+
+
+@pytest.mark.filterwarnings("ignore:tapegrad.compile")
+def test_elements_that_have_no_order():
+    x = np.where(X > 1.8, np.nan, X)
+    for f in (lambda x: ours.median_filter(x, 3), lambda x: ours.grey_closing(x, 3)):
+        with pytest.raises(ValueError, match="the image contains NaN"):
+            tg.grad(lambda x: np.sum(f(x)))(x)  # noqa: B023
+        compiled = tg.compile(lambda x: np.sum(f(x))).grad  # noqa: B023
+        compiled(X)
+        with pytest.raises(ValueError, match="the image contains NaN"):
+            compiled(x)
 
 
 @pytest.mark.parametrize("shape", [(1,), (2,), (300,), (1, 7), (4, 3, 2)])
@@ -242,6 +349,9 @@ def test_plain_arguments_are_scipys():
 
 
 REFUSED = {
+    "structure has no derivative": lambda x: ours.grey_erosion(x, structure=np.ones((2, 2))),
+    "percentile is recorded": lambda x: ours.percentile_filter(x, x[0, 0], 3),
+    "labels is recorded": lambda x: ours.sum(x, x, 1),
     "size is recorded": lambda x: ours.uniform_filter1d(x, x[0, 0]),
     "output is an array": lambda x: ours.sobel(x, output=np.zeros((5, 6))),
     "the result has dtype int": lambda x: ours.convolve(np.ones((3, 3), int), x),

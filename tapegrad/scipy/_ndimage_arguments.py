@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import operator
 from collections.abc import Callable, Iterable
@@ -15,7 +16,7 @@ from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real
 from .._core.tensor.copies import unlisted
 from .._core.tensor.recorded_arguments import none_recorded, none_traced
 from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.trace import fixed
+from .._core.tensor.trace import fixed, named, steered, tensor_like
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
 from ._differentiable import OURS
 
@@ -35,17 +36,34 @@ def entered(*recorded: str, linear: bool = False) -> Callable:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
             given = bound.arguments
+            given |= given.pop("keywords", {})
+            if none_recorded(given.values()):  # only choices, of a program
+                return tensor_like(answer(name, given))
             for key, value in given.items():
-                if key == "keywords":
-                    given[key] = {one: plain(name, one, x) for one, x in value.items()}
-                elif key != "input" and key not in recorded:
+                if key != "input" and key not in recorded:
                     given[key] = plain(name, key, value)
-            return _of_parts(name, function, bound, linear)
+            return _of_parts(name, function, given, linear)
 
         OURS[f"ndimage.{name}"] = of_images
         return of_images
 
     return enter
+
+
+@named("ndimage.answer")
+def _answer(*values, name, keys):
+    """What a function of SciPy gives for values."""
+    return of_scipy(name)(**dict(zip(keys, values, strict=True)))
+
+
+def answer(name: str, given: dict):
+    """The same, recorded as a choice in a program."""
+    values = map(unlisted, given.values())
+    return steered(_answer, *values, name=name, keys=tuple(given))
+
+
+def of_scipy(name: str):
+    return getattr(importlib.import_module("scipy.ndimage"), name)
 
 
 def plain(name: str, key: str, value):
@@ -61,9 +79,8 @@ def plain(name: str, key: str, value):
     return fixed(unlisted(value), f"{key} of ndimage.{name}()")
 
 
-def _of_parts(name: str, function, bound, linear: bool):
+def _of_parts(name: str, function, given: dict, linear: bool):
     """The result of a function for an image, or for the parts of a complex one, in its dtype."""
-    given = bound.arguments
     image = given["input"] = unlisted(given["input"])
     if is_complex(image):
         if not linear:
@@ -78,13 +95,13 @@ def _of_parts(name: str, function, bound, linear: bool):
             given["input"] = floats(part(image))
             if "cval" in given:
                 given["cval"] = part(cval) if is_complex(cval) else (cval, 0.0)[part is imag_part]
-            parts.append(function(*bound.args, **bound.kwargs))
+            parts.append(function(**given))
         return combined(*parts).astype(dtype)
     if is_complex(given.get("cval")):
         raise ValueError("Cannot provide a complex-valued cval when the input is real.")
     dtype = result_dtype(name, image, given["output"])
     given["input"] = floats(image)
-    made = function(*bound.args, **bound.kwargs)
+    made = function(**given)
     return made if dtype_of(made) == dtype else made.astype(dtype)
 
 
