@@ -44,7 +44,8 @@ WIDE = {
     *("nn/functional/_layer_functions.py batch_norm", "nn/functional/_windows.py __init__"),
     *("scipy/_analytic.py savgol_filter", "scipy/_filters.py filtfilt"),
     *("scipy/_matrix_equations.py solve", "scipy/_spectral.py eig"),
-    "scipy/_ndimage_gaussians.py gaussian_filter1d",
+    *("scipy/_ndimage_gaussians.py gaussian_filter1d", "scipy/_ndimage_interpolation.py rotate"),
+    "scipy/_ndimage_interpolation.py affine_transform",
 }
 names = [str(path.relative_to(PACKAGE)) for path in FILES]
 every_file = pytest.mark.parametrize("path", FILES, ids=names)

@@ -18,6 +18,9 @@ CROSS = np.array([[0, 1, 0], [1, 0, 1]], bool)
 LABELS = RNG.integers(0, 4, (5, 6))
 #: Another image: other elements are chosen of it.
 OTHER = RNG.uniform(0.5, 2.0, (5, 6))
+#: Points within and beyond the image, none where a spline of order 1 has a corner.
+POINTS = RNG.integers(-8, 14, (2, 8)) + RNG.uniform(0.1, 0.4, (2, 8))
+HOMOGENEOUS = np.array([[0.9, 0.1, 1.0], [0.0, 1.1, -0.3], [0.0, 0.0, 1.0]])
 PLAIN = {"mode": "nearest", "cval": 0.0}
 #: By name: functions of SciPy's module, an image, and the mode and the value beyond the ends.
 FILTERS = {
@@ -89,6 +92,31 @@ FILTERS = {
     "morphological_laplace": [lambda s, x, k: s.morphological_laplace(x, 3, **k)],
     "white_tophat": [lambda s, x, k: s.white_tophat(x, footprint=CROSS, **k)],
     "black_tophat": [lambda s, x, k: s.black_tophat(x, 3, **k)],
+    "spline_filter1d": [
+        lambda s, x, k, n=n: s.spline_filter1d(x, n, n % 2, mode=k["mode"]) for n in range(6)
+    ],
+    "spline_filter": [lambda s, x, k: s.spline_filter(x, 4, mode=k["mode"])],
+    "map_coordinates": [
+        lambda s, x, k, n=n: s.map_coordinates(x, POINTS, order=n, **k) for n in range(6)
+    ],
+    "zoom": [
+        lambda s, x, k: s.zoom(x, (1.7, 0.6), **k),
+        lambda s, x, k: s.zoom(x, 2, order=1, grid_mode=k["mode"] not in ("constant", "wrap"), **k),
+        lambda s, x, k: s.zoom(x, 1, **k),
+    ],
+    "shift": [
+        lambda s, x, k: s.shift(x, (0.7, -2.2), **k),
+        lambda s, x, k: s.shift(x, 1.0, order=2, prefilter=False, **k),
+    ],
+    "rotate": [
+        lambda s, x, k: s.rotate(x, 20.0, **k),
+        lambda s, x, k: s.rotate(x.reshape(5, 3, 2), 70.0, (2, 0), False, order=1, **k),
+    ],
+    "affine_transform": [
+        lambda s, x, k: s.affine_transform(x, [[0.9, 0.3], [-0.2, 1.2]], 0.3, (4, 3), **k),
+        lambda s, x, k: s.affine_transform(x, [0.8, 1.1], (0.3, -0.4), order=2, **k),
+        lambda s, x, k: s.affine_transform(x, HOMOGENEOUS, order=5, **k),
+    ],
 }
 CASES = [(name, k) for name, every in FILTERS.items() for k in range(len(every))]
 #: By name: functions of SciPy's module and numbers, and these: other arguments than the image.
@@ -96,6 +124,37 @@ NUMBERS = {
     "correlate1d": (lambda s, c: s.correlate1d(X, W, mode="constant", cval=c[0]), [0.3]),
     "uniform_filter": (lambda s, c: s.uniform_filter(X, 3, mode="constant", cval=c[0]), [0.3]),
     "median_filter": (lambda s, c: s.median_filter(X, 3, mode="constant", cval=c[0]), [1.2]),
+    **{
+        f"map_coordinates {mode}, {order}": (
+            lambda s, c, mode=mode, order=order: s.map_coordinates(
+                X, c, order=order, mode=mode, cval=0.2
+            ),
+            POINTS,
+        )
+        for mode, order in [
+            *((mode, 3) for mode in MODES),
+            *(("mirror", 0), ("mirror", 1), ("wrap", 1), ("reflect", 2), ("nearest", 4)),
+        ]
+    },
+    "map_coordinates of constants": (
+        lambda s, c: s.map_coordinates(X, POINTS, mode="grid-constant", cval=c[0]),
+        [0.3],
+    ),
+    "shift": (lambda s, c: s.shift(X, c), [0.3, -1.2]),
+    "shift of both": (lambda s, c: s.shift(X, c[0], order=1), [0.3]),
+    "rotate": (lambda s, c: s.rotate(X, c[0], reshape=False, mode="mirror"), [20.0]),
+    "affine_transform": (
+        lambda s, c: s.affine_transform(X, c[:, :2], c[:, 2], mode="reflect", order=5),
+        [[0.9, 0.3, 0.2], [-0.2, 1.2, 0.4]],
+    ),
+    "affine_transform, homogeneous": (
+        lambda s, c: s.affine_transform(X, c, mode="mirror", order=5),
+        [[0.9, 0.3, 0.2], [-0.2, 1.2, 0.4]],
+    ),
+    "affine_transform of each axis": (
+        lambda s, c: s.affine_transform(X, c[:2], c[2], mode="mirror"),
+        [0.87, 1.23, 0.3],
+    ),
     "gaussian_filter1d": (lambda s, c: s.gaussian_filter1d(X, c[0], order=2), [0.9]),
     "gaussian_filter": (lambda s, c: s.gaussian_filter(X, c[0], (0, 4), radius=3), [0.9]),
     "gaussian_filter of each": (lambda s, c: s.gaussian_filter(X, (c[0], c[1])), [0.9, 1.4]),
@@ -162,7 +221,8 @@ def check(of, x, y=None):
         for call in (tg.value_and_grad(f), compiled):
             value, gradient = call(at)
             assert_allclose(value, plain(at), rtol=1e-12)
-            assert_allclose(gradient, wanted, rtol=1e-7, atol=1e-7 * np.abs(wanted).max())
+            atol = 1e-7 * max(np.abs(wanted).max(), 1.0)
+            assert_allclose(gradient, wanted, rtol=1e-7, atol=atol)
     v = np.cos(np.arange(x.size)).reshape(x.shape)
     slope = lambda x: np.sum(tg.grad(f)(x) * v)  # noqa: E731
     wanted = differences(slope, x)
@@ -196,6 +256,53 @@ def test_modes(mode):
 def test_other_arguments(name):
     of, numbers = NUMBERS[name]
     check(lambda s, c: of(s, c), np.array(numbers))
+
+
+def test_points_at_ends():
+    """SciPy rounds coordinates in a certain order; else points at the ends would be beyond."""
+    x = RNG.uniform(0.5, 2.0, (10, 10))
+    for angle in (0.0, 45.0, 90.0, 135.0, -180.0, 30.0):
+        for order in (0, 1, 3):
+            found = ours.rotate(tg.tensor(x, requires_grad=True), angle, order=order).detach()
+            assert_allclose(found, theirs.rotate(x, angle, order=order), atol=1e-12)
+    for factor in (0.3, 0.7, 1.5, 3.0, 7.1):
+        found = ours.zoom(tg.tensor(x, requires_grad=True), factor).detach()
+        assert_allclose(found, theirs.zoom(x, factor), atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_points_anywhere(mode):
+    for shape in ((1,), (2,), (5,), (40,), (4, 3)):
+        x, at = RNG.uniform(0.5, 2.0, shape), RNG.uniform(-14.0, 50.0, (len(shape), 60))
+        at[:, :20] = np.round(at[:, :20] * 2) / 2
+        for order in range(6):
+            options = {"order": order, "mode": mode, "cval": 0.7, "prefilter": order != 4}
+            found = ours.map_coordinates(tg.tensor(x, requires_grad=True), at, **options)
+            wanted = theirs.map_coordinates(x, at, **options)
+            assert_allclose(found.detach(), wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 31, 33, 60])
+def test_splines_through_few_elements(n):
+    for mode in MODES:
+        for order in (2, 3, 5):
+            wanted = np.array([theirs.spline_filter1d(e, order, mode=mode) for e in np.eye(n)])
+            found = tg.jacobian(lambda x: ours.spline_filter1d(x, order, mode=mode))(np.ones(n))  # noqa: B023
+            assert_allclose(found, wanted.T, atol=1e-14)
+
+
+def test_points_that_are_nowhere():
+    for at in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="a coordinate is not finite"):
+            tg.grad(lambda x: np.sum(ours.map_coordinates(x, [[at], [0.5]])))(X)  # noqa: B023
+
+
+def test_angles_of_other_shapes():
+    f = lambda a: np.sum(ours.rotate(X, a, mode="mirror") ** 2)  # noqa: E731
+    plain = lambda a: np.sum(theirs.rotate(X, a, mode="mirror") ** 2)  # noqa: E731
+    compiled = tg.compile(f).grad
+    for a in (10.0, 11.0, 40.0, 10.0):
+        assert_allclose(compiled(a), differences(plain, np.asarray(a)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", MEASUREMENTS)
@@ -352,6 +459,8 @@ REFUSED = {
     "structure has no derivative": lambda x: ours.grey_erosion(x, structure=np.ones((2, 2))),
     "percentile is recorded": lambda x: ours.percentile_filter(x, x[0, 0], 3),
     "labels is recorded": lambda x: ours.sum(x, x, 1),
+    "geometric_transform: SciPy calls": lambda x: ours.geometric_transform(x, lambda p: p),
+    "zoom is recorded": lambda x: ours.zoom(x, x[0, 0]),
     "size is recorded": lambda x: ours.uniform_filter1d(x, x[0, 0]),
     "output is an array": lambda x: ours.sobel(x, output=np.zeros((5, 6))),
     "the result has dtype int": lambda x: ours.convolve(np.ones((3, 3), int), x),
@@ -381,6 +490,15 @@ def test_refusals(text):
         (ValueError, lambda s, x: s.gaussian_filter(x, 1.0, axes=2)),
         (ValueError, lambda s, x: s.gaussian_filter1d(x, 1.0, order=-1)),
         (ValueError, lambda s, x: s.gaussian_filter1d(x, 1.0, radius=-1)),
+        (RuntimeError, lambda s, x: s.map_coordinates(x, POINTS, order=6)),
+        (RuntimeError, lambda s, x: s.map_coordinates(x, POINTS[:1])),
+        (RuntimeError, lambda s, x: s.map_coordinates(x, POINTS, mode="other")),
+        (RuntimeError, lambda s, x: s.spline_filter(x, 1)),
+        (RuntimeError, lambda s, x: s.shift(x, [1.0, 2.0, 3.0])),
+        (RuntimeError, lambda s, x: s.affine_transform(x, np.eye(4))),
+        (ValueError, lambda s, x: s.affine_transform(x, np.ones((3, 3)))),
+        (ValueError, lambda s, x: s.rotate(x, 10.0, (0, 2))),
+        (ValueError, lambda s, x: s.rotate(x[0], 10.0)),
     ],
 )
 def test_errors_are_scipys(error, of):

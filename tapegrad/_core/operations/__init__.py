@@ -81,6 +81,7 @@ _ON_FIRST_USE = {
     "sparse_products": "",
     "sparse_solving": "",
     "spacing": "gradient ediff1d",
+    "spline_filters": "",
     "sylvester": "",
     "symmetric_eigenvalues": "eigh eigvalsh",
     "tapers": "kaiser",
