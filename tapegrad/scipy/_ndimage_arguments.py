@@ -12,6 +12,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations import image_filters as filters
+from .._core.operations.filter_kernels import MODES
 from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
 from .._core.tensor.recorded_arguments import none_recorded, none_traced
@@ -166,13 +167,22 @@ def each(value, count: int) -> list:
     return found
 
 
+#: The same modes by other names, for filters.
+_ALSO = {"grid-wrap": "wrap", "grid-mirror": "reflect", "grid-constant": "constant"}
+
+
 def known_mode(mode) -> str:
-    if not isinstance(mode, str) or mode not in filters.MODES:
+    if not isinstance(mode, str) or _ALSO.get(mode, mode) not in MODES:
         raise RuntimeError("boundary mode not supported")
     return mode
+
+
+def number_of(mode) -> int:
+    """The number of a mode of filters."""
+    return MODES.index(_ALSO.get(known_mode(mode), mode))
 
 
 def along(x, weights, axis: int, mode, cval, origin=0):
     """A correlation with weights along an axis."""
     static = {"axis": axis, "ndim": len(shape_of(x)), "origin": operator.index(origin)}
-    return filters.correlation(x, weights, unlisted(cval), mode=known_mode(mode), **static)
+    return filters.correlated(x, weights, unlisted(cval), mode=number_of(mode), **static)

@@ -6,11 +6,12 @@ import operator
 
 from .._core.operations import PUBLIC
 from .._core.operations import image_filters as filters
+from .._core.operations.moving_means import moving_mean
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.values import shape_of
-from ._ndimage_arguments import along, axes_of, axis_of, each, entered, floats, known_mode
+from ._ndimage_arguments import along, axes_of, axis_of, each, entered, floats, number_of
 
 # --- weights --------------------------------------------------------------------------------------
 
@@ -75,8 +76,8 @@ def _of_window(name: str, given: tuple, turned: bool):
         weights = weights[(slice(None, None, -1),) * len(axes)]
     # SciPy, too, takes the axes of the weights in the order of those of the image
     weights = PUBLIC["expand_dims"](weights, [k for k in range(ndim) if k not in axes])
-    static = {"axis": None, "ndim": ndim, "origin": tuple(origins)}
-    return filters.correlation(x, weights, unlisted(cval), mode=known_mode(mode), **static)
+    static = {"ndim": ndim, "origin": tuple(origins)}
+    return filters.correlation(x, weights, unlisted(cval), mode=number_of(mode), **static)
 
 
 @entered("weights", "cval", linear=True)
@@ -104,7 +105,7 @@ def _moving_mean(x, size, axis: int, mode, cval, origin):
     if not 0 <= size // 2 + origin < size:
         raise ValueError("invalid origin")
     static = {"size": size, "axis": axis, "ndim": len(shape_of(x)), "origin": origin}
-    return filters.moving_mean(x, unlisted(cval), mode=known_mode(mode), **static)
+    return moving_mean(x, unlisted(cval), mode=number_of(mode), **static)
 
 
 @entered("cval", linear=True)

@@ -57,6 +57,7 @@ _ON_FIRST_USE = {
     "least_squares": "lstsq",
     "matrix_functions": "",
     "matrix_logarithm": "",
+    "moving_means": "",
     "norms": "norm vector_norm matrix_norm",
     "orthogonal_factors": "qr",
     "padding": "pad",
