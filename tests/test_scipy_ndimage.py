@@ -191,6 +191,10 @@ def parts_of(result):
     return [*result] if isinstance(result, tuple) else [result]
 
 
+#: Of SciPy 1.15, where a matrix has one axis.
+pytestmark = pytest.mark.filterwarnings("ignore:The behavior of affine_transform")
+
+
 def number_of(result):
     """A sum of all elements, each with another factor, and their squares."""
     parts = parts_of(result)

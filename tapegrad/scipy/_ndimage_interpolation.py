@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import warnings
 
@@ -14,7 +15,7 @@ from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.trace import fixed, named, steered
 from .._core.tensor.values import is_tensor, shape_of
 from . import _ndimage_splines as splines
-from ._differentiable import OURS
+from ._differentiable import OURS, is_before
 from ._ndimage_arguments import axis_of, each, entered, floats, known_mode
 
 # --- coefficients ---------------------------------------------------------------------------------
@@ -97,13 +98,15 @@ def _homogeneous(matrix, offset, ndim: int):
 
 
 def _moved(image, matrix, offset, shape):
-    """Values at the points b + A p for all points p of a grid."""
+    """Values at the points b + A p for all points p of a grid.
+
+    The sums are SciPy's to the bit, since points at the ends would else be beyond them.
+    """
     points, coordinates = np.ogrid[tuple(slice(0.0, n) for n in shape)], []
     for k in range(len(image.axes)):
-        total = offset[k]  # to the bit, for points at the ends
-        for axis, along in enumerate(points):
-            total = total + along * matrix[k, axis]
-        coordinates.append(total)
+        parts = [along * matrix[k, axis] for axis, along in enumerate(points)]
+        parts = [*parts, offset[k]] if is_before("1.16.0") else [offset[k], *parts]
+        coordinates.append(functools.reduce(operator.add, parts))
     return splines.at_points(image, coordinates)
 
 
@@ -178,7 +181,7 @@ def zoom(
         raise RuntimeError("input and output rank must be > 0")
     factors = each(zoom, len(shape))
     image = splines.prepared(input, (order, mode, cval, prefilter), len(shape))
-    if all(one == 1 for one in factors) and prefilter:
+    if all(one == 1 for one in factors) and prefilter and not is_before("1.16.0"):
         return input
     if grid_mode and mode in ("constant", "wrap"):
         warnings.warn(
