@@ -165,6 +165,18 @@ NUMBERS = {
         [0.9, 0.2],
     ),
 }
+#: Functions of SciPy's module and an image.
+FOURIER = {
+    "fourier_gaussian": lambda s, x: s.fourier_gaussian(x, (1.2, 0.7)),
+    "fourier_gaussian, half": lambda s, x: s.fourier_gaussian(x, 0.7, n=10),
+    "fourier_gaussian of sigma": lambda s, x: s.fourier_gaussian(X, x[0, :2]),
+    "fourier_uniform": lambda s, x: s.fourier_uniform(x, (3, 2)),
+    "fourier_uniform of size": lambda s, x: s.fourier_uniform(X, x[0, 0], n=9, axis=0),
+    "fourier_ellipsoid": lambda s, x: s.fourier_ellipsoid(x, size=3.0),
+    "fourier_shift": lambda s, x: abs(s.fourier_shift(x, (1.2, 0.7), 10) + x),
+    "fourier_shift of shift": lambda s, x: abs(s.fourier_shift(X, shift=x[0, :2]) + x),
+    "both ways": lambda s, x: np.fft.ifft2(s.fourier_gaussian(np.fft.fft2(x), 1.0)).real,
+}
 #: Functions of SciPy's module, an image, and labels and an index.
 MEASUREMENTS = {
     **{
@@ -307,6 +319,22 @@ def test_angles_of_other_shapes():
     compiled = tg.compile(f).grad
     for a in (10.0, 11.0, 40.0, 10.0):
         assert_allclose(compiled(a), differences(plain, np.asarray(a)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", FOURIER)
+def test_transforms(name):
+    check(FOURIER[name], X, OTHER)
+
+
+def test_dtypes_of_transforms():
+    for dtype in (np.float32, np.float64, np.complex64, np.complex128):
+        for name in ("fourier_gaussian", "fourier_shift"):
+            for output in (None, np.complex64):
+                x = X.astype(dtype)
+                found = getattr(ours, name)(tg.tensor(x, requires_grad=True), 0.7, output=output)
+                wanted = getattr(theirs, name)(x, 0.7, output=output)
+                assert found.dtype == wanted.dtype
+                assert_allclose(found.detach().numpy(), wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", MEASUREMENTS)
@@ -465,6 +493,7 @@ REFUSED = {
     "labels is recorded": lambda x: ours.sum(x, x, 1),
     "geometric_transform: SciPy calls": lambda x: ours.geometric_transform(x, lambda p: p),
     "zoom is recorded": lambda x: ours.zoom(x, x[0, 0]),
+    "fourier_ellipsoid: size is recorded": lambda x: ours.fourier_ellipsoid(x, x[0, 0]),
     "size is recorded": lambda x: ours.uniform_filter1d(x, x[0, 0]),
     "output is an array": lambda x: ours.sobel(x, output=np.zeros((5, 6))),
     "the result has dtype int": lambda x: ours.convolve(np.ones((3, 3), int), x),

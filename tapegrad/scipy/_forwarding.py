@@ -36,7 +36,7 @@ _FILES = {
     "integrate": "_quadrature",
     "linalg": "_banded_matrices _functions_of_matrices _matrix_equations _matrix_factors "
     "_special_matrices _spectral _toeplitz_matrices",
-    "ndimage": "_ndimage_filters _ndimage_gaussians _ndimage_interpolation "
+    "ndimage": "_ndimage_filters _ndimage_fourier _ndimage_gaussians _ndimage_interpolation "
     "_ndimage_measurements _ndimage_ranks",
     "sparse": "_sparse_constructors _sparse_equations",
     "spatial": "_distances",

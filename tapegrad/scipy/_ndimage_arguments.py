@@ -167,6 +167,14 @@ def each(value, count: int) -> list:
     return found
 
 
+def numbers_of(values, count: int):
+    """Numbers of each axis, given one by one or for all."""
+    values = unlisted(values)
+    if is_tensor(values) and shape_of(values):
+        values = [values[k] for k in range(shape_of(values)[0])]
+    return each(values, count)
+
+
 #: The same modes by other names, for filters.
 _ALSO = {"grid-wrap": "wrap", "grid-mirror": "reflect", "grid-constant": "constant"}
 

@@ -13,10 +13,10 @@ from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.trace import fixed, named, steered
-from .._core.tensor.values import is_tensor, shape_of
+from .._core.tensor.values import shape_of
 from . import _ndimage_splines as splines
 from ._differentiable import OURS, is_before
-from ._ndimage_arguments import axis_of, each, entered, floats, known_mode
+from ._ndimage_arguments import axis_of, each, entered, floats, known_mode, numbers_of
 
 # --- coefficients ---------------------------------------------------------------------------------
 
@@ -73,14 +73,6 @@ OURS["ndimage.geometric_transform"] = _refused
 # --- linear maps ----------------------------------------------------------------------------------
 
 
-def _numbers(values, count: int):
-    """Numbers of each axis, given one by one or for all."""
-    values = unlisted(values)
-    if is_tensor(values) and shape_of(values):
-        values = [values[k] for k in range(shape_of(values)[0])]
-    return each(values, count)
-
-
 @named("ndimage.is_last_row")
 def _is_last_row(row):
     return bool(np.all(row == [0.0] * (len(row) - 1) + [1.0]))
@@ -131,7 +123,7 @@ def affine_transform(
     matrix, offset = _homogeneous(matrix, offset, ndim)
     if shape_of(matrix)[0] != ndim:
         raise RuntimeError("affine matrix has wrong number of rows")
-    offset = _numbers(offset, ndim)
+    offset = numbers_of(offset, ndim)
     image = splines.prepared(input, (order, mode, cval, prefilter), ndim)
     if len(shape_of(matrix)) == 2:
         if shape_of(matrix)[1] != len(shape):
@@ -150,7 +142,7 @@ def shift(input, shift, output=None, order=3, mode="constant", cval=0.0, prefilt
     ndim = len(shape_of(input))
     if not ndim:
         raise RuntimeError("input and output rank must be > 0")
-    shifts = _numbers(shift, ndim)
+    shifts = numbers_of(shift, ndim)
     image = splines.prepared(input, (order, mode, cval, prefilter), ndim)
     pairs = zip(shape_of(input), shifts, strict=True)
     return splines.on_grid(image, [np.arange(float(n)) + -one for n, one in pairs])
