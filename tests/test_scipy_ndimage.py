@@ -1,5 +1,7 @@
 """SciPy's `ndimage` for recorded images: beside SciPy and differences of its values."""
 
+import inspect
+
 import numpy as np
 import pytest
 import scipy.ndimage as theirs
@@ -22,6 +24,17 @@ OTHER = RNG.uniform(0.5, 2.0, (5, 6))
 POINTS = RNG.integers(-8, 14, (2, 8)) + RNG.uniform(0.1, 0.4, (2, 8))
 HOMOGENEOUS = np.array([[0.9, 0.1, 1.0], [0.0, 1.1, -0.3], [0.0, 0.0, 1.0]])
 PLAIN = {"mode": "nearest", "cval": 0.0}
+
+
+def _along(s):
+    """A derivative along an axis, for functions that take one."""
+
+    def along(x, axis, output, mode, cval, scale):
+        return s.correlate1d(x, scale * np.array([0.5, 0.2, -1.0]), axis, output, mode, cval)
+
+    return along
+
+
 #: By name: functions of SciPy's module, an image, and the mode and the value beyond the ends.
 FILTERS = {
     "correlate1d": [
@@ -67,6 +80,14 @@ FILTERS = {
     "sobel": [lambda s, x, k: s.sobel(x, **k)],
     "prewitt": [lambda s, x, k: s.prewitt(x, 0, **k)],
     "laplace": [lambda s, x, k: s.laplace(x, **k), lambda s, x, k: s.laplace(x, axes=(1,), **k)],
+    "generic_laplace": [
+        lambda s, x, k: s.generic_laplace(x, _along(s), extra_arguments=(2.0,), **k)
+    ],
+    "generic_gradient_magnitude": [
+        lambda s, x, k: s.generic_gradient_magnitude(
+            x, _along(s), extra_keywords={"scale": x[0, 0] if s is ours else float(x[0, 0])}, **k
+        )
+    ],
     "minimum_filter1d": [lambda s, x, k: s.minimum_filter1d(x, 3, 0, origin=1, **k)],
     "maximum_filter1d": [lambda s, x, k: s.maximum_filter1d(x, 4, **k)],
     "minimum_filter": [lambda s, x, k: s.minimum_filter(x, (2, 3), origin=(0, -1), **k)],
@@ -447,6 +468,12 @@ def test_complex_images():
         lambda s, z: s.convolve(z, W2),
         lambda s, z: s.uniform_filter(z, 3),
         lambda s, z: s.correlate1d(z, W, mode="constant", cval=0.5 + 0.25j),
+        lambda s, z: s.correlate1d(z, W * (1.0 - 0.5j)),
+        lambda s, z: s.convolve1d(z, W * (1.0 - 0.5j), 0, mode="constant", cval=0.5 + 0.25j),
+        lambda s, z: s.correlate(z.real, W2 * (1.0 - 0.5j)),
+        lambda s, z: s.convolve(z, z[:2, :3]),
+        lambda s, z: s.zoom(z, 1.5),
+        lambda s, z: s.map_coordinates(z, POINTS, mode="grid-constant", cval=0.5j),
     ):
         wanted = of(theirs, z)
         found = of(ours, tg.tensor(z, requires_grad=True))
@@ -454,6 +481,27 @@ def test_complex_images():
         f = lambda x: np.sum(np.abs(of(ours, x * (1.0 + 2.0j))) ** 2)  # noqa: B023, E731
         plain = lambda x: np.sum(np.abs(of(theirs, x * (1.0 + 2.0j))) ** 2)  # noqa: B023, E731
         assert_allclose(tg.grad(f)(X), differences(plain, X), rtol=1e-7, atol=1e-7)
+
+
+def test_axes_in_any_order():
+    x, w = RNG.uniform(0.5, 2.0, (4, 5, 3)), RNG.uniform(-1.0, 1.0, (3, 2))
+    if "axes" not in inspect.signature(theirs.correlate).parameters:
+        pytest.skip("not in this version of SciPy")
+    for name in ("correlate", "convolve"):
+        for axes, one in (((2, 0), w), ((-1, -2), w), ((2, 0, 1), w[:, :, None])):
+            for origin in (0, (0, -1, 0)[: len(axes)], (0, 0, -1)[: len(axes)]):
+                options = {"axes": axes, "origin": origin}
+                try:
+                    wanted = getattr(theirs, name)(x, one, **options)
+                except ValueError:  # an origin that is outside of weights in another order
+                    wanted = None
+                tensor = tg.tensor(x, requires_grad=True)
+                if wanted is None:
+                    with pytest.raises(ValueError, match="Invalid origin"):
+                        getattr(ours, name)(tensor, one, **options)
+                else:
+                    found = getattr(ours, name)(tensor, one, **options).detach()
+                    assert_allclose(found, wanted, rtol=1e-12)
 
 
 def test_flat_images_have_no_slope():
@@ -499,7 +547,8 @@ REFUSED = {
     "the result has dtype int": lambda x: ours.convolve(np.ones((3, 3), int), x),
     "has dtype int": lambda x: ours.gaussian_filter(x, 1.0, output=int),
     "sobel: the image is complex": lambda x: ours.sobel(x * 1j),
-    "weights are complex": lambda x: ours.convolve1d(x, np.array([1j, 2.0])),
+    "the function returns None": lambda x: ours.generic_laplace(x, lambda *_: None),
+    "generic_filter\\(\\) takes plain values": lambda x: ours.generic_filter(x, np.sum, 3),
 }
 
 

@@ -83,26 +83,25 @@ def plain(name: str, key: str, value):
 def _of_parts(name: str, function, given: dict, linear: bool):
     """The result of a function for an image, or for the parts of a complex one, in its dtype."""
     image = given["input"] = unlisted(given["input"])
-    if is_complex(image):
-        if not linear:
-            raise lost_derivative(
-                f"tapegrad.scipy.ndimage.{name}: the image is complex; give its real and "
-                "imaginary parts, z.real and z.imag, one after the other",
-                image,
-            )
-        dtype = result_dtype(name, image, given["output"])
-        cval, parts = given.get("cval", 0.0), []
-        for part in (real_part, imag_part):
-            given["input"] = floats(part(image))
-            if "cval" in given:
-                given["cval"] = part(cval) if is_complex(cval) else (cval, 0.0)[part is imag_part]
-            parts.append(function(**given))
-        return combined(*parts).astype(dtype)
-    if is_complex(given.get("cval")):
+    if is_complex(image) and not linear:
+        raise lost_derivative(
+            f"tapegrad.scipy.ndimage.{name}: the image is complex; give its real and imaginary "
+            "parts, z.real and z.imag, one after the other",
+            image,
+        )
+    both = is_complex(image) or is_complex(given.get("weights"))
+    dtype, cval = result_dtype(name, image, given["output"], both), given.get("cval", 0.0)
+    if is_complex(cval) and not is_complex(image):
         raise ValueError("Cannot provide a complex-valued cval when the input is real.")
-    dtype = result_dtype(name, image, given["output"])
-    given["input"] = floats(image)
-    made = function(**given)
+    parts = []
+    for part in (real_part, imag_part) if is_complex(image) else (None,):
+        given["input"] = floats(part(image) if part else image)
+        if "cval" in given and part:
+            given["cval"] = part(cval) if is_complex(cval) else (cval, 0.0)[part is imag_part]
+        parts.append(function(**given))
+    made = parts[0]
+    if len(parts) == 2:
+        made = made + 1j * parts[1] if is_complex(made) else combined(*parts)
     return made if dtype_of(made) == dtype else made.astype(dtype)
 
 
@@ -112,8 +111,8 @@ def floats(x):
     return x if dtype_of(x) == np.float64 else x.astype(np.float64)
 
 
-def result_dtype(name: str, image, output) -> np.dtype:
-    """The dtype of a result; that of the image by default."""
+def result_dtype(name: str, image, output, is_of_parts: bool) -> np.dtype:
+    """The dtype of a result; that of the image by default, or a complex one like it."""
     if output is not None and not isinstance(output, (type, np.dtype, str)):
         raise lost_derivative(
             f"tapegrad.scipy.ndimage.{name}: output is an array, in which the derivative would be "
@@ -121,7 +120,7 @@ def result_dtype(name: str, image, output) -> np.dtype:
             image,
         )
     dtype = np.dtype(dtype_of(image) if output is None else output)
-    if is_complex(image):
+    if is_of_parts:
         dtype = np.promote_types(dtype, np.complex64)
     if dtype.kind not in "fc":
         raise lost_derivative(

@@ -7,28 +7,28 @@ import operator
 from .._core.operations import PUBLIC
 from .._core.operations import image_filters as filters
 from .._core.operations.moving_means import moving_mean
-from .._core.tensor.complex_tensors import is_complex
+from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
-from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.values import shape_of
 from ._ndimage_arguments import along, axes_of, axis_of, each, entered, floats, number_of
 
 # --- weights --------------------------------------------------------------------------------------
 
 
-def _weights(name: str, weights, ndim: int | None = None):
-    """Weights in double precision."""
+def _by_parts(filtered, weights, sign: float):
+    """A filter with weights; if these are complex, with both parts of them, or of the conjugate."""
     weights = unlisted(weights)
-    if is_complex(weights):
-        raise lost_derivative(
-            f"tapegrad.scipy.ndimage.{name}: weights are complex; filter with their real and "
-            "imaginary parts, one after the other",
-            weights,
-        )
-    weights = floats(weights)
-    if ndim is not None and (len(shape_of(weights)) != ndim or 0 in shape_of(weights)):
+    if not is_complex(weights):
+        return filtered(floats(weights))
+    parts = [filtered(floats(part(weights))) for part in (real_part, imag_part)]
+    return combined(parts[0], sign * parts[1])
+
+
+def _check_line(weights) -> int:
+    """The number of weights."""
+    if len(shape_of(weights)) != 1 or not shape_of(weights)[0]:
         raise RuntimeError("no filter weights given")
-    return weights
+    return shape_of(weights)[0]
 
 
 def _check_origin(origin: int, size: int, text: str) -> None:
@@ -40,25 +40,31 @@ def _check_origin(origin: int, size: int, text: str) -> None:
 
 @entered("weights", "cval", linear=True)
 def correlate1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
-    weights = _weights("correlate1d", weights, 1)
     axis = axis_of(axis, len(shape_of(input)))
-    _check_origin(origin, shape_of(weights)[0], "len(weights)")
-    return along(input, weights, axis, mode, cval, origin)
+
+    def filtered(weights):
+        _check_origin(origin, _check_line(weights), "len(weights)")
+        return along(input, weights, axis, mode, cval, origin)
+
+    return _by_parts(filtered, weights, -1.0)
 
 
 @entered("weights", "cval", linear=True)
 def convolve1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
-    weights = _weights("convolve1d", weights, 1)
-    axis, size = axis_of(axis, len(shape_of(input))), shape_of(weights)[0]
-    origin = -origin - (size % 2 == 0)
-    _check_origin(origin, size, "len(weights)")
-    return along(input, weights[::-1], axis, mode, cval, origin)
+    axis = axis_of(axis, len(shape_of(input)))
+
+    def filtered(weights):
+        turned = -origin - (_check_line(weights) % 2 == 0)
+        _check_origin(turned, shape_of(weights)[0], "len(weights)")
+        return along(input, weights[::-1], axis, mode, cval, turned)
+
+    return _by_parts(filtered, weights, 1.0)
 
 
-def _of_window(name: str, given: tuple, turned: bool):
-    """A correlation, or a convolution, with weights of several axes."""
-    x, weights, mode, cval, origin, axes = given
-    ndim, weights = len(shape_of(x)), _weights(name, weights)
+def _of_window(x, weights, options: tuple, turned: bool):
+    """A correlation, or a convolution, with real weights of several axes."""
+    mode, cval, origin, axes = options
+    ndim = len(shape_of(x))
     axes = [axis + ndim for axis in axes_of(axes, ndim)]
     if len(shape_of(weights)) != len(axes) or 0 in shape_of(weights):
         raise RuntimeError(
@@ -66,28 +72,32 @@ def _of_window(name: str, given: tuple, turned: bool):
         )
     if not isinstance(mode, str):
         raise RuntimeError("A sequence of modes is not supported")
-    origins, sizes = [0] * ndim, [1] * ndim
-    for axis, one, size in zip(axes, each(origin, len(axes)), shape_of(weights), strict=True):
-        one = operator.index(one)
-        origins[axis] = -one - (size % 2 == 0) if turned else one
-        sizes[axis] = size
-        _check_origin(origins[axis], size, "weights.shape[k]")
-    if turned:
-        weights = weights[(slice(None, None, -1),) * len(axes)]
-    # SciPy, too, takes the axes of the weights in the order of those of the image
+    # in SciPy, too, the axes of the weights are in the order of those of the image, and origins
+    # in the order of `axes` only if these are fewer
     weights = PUBLIC["expand_dims"](weights, [k for k in range(ndim) if k not in axes])
+    origins, given = [0] * ndim, [operator.index(one) for one in each(origin, len(axes))]
+    for axis, one in zip(axes if len(axes) < ndim else range(ndim), given, strict=True):
+        origins[axis] = one
+    if turned:
+        weights = weights[(slice(None, None, -1),) * ndim]
+        pairs = zip(origins, shape_of(weights), strict=True)
+        origins = [-one - (size % 2 == 0) for one, size in pairs]
+    for one, size in zip(origins, shape_of(weights), strict=True):
+        _check_origin(one, size, "weights.shape[k]")
     static = {"ndim": ndim, "origin": tuple(origins)}
     return filters.correlation(x, weights, unlisted(cval), mode=number_of(mode), **static)
 
 
 @entered("weights", "cval", linear=True)
 def correlate(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
-    return _of_window("correlate", (input, weights, mode, cval, origin, axes), False)
+    options = (mode, cval, origin, axes)
+    return _by_parts(lambda w: _of_window(input, w, options, False), weights, -1.0)
 
 
 @entered("weights", "cval", linear=True)
 def convolve(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
-    return _of_window("convolve", (input, weights, mode, cval, origin, axes), True)
+    options = (mode, cval, origin, axes)
+    return _by_parts(lambda w: _of_window(input, w, options, True), weights, 1.0)
 
 
 # --- equal weights --------------------------------------------------------------------------------

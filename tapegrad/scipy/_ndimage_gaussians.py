@@ -10,6 +10,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor.copies import unlisted
+from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.trace import fixed, named, steered
 from .._core.tensor.values import is_tensor, shape_of
 from ._ndimage_arguments import along, axes_of, axis_of, each, entered, root
@@ -146,6 +147,57 @@ def _each_axis(x, mode, axes, of_axis):
 def _sum(parts, x):
     """The sum over axes; the image where there are none."""
     return functools.reduce(operator.add, parts) if parts else x
+
+
+def _of_users(name: str, x, derivative, options: tuple):
+    """What a function of the user's gives for each axis; SciPy gives it an array to write to."""
+    mode, cval, arguments, keywords, axes = options
+
+    def of_axis(axis, one):
+        axis += len(shape_of(x))
+        found = derivative(x, axis, None, one, cval, *arguments, **(keywords or {}))
+        if found is None:
+            raise lost_derivative(
+                f"tapegrad.scipy.ndimage.{name}: the function returns None; it gets no array to "
+                "write to, since its derivative would be lost there: return the result",
+                x,
+            )
+        return found
+
+    return _each_axis(x, mode, axes, of_axis)
+
+
+@entered("cval", "extra_arguments", "extra_keywords")
+def generic_laplace(
+    input,
+    derivative2,
+    output=None,
+    mode="reflect",
+    cval=0.0,
+    extra_arguments=(),
+    extra_keywords=None,
+    *,
+    axes=None,
+):
+    options = (mode, cval, extra_arguments, extra_keywords, axes)
+    return _sum(_of_users("generic_laplace", input, derivative2, options), input)
+
+
+@entered("cval", "extra_arguments", "extra_keywords")
+def generic_gradient_magnitude(
+    input,
+    derivative,
+    output=None,
+    mode="reflect",
+    cval=0.0,
+    extra_arguments=(),
+    extra_keywords=None,
+    *,
+    axes=None,
+):
+    options = (mode, cval, extra_arguments, extra_keywords, axes)
+    parts = _of_users("generic_gradient_magnitude", input, derivative, options)
+    return root(_sum([one**2 for one in parts], input)) if parts else input
 
 
 @entered("cval")
