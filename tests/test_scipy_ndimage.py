@@ -102,12 +102,23 @@ FILTERS = {
     ],
     "rank_filter": [lambda s, x, k: s.rank_filter(x, -2, (3, 2), **k)],
     "percentile_filter": [lambda s, x, k: s.percentile_filter(x, 30, 3, **k)],
-    "grey_erosion": [lambda s, x, k: s.grey_erosion(x, (3, 2), **k)],
+    "grey_erosion": [
+        lambda s, x, k: s.grey_erosion(x, (3, 2), **k),
+        lambda s, x, k: s.grey_erosion(x, structure=W2, origin=(1, 0), **k),
+        lambda s, x, k: s.grey_erosion(X, structure=x[:2, :3] ** 2, **k),
+    ],
     "grey_dilation": [
         lambda s, x, k: s.grey_dilation(x, (3, 2), **k),
         lambda s, x, k: s.grey_dilation(x, footprint=CROSS, **k),
+        lambda s, x, k: s.grey_dilation(x, structure=W2, origin=(1, 0), **k),
+        lambda s, x, k: s.grey_dilation(x, None, CROSS, x[:2, :3] ** 2, **k),
     ],
     "grey_opening": [lambda s, x, k: s.grey_opening(x, 3, **k)],
+    "grey_opening and closing": [
+        lambda s, x, k: (
+            s.grey_opening(x, structure=W2, **k) - s.grey_closing(x, None, None, W2, **k)
+        )
+    ],
     "grey_closing": [lambda s, x, k: s.grey_closing(x, 2, **k)],
     "morphological_gradient": [lambda s, x, k: s.morphological_gradient(x, 3, **k)],
     "morphological_laplace": [lambda s, x, k: s.morphological_laplace(x, 3, **k)],
@@ -402,11 +413,11 @@ def test_equal_elements():
 def test_elements_that_have_no_order():
     x = np.where(X > 1.8, np.nan, X)
     for f in (lambda x: ours.median_filter(x, 3), lambda x: ours.grey_closing(x, 3)):
-        with pytest.raises(ValueError, match="the image contains NaN"):
+        with pytest.raises(ValueError, match="the image or cval contains NaN"):
             tg.grad(lambda x: np.sum(f(x)))(x)  # noqa: B023
         compiled = tg.compile(lambda x: np.sum(f(x))).grad  # noqa: B023
         compiled(X)
-        with pytest.raises(ValueError, match="the image contains NaN"):
+        with pytest.raises(ValueError, match="the image or cval contains NaN"):
             compiled(x)
 
 
@@ -536,7 +547,7 @@ def test_plain_arguments_are_scipys():
 
 
 REFUSED = {
-    "structure has no derivative": lambda x: ours.grey_erosion(x, structure=np.ones((2, 2))),
+    "axes and several modes": lambda x: ours.grey_erosion(x, structure=W2, mode=["wrap", "mirror"]),
     "percentile is recorded": lambda x: ours.percentile_filter(x, x[0, 0], 3),
     "labels is recorded": lambda x: ours.sum(x, x, 1),
     "geometric_transform: SciPy calls": lambda x: ours.geometric_transform(x, lambda p: p),
