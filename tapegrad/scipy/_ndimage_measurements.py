@@ -13,7 +13,7 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.recorded_arguments import none_recorded
 from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.trace import fixed, named, steered, tensor_like
-from .._core.tensor.values import shape_of
+from .._core.tensor.values import dtype_of, shape_of
 from ._differentiable import OURS
 from ._ndimage_arguments import answer, floats, of_scipy, plain, root
 
@@ -65,8 +65,17 @@ def _counts(groups: _Groups) -> np.ndarray:
     return np.bincount(groups.numbers, minlength=groups.number).astype(float)
 
 
-def _entered(of_part: Callable):
-    """A decorator: a function of groups, beside that of the elements of a single one."""
+def _like(made, image):
+    """A result in the dtype of an image of floats."""
+    dtype = dtype_of(image)
+    return made.astype(dtype) if dtype == np.float32 else made
+
+
+def _entered(of_part: Callable, is_element: bool = False):
+    """A decorator: a function of groups, beside that of the elements of a single one.
+
+    Results that are elements have the dtype of the image; so has the sum of one part.
+    """
 
     def enter(of_groups):
         name = of_groups.__name__
@@ -77,8 +86,10 @@ def _entered(of_part: Callable):
                 return tensor_like(answer(name, given))
             x, labels, index = _operands(name, **given)
             if labels is None or index is None or np.isscalar(index):
-                return of_part(_part(x, labels, index))
-            return of_groups(x, labels, index)
+                made = of_part(_part(x, labels, index))
+                return _like(made, given["input"]) if is_element or name == "sum_labels" else made
+            made = of_groups(x, labels, index)
+            return _like(made, given["input"]) if is_element else made
 
         OURS[f"ndimage.{name}"] = function
         return function
@@ -182,17 +193,17 @@ def _extremes(name: str, x, labels, index):
     return PUBLIC["where"](found, values, 0.0), places
 
 
-@_entered(lambda x: PUBLIC["min"](x))
+@_entered(lambda x: PUBLIC["min"](x), is_element=True)
 def minimum(x, labels, index):
     return _extremes("minimum", x, labels, index)[0]
 
 
-@_entered(lambda x: PUBLIC["max"](x))
+@_entered(lambda x: PUBLIC["max"](x), is_element=True)
 def maximum(x, labels, index):
     return _extremes("maximum", x, labels, index)[0]
 
 
-@_entered(lambda x: PUBLIC["median"](x))
+@_entered(lambda x: PUBLIC["median"](x), is_element=True)
 def median(x, labels, index):
     groups, flat = _groups(shape_of(x), labels, index), PUBLIC["reshape"](x, (-1,))
     if (groups.wanted < 0).any():
@@ -221,7 +232,7 @@ def extrema(input, labels=None, index=None):
         else:
             positions.append([*zip(*map(np.ravel, at), strict=True)])
             values.append(_extremes(name, x, labels, index)[0])
-    return (*values, *positions)
+    return (*(_like(one, unlisted(input)) for one in values), *positions)
 
 
 OURS["ndimage.extrema"] = extrema
