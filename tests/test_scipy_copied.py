@@ -82,7 +82,8 @@ def is_there(name):
 
 
 def test_each_has_an_expression():
-    assert {f"stats.{name}" for name in EXPRESSIONS} == {*COPIED}
+    ours = {name for name in COPIED if name.startswith("stats.")}
+    assert {f"stats.{name}" for name in EXPRESSIONS} == ours
 
 
 @pytest.mark.parametrize(("name", "k"), CASES)

@@ -129,8 +129,6 @@ def test_every_released_name_has_an_expression():
 
 
 LOST = {
-    "signal.bilinear_zpk": lambda s, x: s.signal.bilinear_zpk(x[:1], x[1:], x[0], 3.0)[0],
-    "signal.lp2lp_zpk": lambda s, x: s.signal.lp2lp_zpk([0.5], [0.6, 0.3], 2.0, x[0])[2],
     "stats.circmean": lambda s, x: s.stats.circmean(x),
     "sparse.linalg.expm_multiply": lambda s, x: s.sparse.linalg.expm_multiply(
         np.diag(x), x, 0.0, 1.0, 3

@@ -78,7 +78,7 @@ def linked(base: np.ndarray, pairs):
         return PUBLIC["reshape"](first, (count, *base.shape))
     times = np.zeros(base.shape, base.dtype)
     for _, view in pairs:
-        add_to_windows(placed(times, base, view), 1.0)
+        add_to_windows(placed(times, base, view), base.dtype.type(1))
     out = buffer_pool.empty((count, *base.shape), base.dtype)
     rest = np.flatnonzero(times == 0.0)
     if times.size and times.max() > 1.0:

@@ -21,7 +21,7 @@ from .types_asked import OF_PYTHON
 _NUMPY = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.polynomial")
 _OF_SCIPY = (
     "cluster constants fft integrate interpolate io linalg ndimage optimize signal sparse spatial "
-    "special stats sparse.csgraph sparse.linalg spatial.distance spatial.transform"
+    "special stats signal.windows sparse.csgraph sparse.linalg spatial.distance spatial.transform"
 ).split()
 _SCIPY = ("scipy", *[f"scipy.{name}" for name in _OF_SCIPY])
 #: Libraries of which it matters what is called: such functions may call their arguments.

@@ -12,7 +12,7 @@ from .._core.tensor.complex_functions import by_products, conjugate_of
 from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
 from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.values import dtype_of, is_recorded, shape_of
+from .._core.tensor.values import dtype_of, is_recorded, is_tensor, shape_of
 from ._differentiable import OURS
 
 _MODES = ("full", "same", "valid")
@@ -277,6 +277,73 @@ def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
     return _of_images("correlate2d", in1, in2, mode, boundary, fillvalue, True)
 
 
-for _function in (fftconvolve, convolve, correlate, convolve2d, correlate2d):
+# --- with other rates -----------------------------------------------------------------------------
+
+
+def _sum_of_rows(rows, weights):
+    return PUBLIC["sum"](rows * weights, axis=-1)
+
+
+def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
+    """A filter between a higher and a lower rate: each element of the result is a sum of a row."""
+    h, x = _operands(h, x)
+    h, x = (one if is_complex(one) or is_tensor(one) else np.asarray(one) for one in (h, x))
+    if len(_shape(h)) != 1 or not _shape(h)[0]:
+        raise ValueError("h must be 1-D with non-zero length")
+    up, down = int(up), int(down)
+    if up < 1 or down < 1:
+        raise ValueError("Both up and down must be >= 1")
+    dtype = np.result_type(h.dtype, x.dtype, np.float32)
+    h, moved = h.astype(dtype), np.moveaxis(x.astype(dtype), axis, -1)
+    count, n = -(-_shape(h)[0] // up), _shape(moved)[-1]
+    at = down * np.arange(((n - 1) * up + _shape(h)[0] - 1) // down + 1)
+    wide = _continued(moved, count - 1, max(at[-1] // up - n + 1, 0), mode, cval)
+    rows = PUBLIC["sliding_window_view"](wide, count, -1)[..., at // up, :]
+    phases = np.pad(h, [(0, count * up - _shape(h)[0])]).reshape(count, up).T[:, ::-1][at % up]
+    is_any_complex = is_complex(rows) or is_complex(phases)
+    made = (_rows_of_complex if is_any_complex else _sum_of_rows)(rows, phases)
+    return np.moveaxis(made, -1, axis)
+
+
+def _rows_of_complex(rows, weights):
+    return _bilinear(_sum_of_rows, rows, weights)
+
+
+_REFLECTED = {"edge": "edge", "wrap": "wrap", "symmetric": "symmetric", "reflect": "reflect"}
+
+
+def _continued(x, before: int, after: int, mode: str, cval):
+    """A signal continued along the last axis, as the modes of `upfirdn` do."""
+    mode, n = mode.lower(), _shape(x)[-1]
+    widths = [(0, 0)] * (len(_shape(x)) - 1) + [(before, after)]
+    if mode in _REFLECTED:
+        return _padded(x, widths, _REFLECTED[mode])
+    if mode == "antireflect":
+        return _padded(x, widths, "reflect", reflect_type="odd")
+    if mode == "antisymmetric":
+        turns = np.floor_divide(np.arange(-before, n + after), n) % 2
+        return _padded(x, widths, "symmetric") * np.where(turns, -1.0, 1.0).astype(x.real.dtype)
+    left, right = np.arange(-before, 0), np.arange(1, after + 1)
+    first, last = x[..., :1], x[..., n - 1 :]
+    if mode == "constant":
+        ends = [cval + 0.0 * first * np.ones(count) for count in (before, after)]
+    elif mode in ("smooth", "line"):
+        slope = (last - first) / max(n - 1, 1)
+        slopes = [slope, slope]
+        if mode == "smooth":
+            slopes = [x[..., 1:2] - first, last - x[..., n - 2 : n - 1]]
+        ends = [first + slopes[0] * left, last + slopes[1] * right]
+    else:
+        raise ValueError(f"Unknown mode: {mode}")
+    return np.concatenate([ends[0], x, ends[1]], axis=-1).astype(x.dtype)
+
+
+def _padded(x, widths, mode, **keywords):
+    if is_complex(x):
+        return combined(*[_padded(one, widths, mode, **keywords) for one in (x.real, x.imag)])
+    return PUBLIC["pad"](x, widths, mode, **keywords)
+
+
+for _function in (fftconvolve, convolve, correlate, convolve2d, correlate2d, upfirdn):
     OURS[f"signal.{_function.__name__}"] = _function
 OURS["signal.oaconvolve"] = fftconvolve

@@ -1,9 +1,11 @@
 """Functions of SciPy run by copies of their code that call stand-ins: SciPy's own stay as they are.
 
-The functions that a copied one calls by name are copied, too, when they are called first. Each name
-here has an expression in `tests/test_scipy_copied.py`; SciPy's other functions refuse recorded
-values by name. Functions that iterate until a result is close are not among them, since the
-derivative would be that of their steps.
+The functions that a copied one calls by name are copied, too, when they are called first; so are
+the methods of some classes, in a subclass, and the functions in tables. In place of compiled
+functions the copies call ours (`stands_for`). Each name here has an expression in
+`tests/test_scipy_copied.py` or `test_scipy_signal_table.py`; SciPy's other functions refuse
+recorded values by name. Functions that iterate until a result is close are not among them, since
+the derivative would be that of their steps.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib
+import itertools
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,12 +24,12 @@ from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
 from .._core.tensor.plain_data import kind_of
+from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.refused_derivatives import DerivativeLost
 from .._entering.exchanged_names import ABSENT, Loaded, Watched, rewritten
 from .._entering.name_uses import names_imported
-from .._entering.stand_ins import imported, pair
+from .._entering.stand_ins import imported, pair, stand_in
 from ._differentiable import OURS
-from ._distribution_formulas import CALLED
 
 _BY_MODULE = {
     "stats": "describe differential_entropy directional_stats entropy gmean gstd gzscore hmean iqr "
@@ -33,11 +37,24 @@ _BY_MODULE = {
     "obrientransform pmean quantile scoreatpercentile sem skew skewtest theilslopes tmax "
     "tmean tmin trim1 trim_mean trimboth tsem tstd tvar variation zmap "
     "zscore",
+    "signal": "abcd_normalize argrelextrema argrelmax argrelmin bessel bilinear bilinear_zpk "
+    "butter cheb1ap cheb2ap cheby1 cheby2 chirp coherence cont2discrete csd cspline1d "
+    "cspline1d_eval cspline2d czt decimate deconvolve dlsim ellip envelope find_peaks "
+    "find_peaks_cwt firls firwin firwin2 firwin_2d freqs freqs_zpk freqz_sos freqz_zpk "
+    "gammatone gauss_spline group_delay iircomb iirfilter iirnotch iirpeak istft "
+    "lfilter_zi lfiltic lombscargle lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp lp2hp_zpk lp2lp "
+    "lp2lp_zpk minimum_phase normalize peak_prominences peak_widths periodogram qspline1d "
+    "qspline1d_eval qspline2d resample resample_poly residue residuez savgol_coeffs "
+    "sawtooth sos2tf sos2zpk sosfilt_zi sosfreqz spectrogram spline_filter square stft "
+    "symiirorder1 symiirorder2 tf2sos tf2ss tf2zpk vectorstrength welch wiener zoom_fft "
+    "zpk2sos zpk2ss zpk2tf",
+    "signal.windows": "chebwin general_cosine general_hamming kaiser "
+    "kaiser_bessel_derived taylor tukey",
 }
 #: Where the functions are that are copied when they are called: never solvers, see above.
 _PLACES = (
-    *("scipy.stats.", "scipy._lib.", "scipy._external."),
-    "tapegrad.scipy._distribution_formulas",
+    *("scipy.stats.", "scipy.signal.", "scipy.fft._fftlog"),
+    *("scipy._lib.", "scipy._external.", "tapegrad.scipy._distribution_formulas"),
 )
 #: By name below `scipy`.
 COPIED = [f"{module}.{name}" for module, names in _BY_MODULE.items() for name in names.split()]
@@ -49,23 +66,42 @@ class _Copy:
     def __init__(self, theirs):
         self._theirs = theirs
 
+    def __eq__(self, other) -> bool:
+        """SciPy's code asks which function it has been given."""
+        return other is self or other is self._theirs
+
+    def __hash__(self) -> int:
+        return hash(self._theirs)
+
     @remembered
     def function(self) -> types.FunctionType:
         """The copy: of SciPy's globals, variables, defaults and attributes, with other code."""
-        _pair_all()
         theirs = self._theirs
+        _pair_all((theirs.__module__ or "").split(".")[1])
         loaded = Loaded(theirs.__code__, _resolver(theirs))
         code = rewritten(loaded, Watched()).code
         cells = tuple(map(_cell, theirs.__closure__ or ()))
         made = types.FunctionType(
             code, theirs.__globals__, theirs.__name__, theirs.__defaults__, cells
         )
-        made.__kwdefaults__ = theirs.__kwdefaults__
+        named = theirs.__kwdefaults__
+        made.__kwdefaults__ = {**named, "xp": namespace()} if named and "xp" in named else named
         made.__dict__.update(theirs.__dict__)
         return made
 
     def __call__(self, *args, **kwargs):
-        return self.function(*args, **kwargs)
+        given = (*args, *kwargs.values())
+        if none_traced(given) and not any(map(callable, given)):
+            return self._theirs(*args, **kwargs)
+        return _inside(self.function, *args, **kwargs)
+
+
+def _inside(function, *args, **kwargs):
+    """A copy's result: its arrays can be written to as inside of transforms, its numbers kept."""
+    if rt.in_transform():
+        return function(*args, **kwargs)
+    with rt.inside():
+        return function(*args, **kwargs)
 
 
 def _cell(cell: types.CellType) -> types.CellType:
@@ -74,11 +110,13 @@ def _cell(cell: types.CellType) -> types.CellType:
         value = cell.cell_contents
     except ValueError:  # it has no value yet
         return cell
+    if isinstance(value, type):
+        return types.CellType(_classes.get(value, value))
     return types.CellType(_mark(value).func.function) if _is_of_scipy(value) else cell
 
 
 def _is_of_scipy(value) -> bool:
-    if not isinstance(value, types.FunctionType) or value.__name__ in _REPLACED:
+    if not isinstance(value, types.FunctionType) or value.__name__ in _OF_ARRAYS:
         return False
     return (value.__module__ or "").startswith(_PLACES)
 
@@ -109,26 +147,102 @@ def _mark(theirs: types.FunctionType) -> Any:
     return mark
 
 
-def copy_of(theirs) -> types.FunctionType:
-    """The copy of a function of SciPy, or of one here that is written as theirs."""
-    return _mark(theirs).func.function
+def copy_of(theirs) -> Any:
+    """The copy of a function of SciPy's, or of one here that is written as theirs."""
+    return _mark(theirs).func
 
 
 def _mark_of(value) -> Any:
-    return _mark(value) if _is_of_scipy(value) else value
+    if type(value) is dict and any(map(_is_of_scipy, _parts(value))):
+        return _table(value)
+    return _mark(value) if _is_of_scipy(value) and not _is_by_hand(value) else value
+
+
+def _is_by_hand(theirs: types.FunctionType) -> bool:
+    """Whether we have a function in place of one of SciPy's that is no copy."""
+    place = theirs.__module__.removeprefix("scipy.")
+    public = f"{place.rpartition('.')[0]}.{theirs.__name__}"
+    return f"{place}.{theirs.__name__}" in STANDING or (public in OURS and public not in COPIED)
+
+
+# --- tables and classes ---------------------------------------------------------------------------
+
+
+def _parts(table: dict) -> list:
+    """What a table and the lists in it hold."""
+    every = [one if isinstance(one, list) else [one] for one in table.values()]
+    return [*itertools.chain(*every)]
+
+
+def _table(theirs: dict) -> dict:
+    """A table of SciPy's functions, for which one stands that has copies of them."""
+
+    def copied(value):
+        if isinstance(value, list):
+            return [copied(one) for one in value]
+        return copy_of(value) if _is_of_scipy(value) else value
+
+    if stand_in(theirs) is None:
+        pair(theirs, {key: copied(value) for key, value in theirs.items()})
+    return theirs
+
+
+#: By classes of SciPy's, those with copies of their methods.
+_classes: dict[type, type] = {}
+
+
+def _method(theirs: types.FunctionType):
+    place = f"{theirs.__module__.removeprefix('scipy.')}.{theirs.__qualname__}"
+    copy = STANDING.get(place) or _Copy(theirs)
+
+    @functools.wraps(theirs)
+    def method(self, *args, **kwargs):
+        held = () if isinstance(self, type) else vars(self).values()
+        if none_traced((*held, *args, *kwargs.values())):
+            return theirs(self, *args, **kwargs)
+        ours = copy.function if isinstance(copy, _Copy) else copy
+        return _inside(ours, self, *args, **kwargs)
+
+    return method
+
+
+def _member(value):
+    """What a class has in place of what SciPy's has."""
+    if isinstance(value, types.FunctionType):
+        return _method(value)
+    if isinstance(value, classmethod) and isinstance(value.__func__, types.FunctionType):
+        return classmethod(_method(value.__func__))
+    if isinstance(value, functools.cached_property):
+        return functools.cached_property(_method(value.func))
+    if isinstance(value, property):
+        parts = (value.fget, value.fset, value.fdel)
+        return property(*[part and _method(part) for part in parts], doc=value.__doc__)
+    return None
+
+
+def copied_class(theirs: type) -> type:
+    """A subclass of SciPy's, whose methods take recorded values."""
+    if theirs not in _classes:
+        bases = [copied_class(one) for one in theirs.__bases__ if one is not object]
+        members = {name: _member(value) for name, value in vars(theirs).items()}
+        space = {name: one for name, one in members.items() if one is not None}
+        place = ".".join(["tapegrad", *theirs.__module__.split(".")[:2]])
+        space |= {"__doc__": theirs.__doc__, "__module__": place, "__wrapped__": theirs}
+        _classes[theirs] = type(theirs.__name__, (*bases, theirs), space)
+    return _classes[theirs]
 
 
 # --- namespaces of arrays -------------------------------------------------------------------------
 
 
-def _namespace(*_, **__):
+def namespace(*_, **__):
     """The namespace of any arrays."""
     return importlib.import_module("tapegrad.numpy")
 
 
 def _apply_where(cond, args, f1, f2=None, /, *, fill_value=None, **_):
     """One function where a condition holds, another or a value elsewhere."""
-    np = _namespace()
+    np = namespace()
     args = args if isinstance(args, tuple) else (args,)
     return np.where(cond, f1(*args), fill_value if f2 is None else f2(*args))
 
@@ -142,7 +256,7 @@ def _lazyselect(conditions, choices, arrays, default=0):
     """The first function whose condition holds, a value where none does."""
     out = default
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
-        out = _namespace().where(condition, choice(*arrays), out)
+        out = namespace().where(condition, choice(*arrays), out)
     return out
 
 
@@ -151,7 +265,7 @@ def _promoted(*args, broadcast=False, force_floating=False, xp):
     kept = [unlisted(one) for one in args if one is not None]
     if force_floating:
         kept = [one if isinstance(one, rt.Tensor) else 1.0 * np.asarray(one) for one in kept]
-    found = iter(_namespace().broadcast_arrays(*kept) if broadcast else kept)
+    found = iter(namespace().broadcast_arrays(*kept) if broadcast else kept)
     out = tuple([None if one is None else next(found) for one in args])
     return out[0] if len(out) == 1 else out
 
@@ -164,26 +278,44 @@ def _type(one, *more, **named):
 
 _type_of_number = functools.partial(_type)
 pair(_type_of_number, _type)
+#: What stands for functions and methods in SciPy's modules, most of them compiled, by their places.
+STANDING: dict[str, Callable] = {}
+
+
+def stands_for(place: str):
+    """Let a function stand for one that SciPy's code calls."""
+
+    def enter(function):
+        STANDING[place] = function
+        return function
+
+    return enter
+
+
 #: What SciPy's code asks of arrays of any kind, by its names there.
 _OF_ARRAYS = {
-    "array_namespace": _namespace,
+    "array_namespace": namespace,
     "apply_where": _apply_where,
     "_lazyselect": _lazyselect,
     "_lazywhere": _lazywhere,
     "xp_promote": _promoted,
 }
-#: The same, and functions of SciPy's that are compiled, or made of parts of arrays.
-_REPLACED = _OF_ARRAYS | {name: _Copy(ours) for name, ours in CALLED.items()}
 
 
 @functools.cache
-def _pair_all() -> None:
+def _pair_all(package: str) -> None:
     """Let them stand for SciPy's, which are in other places in other versions."""
-    for file in ("stats._stats_py", "stats._continuous_distns", "special._ufuncs"):
-        held = vars(importlib.import_module(f"scipy.{file}"))
+    for place, ours in STANDING.items():
+        module, _, name = place.rpartition(".")
+        if module.partition(".")[0] in (package, "special") and module[-1].islower():
+            theirs = getattr(importlib.import_module(f"scipy.{module}"), name, None)
+            if theirs is not None:
+                pair(theirs, ours)
+    for file in ("_stats_py", "_continuous_distns"):
+        held = vars(importlib.import_module(f"scipy.stats.{file}"))
         every = {**vars(held["xpx"]), **held} if "xpx" in held else held
-        for name in every.keys() & _REPLACED.keys():
-            pair(every[name], _REPLACED[name])
+        for name in every.keys() & _OF_ARRAYS:
+            pair(every[name], _OF_ARRAYS[name])
 
 
 # --- functions ------------------------------------------------------------------------------------
@@ -195,7 +327,7 @@ def _by_copy(name: str):
     def function(*args, **kwargs):
         theirs = getattr(importlib.import_module(f"scipy.{module}"), own)
         try:
-            return _mark(theirs).func(*args, **kwargs)
+            return copy_of(theirs)(*args, **kwargs)
         except DerivativeLost as error:
             error.args = (
                 f"tapegrad.scipy.{name} has no derivative with these arguments, of which one is "

@@ -18,12 +18,14 @@ from .._core.tensor.refused_derivatives import DerivativeLost
 from .._core.tensor.stop_gradient import stop_gradient
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import dtype_of, is_recorded, is_tensor, value_of
-from ._copied_code import copy_of
-from ._distribution_formulas import BY_SHAPE, OWN
+from ._copied_code import STANDING, copy_of
+from ._distribution_formulas import BY_SHAPE, CALLED, OWN
 from ._distribution_table import SUMMED, ZERO_SHAPES
 
 where = PUBLIC["where"]
 _log = PUBLIC["log"]
+for _place in ("special._ufuncs", "stats._continuous_distns"):
+    STANDING |= {f"{_place}.{name}": copy_of(ours) for name, ours in CALLED.items()}
 #: Classes of SciPy whose formulas are quadratures, searches and differences.
 _GENERIC = ("rv_generic", "rv_continuous", "rv_discrete", "rv_sample")
 

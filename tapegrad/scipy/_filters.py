@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import operator
+import warnings
 
 import numpy as np
 
@@ -13,7 +15,8 @@ from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.trace import fixed
-from .._core.tensor.values import is_tensor, shape_of
+from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
+from ._copied_code import copy_of
 from ._differentiable import OURS
 
 
@@ -174,6 +177,7 @@ def filtfilt(b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=N
 def _sections(name: str, sos):
     """Sections of second order; their weights are checked, by programs too."""
     sos = _real(name, sos)
+    sos = sos[None] if len(shape_of(sos)) == 1 else sos
     if len(shape_of(sos)) != 2 or shape_of(sos)[1] != 6:
         raise ValueError("sos array must be shape (n_sections, 6)")
     if not (fixed(sos[:, 3], f"{name}()") == 1.0).all():
@@ -224,3 +228,90 @@ def sosfiltfilt(sos, x, axis=-1, padtype="odd", padlen=None):
         x, _ = _through_sections(sos, x, [zi * x[..., :1] for zi in steady])
         x = x[..., ::-1]
     return np.moveaxis(x[..., edge : shape_of(x)[-1] - edge], -1, axis)
+
+
+# --- by order -------------------------------------------------------------------------------------
+
+
+def _by_rank(name: str, x, domain: np.ndarray, rank: int):
+    """At each place, the element of a rank among those of a domain around it; zeros are outside."""
+    x = unlisted(x)
+    if is_complex(x) or dtype_of(x).kind != "f":
+        raise lost_derivative(f"tapegrad.scipy.signal.{name}: the operand is complex", x)
+    if domain.ndim != len(shape_of(x)):
+        raise ValueError(f"a domain of {domain.ndim} axes for {len(shape_of(x))} of the operand")
+    if not -domain.sum() <= rank < domain.sum():
+        raise RuntimeError("rank not within filter footprint size")
+    wide = np.pad(x, [(n // 2, n // 2) for n in domain.shape])
+    windows = PUBLIC["sliding_window_view"](wide, domain.shape)
+    if not domain.all():
+        kept = np.flatnonzero(domain)
+        windows = windows.reshape(*shape_of(x), domain.size)[..., kept]
+    return np.sort(windows.reshape(*shape_of(x), -1), axis=-1)[..., rank]
+
+
+@_entered
+def order_filter(a, domain, rank):
+    domain = np.asarray(domain) != 0
+    if any(n % 2 != 1 for n in domain.shape):
+        raise ValueError("Each dimension of domain argument should have an odd number of elements.")
+    return _by_rank("order_filter", a, domain, operator.index(rank))
+
+
+def _sizes(name: str, x, sizes) -> tuple[int, ...]:
+    ndim = len(shape_of(x))
+    sizes = np.asarray(3 if sizes is None else sizes)
+    sizes = tuple(int(n) for n in np.broadcast_to(sizes, (ndim,)))
+    if any(n % 2 != 1 for n in sizes):
+        raise ValueError("Each element of kernel_size should be odd.")
+    if name == "medfilt" and any(n > m for n, m in zip(sizes, shape_of(x), strict=True)):
+        warnings.warn(
+            "kernel_size exceeds volume extent: the volume will be zero-padded.", stacklevel=4
+        )
+    return sizes
+
+
+@_entered
+def medfilt(volume, kernel_size=None):
+    x = PUBLIC["atleast_1d"](unlisted(volume))
+    sizes = _sizes("medfilt", x, kernel_size)
+    return _by_rank("medfilt", x, np.ones(sizes, bool), int(np.prod(sizes)) // 2)
+
+
+@_entered
+def medfilt2d(input, kernel_size=3):
+    sizes = _sizes("medfilt2d", input, kernel_size)
+    return _by_rank("medfilt2d", input, np.ones(sizes, bool), int(np.prod(sizes)) // 2)
+
+
+# --- responses ------------------------------------------------------------------------------------
+
+
+@_entered
+def freqz(
+    b,
+    a=1,
+    worN=512,
+    whole=False,
+    plot=None,
+    fs=2 * np.pi,
+    include_nyquist=False,  # noqa: N803
+):
+    """By a Fourier transform for a filter without feedback, else by SciPy's own code."""
+    theirs = importlib.import_module("scipy.signal").freqz
+    by_code = copy_of(theirs)
+    b, a = unlisted(b), unlisted(a)
+    taps, n = np.shape(value_of(b)), 512 if worN is None else worN
+    if np.size(value_of(a)) != 1 or len(taps) != 1 or not isinstance(n, (int, np.integer)):
+        return by_code(b, a, worN, whole, plot, fs, include_nyquist)
+    points = n if whole else 2 * (n - 1) if include_nyquist else 2 * n
+    if points < max(taps[0], 1) or is_complex(a):
+        return by_code(b, a, worN, whole, plot, fs, include_nyquist)
+    b = b if is_complex(b) or is_tensor(b) else np.asarray(b)
+    narrow = np.float32 if dtype_of(a).char == "f" else np.float64
+    some = np.array([1.0, 0.0], np.result_type(b.real.dtype, narrow))
+    w = by_code(some, some, n, whole, None, fs, include_nyquist)[0]
+    h = importlib.import_module("tapegrad.scipy.fft").fft(b, n=points)[:n] / a
+    if plot is not None:
+        plot(w, h)
+    return w, h

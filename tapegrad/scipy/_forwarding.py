@@ -40,7 +40,7 @@ _FILES = {
     "_ndimage_measurements _ndimage_ranks",
     "sparse": "_sparse_constructors _sparse_equations",
     "spatial": "_distances",
-    "signal": "_analytic _convolutions _filters",
+    "signal": "_analytic _convolutions _copied_code _filters _parts_of_signal",
     "stats": "_copied_code _distributions",
 }
 OURS |= _released.functions()
@@ -131,6 +131,10 @@ def stand_in(place: str, theirs):
     if ours is None and (isinstance(theirs, np.ufunc) or not inspect.isroutine(theirs)):
         return theirs
 
+    if isinstance(theirs, type) and ours is not None:
+        made = ours(theirs)
+        STAND_INS[made] = theirs
+        return made
     is_plain = none_recorded if ours is None else none_traced
     if ours is not None and is_of_matrices(name):
         is_plain = _none_stacked

@@ -15,6 +15,9 @@ from .._core.operations import fourier_pairs as pairs
 from .._core.operations.cosine_transforms import cosine_transform
 from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
+from .._core.tensor.recorded_arguments import none_traced
+from .._core.tensor.refused_derivatives import lost_derivative
+from ._copied_code import copy_of
 from ._differentiable import OURS
 
 _NORMS = (None, "backward", "ortho", "forward")
@@ -191,3 +194,26 @@ def _ends(kind: int, sine: bool, orthogonalized: bool) -> dict[str, int]:
 for _name in ("dct", "idct", "dst", "idst"):
     _real_transform(_name, _along)
     _real_transform(f"{_name}n", _sizes)
+
+
+# --- logarithmic scales ---------------------------------------------------------------------------
+
+
+def _hankel(name: str):
+    """A Hankel transform of logarithmic scales, by SciPy's own code, linear in its operand."""
+
+    def function(a, dln, mu, offset=0.0, bias=0.0):
+        if not none_traced((dln, mu, offset, bias)):
+            raise lost_derivative(
+                f"tapegrad.scipy.fft.{name}: one of dln, mu, offset and bias is recorded; the "
+                "transform has a derivative to its first argument only, give plain numbers",
+                (dln, mu, offset, bias),
+            )
+        theirs = importlib.import_module("scipy.fft._fftlog_backend")
+        return copy_of(getattr(theirs, name))(a, dln, mu, offset, bias)
+
+    OURS[f"fft.{name}"] = function
+
+
+_hankel("fht")
+_hankel("ifht")

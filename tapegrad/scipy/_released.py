@@ -13,9 +13,9 @@ from .._core.tensor.refused_derivatives import DerivativeLost
 _BY_MODULE = {
     "fft": "fftfreq rfftfreq",
     "integrate": "fixed_quad",
-    "signal": "bilinear_zpk closest_STFT_dual_window czt_points gausspulse get_window invres "
-    "invresz kaiser_atten kaiser_beta lp2bp_zpk lp2bs_zpk lp2hp_zpk lp2lp_zpk sweep_poly",
-    "signal.windows": "exponential gaussian general_gaussian get_window",
+    "signal": "closest_STFT_dual_window czt_points gausspulse invres invresz kaiser_atten "
+    "kaiser_beta sweep_poly",
+    "signal.windows": "exponential gaussian general_gaussian",
     "sparse": "permute_dims",
     "sparse.linalg": "expm_multiply matrix_power",
     "special": "sinc softplus",

@@ -293,7 +293,9 @@ def _astype_of(x, dtype, /, *, copy=True, device=None):
         Has no effect.
     """
     x = unlisted(x)
-    return astype(x, dtype, copy=copy) if is_tensor(x) else np.asarray(x).astype(dtype, copy=copy)
+    if is_tensor(x):
+        return astype(x, dtype, copy=copy)
+    return (x if is_complex(x) else np.asarray(x)).astype(dtype, copy=copy)
 
 
 def _iterate(self):
@@ -461,3 +463,15 @@ for _name, _method in {"copy": _copied, "clone": copy}.items():
 for _name in ("tensor", "asarray"):
     OF_COMPLEX[_name] = alike
 OF_COMPLEX["astype"] = alike
+
+
+def _full_of_complex(ours, shape, fill_value, dtype=None, **kwargs):
+    """An array filled with a complex value, part by part."""
+    part = None if dtype is None else real_dtype("full", dtype)
+    fill_value = unlisted(fill_value)
+    return combined(
+        *[ours(shape, one(fill_value), part, **kwargs) for one in (real_part, imag_part)]
+    )
+
+
+OF_COMPLEX["full"] = _full_of_complex

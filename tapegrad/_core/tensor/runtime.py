@@ -243,6 +243,11 @@ def recording():
     return _within(True, 1)
 
 
+def inside():
+    """Inside a transform, in the thread's mode: functions are as in code that is entered."""
+    return _within(is_recording(), 1)
+
+
 def outside(on: bool = False):
     """As `switched`, for what is called inside a transform and is none of it: a black box."""
     return _within(on, -1)

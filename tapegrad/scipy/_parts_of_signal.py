@@ -1,0 +1,240 @@
+"""Parts of SciPy's `signal` that its own code calls, most of them compiled: ours in their place.
+
+Peaks and extrema are places in a signal, found from its values: a program finds them anew.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.tensor.recorded_arguments import none_traced
+from .._core.tensor.refused_derivatives import lost_derivative
+from .._core.tensor.trace import named, of_own_shape, steered
+from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
+from ._copied_code import copied_class, copy_of, namespace, stands_for
+from ._differentiable import OURS
+
+for _name in ("CZT", "ShortTimeFFT", "ZoomFFT"):
+    OURS[f"signal.{_name}"] = copied_class
+stands_for("signal.windows._windows._namespace")(namespace)
+
+
+def _theirs(module: str, name: str):
+    return getattr(importlib.import_module(f"scipy.signal.{module}"), name)
+
+
+@stands_for("signal._arraytools._validate_fs")
+def _rate(fs, allow_none=True):
+    """A sampling frequency, as a number."""
+    if not is_tensor(fs):
+        return copy_of(_theirs("_arraytools", "_validate_fs"))(fs, allow_none)
+    if shape_of(fs):
+        raise ValueError("Sampling frequency fs must be a single scalar.")
+    return fs if dtype_of(fs) == np.float64 else fs.astype(np.float64)
+
+
+# --- peaks ----------------------------------------------------------------------------------------
+
+_PEAKS = "signal._peak_finding_utils"
+
+
+@stands_for("signal._peak_finding._arg_peaks_as_expected")
+def _peaks(value):
+    """Places of peaks: a vector of integers."""
+    if not is_tensor(value):
+        return copy_of(_theirs("_peak_finding", "_arg_peaks_as_expected"))(value)
+    if dtype_of(value).kind not in "iu":
+        raise TypeError("cannot safely cast `peaks` to dtype('intp')")
+    if len(shape_of(value)) != 1:
+        raise ValueError("`peaks` must be a 1-D array")
+    return value
+
+
+@stands_for(f"{_PEAKS}._local_maxima_1d")
+def _local_maxima(x):
+    return steered(_places_of_maxima, x)
+
+
+@of_own_shape
+@named("signal.maxima")
+def _places_of_maxima(x):
+    return _theirs("_peak_finding_utils", "_local_maxima_1d")(np.ascontiguousarray(x))
+
+
+@stands_for(f"{_PEAKS}._select_by_peak_distance")
+def _select_by_distance(peaks, priority, distance):
+    return steered(_kept_by_distance, peaks, priority, distance)
+
+
+@named("signal.by_distance")
+def _kept_by_distance(peaks, priority, distance):
+    select = _theirs("_peak_finding_utils", "_select_by_peak_distance")
+    return select(np.ascontiguousarray(peaks, np.intp), priority, float(distance))
+
+
+@stands_for(f"{_PEAKS}._peak_prominences")
+def _prominences(x, peaks, wlen):
+    """The heights of peaks above the higher of the lowest points at their sides."""
+    left, right = steered(_bases, x, peaks, wlen=int(wlen))
+    return x[peaks] - PUBLIC["maximum"](x[left], x[right]), left, right
+
+
+@named("signal.bases")
+def _bases(x, peaks, wlen):
+    find = _theirs("_peak_finding_utils", "_peak_prominences")
+    return find(np.ascontiguousarray(x), np.ascontiguousarray(peaks, np.intp), wlen)[1:]
+
+
+@stands_for(f"{_PEAKS}._peak_widths")
+def _widths(x, peaks, rel_height, prominences, left_bases, right_bases):
+    """The widths of peaks at a height, between two elements at each side."""
+    height = x[peaks] - prominences * rel_height
+    given = (x, peaks, rel_height, prominences, left_bases, right_bases)
+    left, above_left, right, above_right = steered(_edges, *given)
+    first = left + _share(height, x[left], x[above_left])
+    last = right - _share(height, x[right], x[above_right])
+    return last - first, height, first, last
+
+
+def _share(height, low, high):
+    """Where a height is between two elements, from 0 to 1; 0 if it is not above the lower one."""
+    is_between = low < height
+    slope = PUBLIC["where"](is_between, high - low, 1.0)
+    return PUBLIC["where"](is_between, (height - low) / slope, 0.0)
+
+
+@named("signal.edges")
+def _edges(x, peaks, rel_height, prominences, left_bases, right_bases):
+    """At each side of a peak, the first element that is not above a height, and the one above."""
+    places = [np.ascontiguousarray(one, np.intp) for one in (peaks, left_bases, right_bases)]
+    find = _theirs("_peak_finding_utils", "_peak_widths")
+    x, prominences = np.ascontiguousarray(x), np.ascontiguousarray(prominences)
+    _, height, left, right = find(x, places[0], rel_height, prominences, *places[1:])
+    left, right = np.floor(left).astype(np.intp), np.ceil(right).astype(np.intp)
+    left -= (x[left] > height) & (left > places[1])  # where the place was rounded
+    right += (x[right] > height) & (right < places[2])
+    return left, np.minimum(left + 1, len(x) - 1), right, np.maximum(right - 1, 0)
+
+
+# --- splines --------------------------------------------------------------------------------------
+
+
+@stands_for("signal._spline_filters._cubic")
+def _cubic(x):
+    """The cubic B-spline of equal distances."""
+    x = PUBLIC["absolute"](x)
+    outer = PUBLIC["maximum"](2.0 - x, 0.0) ** 3
+    return (outer - 4.0 * PUBLIC["maximum"](1.0 - x, 0.0) ** 3) / 6.0
+
+
+@stands_for("signal._spline_filters._quadratic")
+def _quadratic(x):
+    """The same of second degree."""
+    x = PUBLIC["absolute"](x)
+    outer = PUBLIC["maximum"](1.5 - x, 0.0) ** 2
+    return (outer - 3.0 * PUBLIC["maximum"](0.5 - x, 0.0) ** 2) / 2.0
+
+
+def _initial(name: str, at_end: bool = False):
+    """The state of a symmetric filter before a signal, which is linear in its first elements."""
+
+    def function(signal, *more):
+        if not none_traced(more):
+            raise lost_derivative(
+                f"tapegrad.scipy.signal: the poles of a symmetric filter ({name}) are recorded; "
+                "they have no derivative here, give plain numbers",
+                more,
+            )
+        weights = _weights(name, at_end, shape_of(signal)[-1], dtype_of(signal), more)
+        count = len(weights)
+        part = signal[:, -count:] if at_end else signal[:, :count]
+        return PUBLIC["matmul"](part, weights)
+
+    stands_for(f"signal._spline_filters.{name}")(function)
+
+
+def _weights(name: str, at_end: bool, n: int, dtype, more) -> np.ndarray:
+    """What SciPy's function gives for signals of one element each, as few as it takes."""
+    count, theirs = min(n, 64), _theirs("_spline", name)
+    while True:
+        try:
+            return theirs(np.eye(count, dtype=dtype), *more)
+        except ValueError:  # its sum takes more elements
+            if count == n:
+                raise
+        count = min(n, 4 * count)
+
+
+_initial("symiirorder1_ic")
+_initial("symiirorder2_ic_fwd")
+_initial("symiirorder2_ic_bwd", at_end=True)
+
+
+@stands_for("signal._spline_filters.symiirorder_nd")
+def _along_axis(func, input, *args, axis=-1, **kwargs):
+    """A function of rows along any axis of an array."""
+    moved = np.moveaxis(input, axis, -1)
+    rows = moved.reshape(-1, shape_of(moved)[-1])
+    return np.moveaxis(copy_of(func)(rows, *args, **kwargs).reshape(shape_of(moved)), -1, axis)
+
+
+def sepfir2d(input, hrow, hcol, /):
+    """Convolutions along both axes of an image that is continued by mirroring."""
+    for axis, weights in ((1, hrow), (0, hcol)):
+        (count,) = shape_of(weights) if shape_of(weights) else (1,)
+        half = count // 2
+        if count % 2 == 0:
+            raise ValueError("hrow and hcol must be odd length")
+        moved = np.moveaxis(input, axis, -1)
+        moved = PUBLIC["pad"](moved, [(0, 0), (half, half)], "symmetric")
+        windows = PUBLIC["sliding_window_view"](moved, count, -1)
+        input = np.moveaxis(PUBLIC["matmul"](windows, weights[::-1]), -1, axis)
+    return input
+
+
+OURS["signal.sepfir2d"] = sepfir2d
+
+
+# --- windows --------------------------------------------------------------------------------------
+
+
+def get_window(window, Nx, fftbins=True, **named):  # noqa: N803
+    """A window of a name with its parameters, which SciPy's function has checked."""
+    _theirs("windows", "get_window")(_plain(window), Nx, fftbins, **named)
+    windows = importlib.import_module("tapegrad.scipy.signal.windows")
+    if not isinstance(window, tuple):
+        return windows.kaiser(Nx, window, not fftbins)
+    name, *parameters = window
+    table = vars(_theirs("windows", "_windows"))
+    found = table["_WIN_FUNCS"] if "_WIN_FUNCS" in table else table["_win_equiv"]
+    if name not in found:  # of later versions
+        name, _, ending = name.rpartition("_")
+        fftbins = ending == "periodic"
+    known = found[name]
+    known = known[0] if isinstance(known, tuple) else known
+    return getattr(windows, known.__name__)(Nx, *parameters, sym=not fftbins)
+
+
+def _plain(window):
+    """The same with plain numbers."""
+    if isinstance(window, (tuple, list)):
+        return type(window)(map(_plain, window))
+    return value_of(window)
+
+
+OURS["signal.get_window"] = OURS["signal.windows.get_window"] = get_window
+
+
+# --- spectra --------------------------------------------------------------------------------------
+
+
+@stands_for("signal._spectral_py._fft_helper")
+def _segments_transformed(x, win, detrend_func, nperseg, noverlap, nfft, sides):
+    """The Fourier transforms of segments, without trend and with a window."""
+    fft = importlib.import_module("tapegrad.scipy.fft")
+    windows = PUBLIC["sliding_window_view"](x, nperseg, -1)
+    made = win * detrend_func(windows[..., :: nperseg - noverlap, :])
+    return fft.fft(made, n=nfft) if sides == "twosided" else fft.rfft(made.real, n=nfft)
