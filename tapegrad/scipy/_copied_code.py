@@ -26,10 +26,11 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.plain_data import kind_of
 from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.refused_derivatives import DerivativeLost
+from .._core.tensor.trace import fixed, steered
 from .._entering.exchanged_names import ABSENT, Loaded, Watched, rewritten
 from .._entering.name_uses import names_imported
 from .._entering.stand_ins import imported, pair, stand_in
-from ._differentiable import OURS
+from ._differentiable import OURS, is_before
 
 _BY_MODULE = {
     "stats": "describe differential_entropy directional_stats entropy gmean gstd gzscore hmean iqr "
@@ -40,7 +41,7 @@ _BY_MODULE = {
     "signal": "abcd_normalize argrelextrema argrelmax argrelmin bessel bilinear bilinear_zpk "
     "butter cheb1ap cheb2ap cheby1 cheby2 chirp coherence cont2discrete csd cspline1d "
     "cspline1d_eval cspline2d czt decimate deconvolve dlsim ellip envelope find_peaks "
-    "find_peaks_cwt firls firwin firwin2 firwin_2d freqs freqs_zpk freqz_sos freqz_zpk "
+    "firls firwin firwin2 firwin_2d freqs freqs_zpk freqz_sos freqz_zpk "
     "gammatone gauss_spline group_delay iircomb iirfilter iirnotch iirpeak istft "
     "lfilter_zi lfiltic lombscargle lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp lp2hp_zpk lp2lp "
     "lp2lp_zpk minimum_phase normalize peak_prominences peak_widths periodogram qspline1d "
@@ -51,6 +52,12 @@ _BY_MODULE = {
     "signal.windows": "chebwin general_cosine general_hamming kaiser "
     "kaiser_bessel_derived taylor tukey",
 }
+#: Those whose code in older versions of SciPy does what recorded values do not.
+_SINCE = {
+    "1.16.0": "signal.bessel signal.butter signal.cheby1 signal.cheby2 signal.ellip "
+    "signal.iirfilter signal.sos2zpk signal.tf2sos signal.zpk2sos signal.zpk2tf",
+    "1.17.0": "signal.firls",
+}
 #: Where the functions are that are copied when they are called: never solvers, see above.
 _PLACES = (
     *("scipy.stats.", "scipy.signal.", "scipy.fft._fftlog"),
@@ -58,6 +65,8 @@ _PLACES = (
 )
 #: By name below `scipy`.
 COPIED = [f"{module}.{name}" for module, names in _BY_MODULE.items() for name in names.split()]
+_LATER = [name for version, names in _SINCE.items() if is_before(version) for name in names.split()]
+COPIED = [name for name in COPIED if name not in _LATER]
 
 
 class _Copy:
@@ -127,11 +136,12 @@ def _resolver(f: types.FunctionType):
     def resolve(inner: types.CodeType, one) -> Any:
         name = one.argval
         if one.opname == "IMPORT_NAME":
-            return imported(name, names_imported(inner, one)) or ABSENT
+            near, names = f"{f.__globals__['__package__']}.{name}", names_imported(inner, one)
+            return imported(name, names) or imported(near, names) or ABSENT
         if one.opname == "LOAD_DEREF":
             return ABSENT
-        if name == "type" and name not in f.__globals__:
-            return _type_of_number
+        if name in _OF_PYTHON and name not in f.__globals__:
+            return _OF_PYTHON[name]
         found = f.__globals__.get(name, ABSENT)
         return getattr(builtins, name, ABSENT) if found is ABSENT else _mark_of(found)
 
@@ -242,9 +252,8 @@ def namespace(*_, **__):
 
 def _apply_where(cond, args, f1, f2=None, /, *, fill_value=None, **_):
     """One function where a condition holds, another or a value elsewhere."""
-    np = namespace()
     args = args if isinstance(args, tuple) else (args,)
-    return np.where(cond, f1(*args), fill_value if f2 is None else f2(*args))
+    return namespace().where(cond, f1(*args), fill_value if f2 is None else f2(*args))
 
 
 def _lazywhere(cond, arrays, f, fillvalue=None, f2=None):
@@ -276,8 +285,17 @@ def _type(one, *more, **named):
     return kind_of(one) if known else type(one, *more, **named)
 
 
-_type_of_number = functools.partial(_type)
-pair(_type_of_number, _type)
+def _int(*given, **named):
+    """Python's `int`, a whole number: its derivative is 0."""
+    if len(given) != 1 or named or not isinstance(given[0], rt.Tensor):
+        return int(*given, **named)
+    return int(fixed(steered(np.trunc, given[0]), "int()"))
+
+
+#: What stands for Python's functions in SciPy's code, but where they are asked for as classes.
+_OF_PYTHON = {"type": functools.partial(_type), "int": functools.partial(_int)}
+for _name, _ours in (("type", _type), ("int", _int)):
+    pair(_OF_PYTHON[_name], _ours)
 #: What stands for functions and methods in SciPy's modules, most of them compiled, by their places.
 STANDING: dict[str, Callable] = {}
 

@@ -52,6 +52,7 @@ def forward(module: dict[str, Any]) -> tuple[Callable, Callable]:
     SciPy's module is imported when one of its names is first used.
     """
     place = module["__name__"]
+    outside = place.rpartition(".")[0]
 
     def theirs() -> types.ModuleType:
         return importlib.import_module(place.partition(".")[2])
@@ -63,11 +64,18 @@ def forward(module: dict[str, Any]) -> tuple[Callable, Callable]:
         if isinstance(found, types.ModuleType) and found.__name__.startswith("scipy."):
             inner = f"{place}.{name}"
             found = sys.modules.get(inner) or entered(inner)
+        elif outside != _PACKAGE and place != _PACKAGE and found is _held(outside, name):
+            found = getattr(sys.modules[outside], name)  # one object has one stand-in
         else:
             found = stand_in(f"{place}.{name}", found)
         return module.setdefault(name, found)  # another thread may have been faster
 
     return find, lambda: dir(theirs())
+
+
+def _held(place: str, name: str):
+    """What SciPy's module has under a name."""
+    return getattr(importlib.import_module(place.partition(".")[2]), name, None)
 
 
 def entered(place: str) -> types.ModuleType:

@@ -119,6 +119,50 @@ def _edges(x, peaks, rel_height, prominences, left_bases, right_bases):
     return left, np.minimum(left + 1, len(x) - 1), right, np.maximum(right - 1, 0)
 
 
+@of_own_shape
+@named("signal.ridges")
+def _places_of_ridges(vector, widths, *more, **named):
+    return _theirs("_peak_finding", "find_peaks_cwt")(vector, widths, *more, **named)
+
+
+def find_peaks_cwt(vector, widths, *args, **kwargs):
+    """The places of peaks by a wavelet transform."""
+    return steered(_places_of_ridges, vector, widths, *args, **kwargs)
+
+
+OURS["signal.find_peaks_cwt"] = find_peaks_cwt
+
+
+# --- polynomials of older versions ----------------------------------------------------------------
+
+
+@stands_for("signal._filter_design.npp_polyval")
+def _polyval(x, c, tensor=True):
+    """A polynomial with coefficients of rising powers along the first axis of `c`."""
+    x, c = PUBLIC["asarray"](x), PUBLIC["asarray"](c)
+    if tensor and len(x.shape):
+        c = c.reshape(*c.shape, *(1,) * len(x.shape))
+    made = c[-1] + 0 * x
+    for k in range(c.shape[0] - 2, -1, -1):
+        made = c[k] + made * x
+    return made
+
+
+@stands_for("signal._filter_design.polyvalfromroots")
+@stands_for("signal._filter_design.npp_polyvalfromroots")
+def _polyvalfromroots(x, r, tensor=True):
+    """A polynomial with the zeros along the first axis of `r`."""
+    x, r = PUBLIC["asarray"](x), PUBLIC["asarray"](r)
+    if tensor and len(x.shape):
+        r = r.reshape(*r.shape, *(1,) * len(x.shape))
+    return np.prod(x - r, axis=0)
+
+
+@stands_for("signal._filter_design.mintypecode")
+def _common_type(operands):
+    return np.mintypecode([one.dtype.char for one in operands])
+
+
 # --- splines --------------------------------------------------------------------------------------
 
 

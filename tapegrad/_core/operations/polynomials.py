@@ -9,7 +9,7 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.complex_functions import alike
-from ..tensor.complex_tensors import holds_tensors, value_of_complex
+from ..tensor.complex_tensors import holds_tensors, is_complex, value_of_complex
 from ..tensor.copies import unlisted
 from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import function
@@ -25,7 +25,7 @@ from ..tensor.values import (
 )
 from .convolving import convolve
 from .cumulative import cumprod
-from .general_eigenvalues import eigvals
+from .general_eigenvalues import all_real, eigvals
 from .inserting import trim_zeros
 from .inverses import inv
 from .joining import concatenate, stack
@@ -308,7 +308,9 @@ def roots(p):
             "needed"
         )
     first = reshape(-p[1:] / p[0], (1, n))
-    return eigvals(concatenate([first, np.eye(n, dtype=dtype_of(p))[:-1]], axis=0))
+    found = eigvals(concatenate([first, np.eye(n, dtype=dtype_of(p))[:-1]], axis=0))
+    is_real = is_complex(found) and not is_complex(p) and all_real(found.imag)
+    return found.real if is_real else found  # unlike eigenvalues from NumPy 2.5 on
 
 
 # --- least squares ----------------------------------------------------------------------------
