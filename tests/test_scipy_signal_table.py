@@ -224,7 +224,47 @@ TEXTS = {
     "argrelmin": ["totals(x[s.argrelmin(x)[0]])"],
     "argrelextrema": ["totals(x[s.argrelextrema(x, np.greater, order=2)])"],
     "find_peaks_cwt": ["totals(x[s.find_peaks_cwt(x, [1, 2])])"],
-    "dlsim": ["s.dlsim((0.3 * np.eye(2), np.ones((2, 1)), np.ones((1, 2)), [[0.0]], 1.0), x)"],
+    "lsim": [
+        "s.lsim(([1.0], [1.0, x[0]]), x, np.arange(24.0))",
+        "s.lsim((x[:1], -x[1:3], x[4]), x[:9], np.arange(9.0) / 9)",
+        "s.lsim(s.lti(*system(x)), x[:9], 0.1 * np.arange(9.0) * x[9], x[10:12], interp=False)",
+    ],
+    "step": ["s.step(([1.0], [1.0, x[0]]), T=np.arange(4.0))", "s.step(([1.0], [1.0, x[0]]))"],
+    "impulse": ["s.impulse(([1.0], [1.0, x[0], x[1]]), T=np.arange(4.0))"],
+    "freqresp": ["s.freqresp(([1.0], [1.0, x[0]]), x[:5])", "s.freqresp(system(x), x[11:14])"],
+    "bode": ["s.bode(([1.0], [1.0, x[0]]), x[:5])"],
+    "dlsim": [
+        "s.dlsim((0.3 * system(x)[0], *system(x)[1:], 1.0), x)",
+        "s.dlsim((x[:2], np.append(1, 0.3 * x[2:4]), 1.0), x)",
+        "s.dlsim((x[:2], np.append(1, 0.3 * x[2:4]), 0.5), x[:6], t=np.arange(6.0))",
+    ],
+    "dstep": ["s.dstep((x[:2], np.append(1, 0.3 * x[2:4]), 1.0), n=5)"],
+    "dimpulse": ["s.dimpulse((x[:2], np.append(1, 0.3 * x[2:4]), 1.0), n=5)"],
+    "dfreqresp": ["s.dfreqresp((x[:2], np.append(1, 0.3 * x[2:4]), 1.0), x[5:8])"],
+    "dbode": ["s.dbode((x[:2], np.append(1, 0.3 * x[2:4]), 1.0), x[5:8])"],
+    "lti": ["s.lti(x[:2], x[2:5]).to_zpk().gain", "s.lti(*system(x)).step(T=np.arange(4.0))"],
+    "dlti": ["s.dlti(x[:2], x[2:5], dt=0.1).to_ss().C"],
+    "StateSpace": [
+        "(s.StateSpace(*system(x)) * x[9]).C",
+        "(s.StateSpace(*system(x)) + s.StateSpace(-1.0, x[1], x[2], x[3])).A",
+        "s.StateSpace(*system(x)).to_tf().num",
+    ],
+    "TransferFunction": [
+        "s.TransferFunction(x[:2], x[2:5]).to_ss().A",
+        "s.TransferFunction(x[:3], x[3:6]).to_discrete(0.1 * x[7]).num",
+    ],
+    "ZerosPolesGain": ["s.ZerosPolesGain(x[:1], -x[2:4], x[5]).step(T=np.arange(3.0))"],
+    "ss2tf": ["s.ss2tf(*system(x))", "s.ss2tf(np.eye(2), x[:2, None], x[None, 2:4], [[0.0]])"],
+    "buttord": [
+        "s.buttord(0.1 * x[0], 0.1 * x[0] + 0.3, 3.0, 40.0)",
+        "s.buttord(0.1 * x[0] + 0.3, 0.1 * x[0], 3.0, 40.0, fs=2 * x[3] + 2)",
+        "s.buttord([0.1 * x[0] + 0.1, 0.5], [0.05, 0.6], 3.0, 40.0)",
+    ],
+    "cheb1ord": ["s.cheb1ord(0.1 * x[0], 0.1 * x[0] + 0.3, 3.0, 40.0)"],
+    "cheb2ord": ["s.cheb2ord(0.1 * x[0], 0.1 * x[0] + 0.3, 3.0, 40.0)"],
+    "ellipord": ["s.ellipord(0.1 * x[0], 0.1 * x[0] + 0.3, 3.0, 40.0)"],
+    "iirdesign": ["s.iirdesign(0.1 * x[0], 0.1 * x[0] + 0.3, 3.0, 40.0, ftype='butter')"],
+    "kaiserord": ["s.kaiserord(40 + 9 * x[0], 0.3 * x[1])"],
     "tf2ss": ["s.tf2ss(x[:2], x[2:5])"],
     "zpk2ss": ["s.zpk2ss(x[:2], x[2:5], x[6])"],
     "abcd_normalize": [
@@ -257,7 +297,16 @@ TEXTS = {
     ],
 }
 #: SciPy takes one of their numbers for a number of Python's; one that is recorded is of float64.
-WIDER = ("lp2hp(", "lp2lp_zpk", "lp2hp_zpk", "lp2bp_zpk", "hyperbolic", "bilinear_zpk", "x[9] + 1")
+WIDER = (
+    "lp2hp(",
+    "lp2lp_zpk",
+    "lp2hp_zpk",
+    "lp2bp_zpk",
+    "hyperbolic",
+    "bilinear_zpk",
+    "x[9] + 1",
+    "fs=2 *",
+)
 #: Those whose answers come out otherwise where elements are in another order.
 CHOOSING = "medfilt medfilt2d order_filter find_peaks peak_prominences peak_widths argrelmax"
 CHOOSING = (*CHOOSING.split(), "argrelmin", "argrelextrema")
@@ -277,6 +326,11 @@ def listed(result):
     return [] if result is None else [result]
 
 
+def system(x):
+    """Matrices of a linear system."""
+    return -x[:4].reshape(2, 2), x[4:6, None], x[None, 6:8], x[8:9, None]
+
+
 def parts(result):
     """All numbers of a result along one axis, real and imaginary parts one after the other."""
     found = []
@@ -291,8 +345,11 @@ def totals(result):
     return [np.sum(one * np.cos(np.arange(np.size(one)))) for one in listed(result)]
 
 
+NAMES = {"SOS": SOS, "parts": parts, "totals": totals, "system": system, "np": np}
+
+
 def expression(name, text):
-    more = {"s": signal, "SOS": SOS, "parts": parts, "totals": totals}
+    more = {"s": signal, **NAMES}
     others = {"choices": True, "other": (1.1,)} if name in CHOOSING else {"choices": False}
     return Expression(f"parts({text})", shape=(24,), names=more, **{"other": (0.95, 1.1), **others})
 
@@ -318,7 +375,7 @@ def total(text, module):
     code = compile(f"parts({text})", "an expression", "eval")
 
     def function(x):
-        names = {"s": module, "SOS": SOS, "parts": parts, "totals": totals, "np": np, "x": x}
+        names = {"s": module, **NAMES, "x": x}
         made = eval(code, names)
         return np.sum(np.sin(made) * np.cos(np.arange(np.size(made))))
 
@@ -361,7 +418,7 @@ def test_values_and_dtypes(name):
         code = compile(text, "an expression", "eval")
         for dtype, loose in ((np.float64, 1e-9), (np.float32, 2e-3)):
             x = point().astype(dtype)
-            names = {"SOS": SOS.astype(dtype), "np": np}
+            names = {**NAMES, "SOS": SOS.astype(dtype)}
             wanted = listed(eval(code, {"s": scipy.signal, **names, "x": x}))
             recorded = tg.tensor(x, requires_grad=True)
             found = listed(eval(code, {"s": signal, **names, "x": recorded}))
@@ -380,7 +437,7 @@ def test_plain_code_is_entered(name):
     """The same with SciPy's own names in the function."""
     skip_what_is_not(name)
     text = re.sub(r"\bs\.", "scipy.signal.", TEXTS[name][-1])
-    space = {"scipy": scipy, "SOS": SOS, "parts": parts, "totals": totals, "np": np}
+    space = {"scipy": scipy, **NAMES}
     exec(
         f"def f(x):\n    made = parts({text})\n"
         "    return np.sum(np.sin(made) * np.cos(np.arange(np.size(made))))\n",
@@ -414,7 +471,10 @@ REFUSED = {
     "filtfilt: method='gust'": lambda x: signal.filtfilt([1.0], [1.0], x, method="gust"),
     "poles of a symmetric filter": lambda x: signal.symiirorder1(x, 1.0, 0.1 * x[0]),
     "medfilt: the operand is complex": lambda x: signal.medfilt(x + 1j),
-    r"signal.lsim\(\) takes plain": lambda x: signal.lsim(([1.0], [1.0, 2.0]), x, np.arange(24)),
+    r"signal.findfreqs\(\) takes plain": lambda x: signal.findfreqs(x[:2], x[3:6], 4),
+    r"optimize.fminbound\(\) takes|buttord has no derivative": lambda x: signal.buttord(
+        [0.1 * x[0], 0.6], [0.2, 0.5], 3.0, 40.0
+    )[1],
 }
 
 

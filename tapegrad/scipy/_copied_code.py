@@ -38,24 +38,25 @@ _BY_MODULE = {
     "obrientransform pmean quantile scoreatpercentile sem skew skewtest theilslopes tmax "
     "tmean tmin trim1 trim_mean trimboth tsem tstd tvar variation zmap "
     "zscore",
-    "signal": "abcd_normalize argrelextrema argrelmax argrelmin bessel bilinear bilinear_zpk "
-    "butter cheb1ap cheb2ap cheby1 cheby2 chirp coherence cont2discrete csd cspline1d "
-    "cspline1d_eval cspline2d czt decimate deconvolve dlsim ellip envelope find_peaks "
-    "firls firwin firwin2 firwin_2d freqs freqs_zpk freqz_sos freqz_zpk "
-    "gammatone gauss_spline group_delay iircomb iirfilter iirnotch iirpeak istft "
-    "lfilter_zi lfiltic lombscargle lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp lp2hp_zpk lp2lp "
-    "lp2lp_zpk minimum_phase normalize peak_prominences peak_widths periodogram qspline1d "
-    "qspline1d_eval qspline2d resample resample_poly residue residuez savgol_coeffs "
-    "sawtooth sos2tf sos2zpk sosfilt_zi sosfreqz spectrogram spline_filter square stft "
-    "symiirorder1 symiirorder2 tf2sos tf2ss tf2zpk vectorstrength welch wiener zoom_fft "
-    "zpk2sos zpk2ss zpk2tf",
+    "signal": "abcd_normalize argrelextrema argrelmax argrelmin bessel bilinear bilinear_zpk bode "
+    "butter buttord cheb1ap cheb1ord cheb2ap cheb2ord cheby1 cheby2 chirp coherence "
+    "cont2discrete csd cspline1d cspline1d_eval cspline2d czt dbode decimate deconvolve "
+    "dfreqresp dimpulse dlsim dstep ellip ellipord envelope find_peaks firls firwin "
+    "firwin2 firwin_2d freqresp freqs freqs_zpk freqz_sos freqz_zpk gammatone "
+    "gauss_spline group_delay iircomb iirdesign iirfilter iirnotch iirpeak impulse istft "
+    "kaiserord lfilter_zi lfiltic lombscargle lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp "
+    "lp2hp_zpk lp2lp lp2lp_zpk lsim minimum_phase normalize peak_prominences peak_widths "
+    "periodogram qspline1d qspline1d_eval qspline2d resample resample_poly residue "
+    "residuez savgol_coeffs sawtooth sos2tf sos2zpk sosfilt_zi sosfreqz spectrogram ss2tf "
+    "spline_filter square step stft symiirorder1 symiirorder2 tf2sos tf2ss tf2zpk "
+    "vectorstrength welch wiener zoom_fft zpk2sos zpk2ss zpk2tf",
     "signal.windows": "chebwin general_cosine general_hamming kaiser "
     "kaiser_bessel_derived taylor tukey",
 }
 #: Those whose code in older versions of SciPy does what recorded values do not.
 _SINCE = {
     "1.16.0": "signal.bessel signal.butter signal.cheby1 signal.cheby2 signal.ellip "
-    "signal.iirfilter signal.sos2zpk signal.tf2sos signal.zpk2sos signal.zpk2tf",
+    "signal.iirdesign signal.iirfilter signal.sos2zpk signal.tf2sos signal.zpk2sos signal.zpk2tf",
     "1.17.0": "signal.firls",
 }
 #: Where the functions are that are copied when they are called: never solvers, see above.
@@ -100,7 +101,7 @@ class _Copy:
 
     def __call__(self, *args, **kwargs):
         given = (*args, *kwargs.values())
-        if none_traced(given) and not any(map(callable, given)):
+        if none_held(given) and not any(map(callable, given)):
             return self._theirs(*args, **kwargs)
         return _inside(self.function, *args, **kwargs)
 
@@ -142,10 +143,21 @@ def _resolver(f: types.FunctionType):
             return ABSENT
         if name in _OF_PYTHON and name not in f.__globals__:
             return _OF_PYTHON[name]
+        place = f"{(f.__module__ or '').removeprefix('scipy.')}.{name}"
+        if place in STANDING:
+            return _standing(place)
         found = f.__globals__.get(name, ABSENT)
         return getattr(builtins, name, ABSENT) if found is ABSENT else _mark_of(found)
 
     return resolve
+
+
+@functools.cache
+def _standing(place: str) -> Any:
+    """What has ours for a place as its stand-in."""
+    mark = functools.partial(STANDING[place])
+    pair(mark, STANDING[place])
+    return mark
 
 
 @functools.cache
@@ -199,6 +211,13 @@ def _table(theirs: dict) -> dict:
 
 #: By classes of SciPy's, those with copies of their methods.
 _classes: dict[type, type] = {}
+_made: set[type] = set()
+
+
+def none_held(arguments) -> bool:
+    """Whether nothing is recorded in arguments, also in objects of classes with copies."""
+    held = [vars(one).values() for one in arguments if type(one) in _made]
+    return none_traced(arguments) and all(map(none_traced, held))
 
 
 def _method(theirs: types.FunctionType):
@@ -207,8 +226,7 @@ def _method(theirs: types.FunctionType):
 
     @functools.wraps(theirs)
     def method(self, *args, **kwargs):
-        held = () if isinstance(self, type) else vars(self).values()
-        if none_traced((*held, *args, *kwargs.values())):
+        if none_held((self, *args, *kwargs.values())):
             return theirs(self, *args, **kwargs)
         ours = copy.function if isinstance(copy, _Copy) else copy
         return _inside(ours, self, *args, **kwargs)
@@ -238,7 +256,8 @@ def copied_class(theirs: type) -> type:
         space = {name: one for name, one in members.items() if one is not None}
         place = ".".join(["tapegrad", *theirs.__module__.split(".")[:2]])
         space |= {"__doc__": theirs.__doc__, "__module__": place, "__wrapped__": theirs}
-        _classes[theirs] = type(theirs.__name__, (*bases, theirs), space)
+        _classes[theirs] = made = type(theirs.__name__, (*bases, theirs), space)
+        _made.add(made)
     return _classes[theirs]
 
 
@@ -327,12 +346,13 @@ def _pair_all(package: str) -> None:
         module, _, name = place.rpartition(".")
         if module.partition(".")[0] in (package, "special") and module[-1].islower():
             theirs = getattr(importlib.import_module(f"scipy.{module}"), name, None)
-            if theirs is not None:
-                pair(theirs, ours)
+            owner = getattr(theirs, "__module__", f"scipy.{module}")  # of ufuncs
+            if theirs is not None and owner.startswith("scipy."):
+                pair(theirs, ours)  # not NumPy's, which code of others calls, too
     for file in ("_stats_py", "_continuous_distns"):
         held = vars(importlib.import_module(f"scipy.stats.{file}"))
         every = {**vars(held["xpx"]), **held} if "xpx" in held else held
-        for name in every.keys() & _OF_ARRAYS:
+        for name in every.keys() & _OF_ARRAYS.keys():
             pair(every[name], _OF_ARRAYS[name])
 
 
