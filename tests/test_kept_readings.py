@@ -15,7 +15,7 @@ import tapegrad as tg
 import tapegrad.math as tm
 import tapegrad.numpy as tnp
 import tapegrad.scipy.special as special
-from tapegrad._entering import entering
+from tapegrad._entering import entering, exchanged_names, stand_ins
 from tapegrad._program.dispatch import flows
 
 pytestmark = needs("numba-reader")
@@ -434,7 +434,10 @@ def test_worlds_of_earlier_functions_are_not_kept(is_read):
         warnings.simplefilter("ignore", RuntimeWarning)
         assert bool(check(world["f"])._flows.found) == is_read
     world.clear()
-    entering._alike.clear()  # of functions like the last ones
+    for one in (entering._alike, stand_ins._of_instances):  # of the last ones
+        one.clear()
+    for one in (exchanged_names._rewritten, exchanged_names.watched_in):
+        one.cache_clear()
     del g
     gc.collect()
     assert [one() for one in gone] == [None, None, math.exp if is_read else None]

@@ -151,7 +151,7 @@ OBJECTS = {
     "a distribution": lambda x: ours.stats.levy_stable.logpdf(x, 1.5, 0.5),
     "its scale": lambda x: ours.stats.levy_stable.logpdf(0.3, 1.5, 0.5, scale=x[0]),
     "a frozen one": lambda x: ours.stats.landau(x[0], 1.0).logpdf(0.2),
-    "a spline": lambda x: ours.interpolate.CubicSpline([0.0, 1.0, 2.0], x)(0.5),
+    "a spline": lambda x: ours.interpolate.SmoothBivariateSpline(x, x, x, kx=1, ky=1)(0.5, 0.5),
     "an interpolation": lambda x: ours.interpolate.interp1d([0.0, 1.0, 2.0], x)(0.5),
     "at a place": lambda x: ours.interpolate.interp1d([0.0, 1.0], [0.0, 2.0])(x[0]),
     "a sparse matrix": lambda x: scipy.sparse.csr_array(np.eye(3)).multiply(x),

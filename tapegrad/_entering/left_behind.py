@@ -29,6 +29,7 @@ from .._core.tensor.own_code import own_code
 from .._core.tensor.reachable import Reach, held_by, is_numerical, module_of
 from .._core.tensor.row_listeners import users_level
 from .._core.tensor.values import array_of, is_number, is_recorded
+from .stand_ins import is_of_scipys_class
 
 #: The number of objects that are searched, and of items of containers that are searched wholly; of
 #: others, how many at each end, besides the number of tensors.
@@ -187,7 +188,7 @@ class _Leftovers:
         elif isinstance(one, BaseException):
             self._push(one.args)
         if not isinstance(one, type) and type(one).__module__ != "builtins":
-            if not is_numerical(one):
+            if not is_numerical(one) or is_of_scipys_class(one):  # of which some are ours
                 self._in_instance(one)
 
     def _in_sequence(self, one) -> None:

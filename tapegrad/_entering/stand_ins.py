@@ -92,19 +92,19 @@ def _vectorized(value: np.vectorize) -> Any:
 
 #: By packages of SciPy, the file in `tapegrad.scipy` that makes stand-ins of its instances: its
 #: function `of_instance` returns that of an object, or None where the object itself is used.
-_INSTANCES = {"scipy.stats": "_distributions"}
+_INSTANCES = {"scipy.interpolate": "_interpolators", "scipy.stats": "_distributions"}
 #: As `_table`, of the instances that were asked for last.
 _of_instances: dict[int, tuple[Any, Any]] = {}
 
 
 def is_of_scipys_class(value) -> bool:
     """Whether an object is an instance of a class of SciPy, of a kind with stand-ins."""
-    return _package_of(value) in _INSTANCES
+    return not isinstance(value, type) and _package_of(value) in _INSTANCES
 
 
 def _package_of(value) -> str:
-    """The package of the class of an object, such as "scipy.stats"."""
-    return ".".join(module_of_class(value).split(".", 2)[:2])
+    """The package of the class of an object, such as "scipy.stats", and of one derived from it."""
+    return ".".join(module_of_class(value).removeprefix("tapegrad.").split(".", 2)[:2])
 
 
 def _of_instance(value) -> Any:

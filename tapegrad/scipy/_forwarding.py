@@ -34,6 +34,7 @@ _PACKAGE = __name__.rpartition(".")[0]
 _FILES = {
     "fft": "_fourier",
     "integrate": "_quadrature",
+    "interpolate": "_interpolators _piecewise _cubic_interpolators",
     "linalg": "_banded_matrices _functions_of_matrices _matrix_equations _matrix_factors "
     "_special_matrices _spectral _toeplitz_matrices",
     "ndimage": "_ndimage_filters _ndimage_fourier _ndimage_gaussians _ndimage_interpolation "
@@ -136,6 +137,9 @@ def stand_in(place: str, theirs):
     if name.startswith("stats.") and not inspect.isroutine(theirs):
         made = _distributions().of_instance(theirs)
         return theirs if made is None else made
+    if isinstance(ours, type):  # derived from SciPy's
+        STAND_INS[ours] = theirs
+        return ours
     if ours is None and (isinstance(theirs, np.ufunc) or not inspect.isroutine(theirs)):
         return theirs
 

@@ -61,6 +61,7 @@ _ON_FIRST_USE = {
     "norms": "norm vector_norm matrix_norm",
     "orthogonal_factors": "qr",
     "padding": "pad",
+    "piecewise_polynomials": "",
     "pivoted_factors": "",
     "polar_factors": "",
     "polynomials": (

@@ -16,7 +16,7 @@ from .packages import LEFT_OUT
 from .refusal_advice import ARRAY_ALONE, KINDS, NUMBER_ALONE, OF_MATH, of_scipy
 from .refused_derivatives import DerivativeLost, lost_derivative
 from .registry import PUBLIC
-from .scipy_names import has_derivative
+from .scipy_names import class_with_derivative, has_derivative
 
 
 class PlainAsked(TypeError):
@@ -58,7 +58,10 @@ def as_array(frame: types.FrameType, tensor) -> TypeError:
 
 def without_derivative(name: str, *operands) -> DerivativeLost:
     """The error of one of SciPy's functions, by its name below `scipy`."""
-    if has_derivative(name):
+    of_class = class_with_derivative(name) if _is_entered() else None
+    if of_class is not None:
+        advice = KINDS["class in entered code"].format(of_class)
+    elif has_derivative(name):
         kind = "package in entered code" if _is_entered() else "package"
         advice = KINDS[kind].format(name.partition(".")[0])
     else:

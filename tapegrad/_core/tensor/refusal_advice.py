@@ -51,6 +51,8 @@ KINDS = {
     # functions
     "package": "`from tapegrad.scipy import {}` has one that keeps it",
     "package in entered code": "call it by its name: one that is stored or passed is SciPy's own",
+    "class in entered code": "objects that tapegrad.scipy.{} makes keep it, in attributes and "
+    "containers, too",
     "not derived": "compute it with NumPy's functions on the tensor, or give it a derivative with "
     "tg.autograd.Function",
     "compiled code": "call the function without Numba, or declare its derivative: tg.elementwise "
@@ -112,7 +114,7 @@ _OF_NUMBER = f"minimize f(x, q) {_STEP}tg.grad(f)(x, p) / tg.grad(tg.grad(f))(x,
 _NODES = "sum over nodes, s, w = np.polynomial.legendre.leggauss(n), or call integrate.fixed_quad "
 _NODES += "where it is entered"
 _STEPS = "write the steps with NumPy, such as a loop of Runge-Kutta steps, which is recorded"
-_LINEAR = "it is linear in the values y: CubicSpline(x, np.eye(len(x)))(at) @ y, and others alike"
+_LINEAR = "CubicSpline, make_interp_spline and others alike have derivatives"
 _SPARSE = "use a @ t, or t * sparse.csr_array(a) with the recorded value first"
 _DENSITY = "write the density with NumPy and scipy.special"
 #: SciPy's functions without derivative, by name below `scipy`, or modules and classes of them.

@@ -18,6 +18,12 @@ def has_derivative(name: str) -> bool:
     return importlib.import_module(_OURS).find_ours(name) is not None
 
 
+def class_with_derivative(name: str) -> str | None:
+    """The class among these that a name is of, or whose method it names, as it is below `scipy`."""
+    find = importlib.import_module(_OURS).find_ours
+    return next((x for x in (name, name.rpartition(".")[0]) if isinstance(find(x), type)), None)
+
+
 def scipy_name(frames: list[types.FrameType]) -> str | None:
     """The name below `scipy` of what the user has called, of SciPy's frames with it first.
 

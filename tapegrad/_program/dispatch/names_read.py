@@ -52,9 +52,9 @@ from ..._core.tensor.reachable import (
     module_of_class,
 )
 from ..._core.tensor.values import is_recorded, is_tensor
-from ..._entering.stand_ins import is_replaced
+from ..._entering.stand_ins import is_of_scipys_class, is_replaced
 from .code_names import NamesWanted, uses_of, wanted_by
-from .raw_attributes import arrays_and_holders, has, holding, is_code, is_empty
+from .raw_attributes import arrays_and_holders, has, holding, is_code, is_empty, state_of
 
 #: A container takes as long to compare as that number of items.
 _LEAST = 4
@@ -247,8 +247,14 @@ class _Search:
         elif not is_numerical(one):
             self.follow([(name, item) for item in items_of(one)])
             self._add_instance(one)
-        else:  # a sparse matrix, an interpolator: their methods are not searched
-            self.follow([(name, held) for held in [*arrays_and_holders(one), *items_of(one)]])
+        else:
+            self._search_of_library(name, one)
+
+    def _search_of_library(self, name: str, one) -> None:
+        """Search a sparse matrix, an interpolator: their methods are not searched."""
+        if is_of_scipys_class(one):
+            self.add(state_of(one))
+        self.follow([(name, held) for held in [*arrays_and_holders(one), *items_of(one)]])
 
     def _search_module(self, module: types.ModuleType) -> None:
         """Keep the attributes that are read of a module; of an installed package its settings, and

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..._core.tensor.dependencies import ABSENT
+from ..._core.tensor.dependencies import ABSENT, Dependency
 from ..._core.tensor.reachable import held_by
+
+_PLAIN = (bool, int, float, str)
 
 
 def is_code(value) -> bool:
@@ -25,6 +27,15 @@ def arrays_and_holders(one) -> list:
     slots = [raw for raw in members if isinstance(raw, types.MemberDescriptorType)]
     held = [*held_by(one).values(), *(getattr(one, slot.__name__, None) for slot in slots)]
     return [x for x in held if isinstance(x, np.ndarray) or type(x).__module__.startswith("scipy.")]
+
+
+def state_of(one) -> list[Dependency]:
+    """The arrays and plain values in the dict and slots of an object, by their names."""
+    members = [raw for kind in type(one).__mro__ for raw in vars(kind).values()]
+    slots = [raw for raw in members if isinstance(raw, types.MemberDescriptorType)]
+    held = [(name, x) for name, x in held_by(one).items() if getattr(one, name, None) is x]
+    held += [(raw.__name__, getattr(one, raw.__name__, None)) for raw in slots]
+    return [Dependency(one, name, x) for name, x in held if isinstance(x, (np.ndarray, *_PLAIN))]
 
 
 def is_empty(one, name: str) -> bool:

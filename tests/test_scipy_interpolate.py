@@ -1,0 +1,351 @@
+"""SciPy's interpolators in differentiated functions: values, derivatives, programs, both doors."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.interpolate
+from scipy import interpolate as theirs
+
+import tapegrad as tg
+from tapegrad.scipy import interpolate as ours
+
+X = np.array([0.0, 0.7, 1.1, 1.9, 2.6, 3.2, 4.1, 4.6, 5.3])
+Y = np.array([0.3, 1.1, 0.8, -0.4, -0.9, 0.2, 1.3, 0.9, 0.1])
+#: Points below, between and above the positions, in no order.
+Q = np.array([2.05, 0.35, 5.6, 1.5, -0.3, 4.33, 3.0, 0.9])
+V = np.array([1.0, -0.7, 0.4, 0.9, -1.2, 0.3, 0.8, -0.5, 0.6])
+
+
+def around(y):
+    return np.concatenate([y[:-1], y[:1]])
+
+
+def bernstein(m, x, y, **keywords):
+    return m.BPoly(np.stack([y[1:], y[1:] ** 2, -y[:-1]]), x, **keywords)
+
+
+def powers(m, x, y, **keywords):
+    return m.PPoly(np.stack([y[1:], y[1:] ** 2, -y[:-1]]), x, **keywords)
+
+
+#: By name: functions of SciPy's module, positions, values and points.
+PIECES = {
+    "CubicSpline": lambda m, x, y, q: m.CubicSpline(x, y)(q),
+    "of order 1": lambda m, x, y, q: m.CubicSpline(x, y, bc_type="natural")(q, 1),
+    "derivative": lambda m, x, y, q: m.CubicSpline(x, y, bc_type="clamped").derivative(2)(q),
+    "conditions": lambda m, x, y, q: m.CubicSpline(
+        x, y, bc_type=((1, y[2]), (2, -0.4))
+    ).antiderivative()(q),
+    "one condition": lambda m, x, y, q: m.CubicSpline(x, y, bc_type=("natural", "clamped"))(q),
+    "periodic": lambda m, x, y, q: m.CubicSpline(x, around(y), bc_type="periodic")(q),
+    "2 points": lambda m, x, y, q: m.CubicSpline(x[:2], y[:2])(q),
+    "2, periodic": lambda m, x, y, q: m.CubicSpline(x[:2], y[[0, 0]], bc_type="periodic")(q) * y[1],
+    "3 points": lambda m, x, y, q: m.CubicSpline(x[:3], y[:3])(q),
+    "3, natural": lambda m, x, y, q: m.CubicSpline(x[:3], y[:3], bc_type=("not-a-knot", "natural"))(
+        q
+    ),
+    "3, periodic": lambda m, x, y, q: m.CubicSpline(x[:3], around(y[:3]), bc_type="periodic")(q),
+    "4, periodic": lambda m, x, y, q: m.CubicSpline(x[:4], around(y[:4]), bc_type="periodic")(
+        0.97 * q
+    ),
+    "integrate": lambda m, x, y, q: m.CubicSpline(x, y).integrate(q[0], q[3]),
+    "over periods": lambda m, x, y, q: m.CubicSpline(x, around(y), bc_type="periodic").integrate(
+        q[0], q[3] * 9
+    ),
+    "twice": lambda m, x, y, q: m.CubicSpline(x, y).antiderivative(2)(q),
+    "axis 1": lambda m, x, y, q: m.CubicSpline(x, np.stack([y, y * y]), axis=1)(
+        q[:6].reshape(2, 3)
+    ),
+    "Pchip": lambda m, x, y, q: m.PchipInterpolator(x, y)(q),
+    "Pchip, rows": lambda m, x, y, q: m.PchipInterpolator(x, np.stack([y, y**2], 1))(q),
+    "Pchip, 2": lambda m, x, y, q: m.PchipInterpolator(x[:2], y[:2], extrapolate=True)(q),
+    "pchip_interpolate": lambda m, x, y, q: m.pchip_interpolate(x, y, q, der=1),
+    "orders": lambda m, x, y, q: np.stack(m.pchip_interpolate(x, y, q, der=[0, 1])),
+    "Akima": lambda m, x, y, q: m.Akima1DInterpolator(x, y, extrapolate=True)(q),
+    "Akima, rows": lambda m, x, y, q: m.Akima1DInterpolator(
+        x, np.stack([y, y**2]), axis=1, extrapolate=True
+    )(q, 1),
+    "Akima, 2": lambda m, x, y, q: m.Akima1DInterpolator(x[:2], y[:2], extrapolate=True)(q),
+    "makima": lambda m, x, y, q: m.Akima1DInterpolator(x, y, method="makima", extrapolate=True)(q),
+    "Hermite": lambda m, x, y, q: m.CubicHermiteSpline(x, y, y**2)(q),
+    "PPoly": lambda m, x, y, q: powers(m, x, y)(q),
+    "decreasing": lambda m, x, y, q: powers(m, x[::-1], y)(q, 1),
+    "PPoly, axis": lambda m, x, y, q: m.PPoly(
+        np.stack([y[None, 1:], y[None, 1:] ** 2], 1), x, axis=1
+    )(q),
+    "sums": lambda m, x, y, q: powers(m, x, y, extrapolate=False).antiderivative()(q[[0, 1, 3]]),
+    "above its order": lambda m, x, y, q: powers(m, x, y).derivative(3)(q) + y[0] * x[1] * q[0],
+    "of Bernstein": lambda m, x, y, q: m.PPoly.from_bernstein_basis(bernstein(m, x, y))(q),
+    "construct_fast": lambda m, x, y, q: m.PPoly.construct_fast(np.stack([y[1:], y[:-1]]), x)(q),
+    "BPoly": lambda m, x, y, q: bernstein(m, x, y)(q),
+    "BPoly, derivative": lambda m, x, y, q: bernstein(m, x, y).derivative()(q),
+    "BPoly, integral": lambda m, x, y, q: bernstein(m, x, y).antiderivative()(q),
+    "BPoly, integrate": lambda m, x, y, q: bernstein(m, x, y).integrate(q[1], q[-2]),
+}
+TABLE = {**PIECES}
+
+
+def total(f, m, x, y, q):
+    value = f(m, x, y, q)
+    return np.sum(np.sin(value) * np.cos(1 + np.arange(np.size(value))).reshape(np.shape(value)))
+
+
+def differences(f, a, h=2e-4):
+    found = np.zeros(a.shape)
+    for at in np.ndindex(a.shape):
+        e = np.zeros(a.shape)
+        e[at] = h
+        slopes = [(f(a + k * e) - f(a - k * e)) / (2 * h * k) for k in (1, 2, 4)]
+        first = [(4 * slopes[0] - slopes[1]) / 3, (4 * slopes[1] - slopes[2]) / 3]
+        found[at] = (16 * first[0] - first[1]) / 15
+    return found
+
+
+def of_one(name, which, m=ours):
+    """A function of the positions, of the values or of the points."""
+    given = {"x": X, "y": Y, "q": Q}
+    return lambda a: total(TABLE[name], m, *{**given, which: a}.values())
+
+
+OTHERS = {"x": X**1.05 + 0.02, "y": Y[::-1] + 0.3, "q": Q[::-1] * 0.93 + 0.11}
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("which", ["x", "y", "q"])
+def test_derivatives(name, which):
+    a = {"x": X, "y": Y, "q": Q}[which]
+    f, plain = of_one(name, which), of_one(name, which, theirs)
+    value, gradient = tg.value_and_grad(f)(a)
+    np.testing.assert_allclose(value, plain(a), rtol=1e-11)
+    size = 1.0 + np.abs(gradient).max()
+    np.testing.assert_allclose(gradient, differences(plain, a), atol=1e-7 * size)
+    u = np.cos(np.arange(a.size) * 2.0)
+    np.testing.assert_allclose(tg.jvp(f, (a,), (u,))[1], gradient @ u, rtol=1e-8, atol=1e-9)
+    slope = lambda s: tg.grad(f)(a + s * u)  # noqa: E731
+    wanted = (8 * (slope(1e-4) - slope(-1e-4)) - slope(2e-4) + slope(-2e-4)) / 12e-4
+    product = tg.hvp(f)(a, u)
+    np.testing.assert_allclose(product, wanted, atol=1e-6 * (1.0 + np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_compiled_at_other_inputs(name):
+    f = lambda x, y, q: total(TABLE[name], ours, x, y, q)  # noqa: E731
+    c = tg.compile(f, verify="never", native=False)
+    for given in ((X, Y, Q), (X, Y, Q), tuple(OTHERS.values()), (X, V, X[:8])):
+        for n in range(3):
+            wanted = tg.grad(f, n)(*given)
+            found = tg.grad(c, n)(*given)
+            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_plain_arguments_give_scipys_own(name):
+    found, wanted = (TABLE[name](m, X, Y, Q) for m in (ours, theirs))
+    assert type(found) is type(wanted) and np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_batches(name):
+    f = lambda y, q: TABLE[name](ours, X, y, q)  # noqa: E731
+    ys, qs = (np.stack([a * s for s in (0.9, 1.0, 1.1)]) for a in (Y, Q))
+    np.testing.assert_allclose(
+        tg.vmap(f)(ys, qs), [f(*one) for one in zip(ys, qs, strict=True)], rtol=1e-12, atol=1e-13
+    )
+
+
+# --- ends, ties, missing values -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("extrapolate", [True, False, "periodic", None])
+def test_ends(extrapolate):
+    at = np.array([*X, -0.1, 5.4, np.nan, 20.0])
+    for kind in ("CubicSpline", "PchipInterpolator", "Akima1DInterpolator"):
+        plain = getattr(theirs, kind)(X, Y)
+        f = lambda q, y: getattr(ours, kind)(X, y)(q, 0, extrapolate)  # noqa: B023, E731
+        wanted = plain(at, 0, extrapolate)
+        loss = lambda q, y: np.nansum(f(q, y))  # noqa: B023, E731
+        value, (slopes, data) = tg.value_and_grad(loss, (0, 1))(at, Y)
+        np.testing.assert_allclose(value, np.nansum(wanted), rtol=1e-12)
+        known = ~np.isnan(wanted)
+        np.testing.assert_allclose(slopes[known], plain(at, 1, extrapolate)[known], rtol=1e-9)
+        assert not slopes[~known].any() and np.isfinite(data).all()
+        c = tg.compile(loss, verify="never")
+        for points in (X + 0.01, X + 0.01, at):
+            c.grad(np.resize(points, at.shape), Y)
+        np.testing.assert_allclose(c.grad(at, Y), slopes)
+        outside = tg.tensor(at, requires_grad=True)
+        np.testing.assert_array_equal(np.isnan(np.asarray(f(outside, Y).detach())), ~known)
+
+
+def test_choices_of_shape_preserving_slopes():
+    """Flat pieces, equal values, and changes of sign."""
+    flat = np.array([0.0, 0.0, 1.0, 1.0, 1.0, 3.0, 2.0, 2.0, 5.0])
+    for kind in ("PchipInterpolator", "Akima1DInterpolator"):
+        f = lambda y: np.sum(getattr(ours, kind)(X, y)(X[:-1] + 0.2) ** 2)  # noqa: B023, E731
+        c = tg.compile(f, verify="never")
+        for y in (Y, Y, flat, 0.0 * Y, -flat):
+            value, gradient = tg.value_and_grad(f)(y)
+            np.testing.assert_allclose(
+                value, np.sum(getattr(theirs, kind)(X, y)(X[:-1] + 0.2) ** 2)
+            )
+            assert np.isfinite(gradient).all()
+            np.testing.assert_allclose(c.grad(y), gradient, atol=1e-12)
+
+
+def test_sizes_and_numbers():
+    spline = ours.CubicSpline(X, Y)
+    assert tg.grad(lambda t: spline(t))(1.3) == pytest.approx(spline(1.3, 1), rel=1e-12)
+    assert tg.grad(lambda t: np.sum(spline(t)))(np.zeros(0)).shape == (0,)
+    none = ours.CubicSpline(X, np.zeros((9, 0)))
+    assert tg.grad(lambda t: np.sum(none(t)))(Q).shape == (8,)
+    many = np.linspace(0.0, 5.0, 300)
+    f = lambda y: np.sum(ours.CubicSpline(many, y)(Q[:4].reshape(2, 2).T) ** 2)  # noqa: E731
+    np.testing.assert_allclose(
+        tg.grad(f)(np.sin(many)) @ np.cos(many),
+        differences(lambda s: f(np.sin(many) + s[0] * np.cos(many)), np.zeros(1))[0],
+        rtol=1e-8,
+    )
+    narrow = tg.grad(lambda y: np.sum(ours.CubicSpline(X, y)(Q)))(Y.astype(np.float32))
+    assert narrow.dtype == np.float32
+    assert tg.tensor(Y.astype(np.float32)).dtype == np.float32
+    wide = tg.grad(lambda y: np.sum(ours.CubicSpline(X, y)(Q)))(Y)
+    np.testing.assert_allclose(narrow, wide, rtol=1e-5, atol=1e-5)
+    rows = np.asfortranarray(np.random.default_rng(0).normal(size=(9, 4)))[:, ::2]
+    f = lambda y: np.sum(ours.CubicSpline(X, y)(Q) ** 2)  # noqa: E731
+    np.testing.assert_allclose(tg.grad(f)(rows), tg.grad(f)(rows.copy()), rtol=1e-12)
+
+
+# --- objects --------------------------------------------------------------------------------------
+
+
+SPLINE = theirs.CubicSpline(X, Y)
+
+
+class Model:
+    def __init__(self, kind):
+        self.spline = kind(X, Y)
+
+    def __call__(self, t):
+        return np.sum(self.spline(t) ** 2)
+
+
+def outer():
+    inner = theirs.PchipInterpolator(X, Y)
+    return lambda t: np.sum(inner(t) * inner.derivative()(t))
+
+
+#: Functions of points as users write them with SciPy's own names.
+ENTERED = {
+    "a global": lambda t: SPLINE(t).sum(),
+    "its methods": lambda t: (
+        np.sum(SPLINE.derivative()(t) * SPLINE(t, 2)) + SPLINE.integrate(0, t[0])
+    ),
+    "a closure": outer(),
+    "made inside": lambda t: np.sum(theirs.Akima1DInterpolator(X, Y * t[0])(t[:4]) ** 2),
+    "by module": lambda t: np.sum(scipy.interpolate.CubicSpline(X, Y, bc_type="natural")(t)),
+    "a number": lambda t: float(SPLINE(t[0])) * t[1],
+    "in an attribute": (lambda model: lambda t: model(t))(Model(ours.CubicSpline)),
+}
+
+
+@pytest.mark.parametrize("name", ENTERED)
+def test_entered(name, monkeypatch):
+    monkeypatch.setattr(tg.config, "enter", True)
+    f, q = ENTERED[name], np.clip(Q, 0.1, 5.2)
+    for call in (tg.grad(f), *[tg.compile(f, verify="never").grad] * 2):
+        for at in (q, q, q[::-1] * 0.9 + 0.1):
+            np.testing.assert_allclose(call(at), differences(f, at), rtol=1e-7, atol=1e-8)
+    assert type(SPLINE) is theirs.CubicSpline and type(SPLINE(0.5)) is np.ndarray
+
+
+def test_objects_in_attributes(monkeypatch):
+    monkeypatch.setattr(tg.config, "enter", True)
+    with pytest.raises(
+        tg.DerivativeLost, match="tapegrad.scipy.interpolate.CubicSpline makes keep"
+    ):
+        tg.grad(Model(theirs.CubicSpline))(Q)
+    model = Model(ours.CubicSpline)
+    wanted = tg.grad(model)(Q)
+    np.testing.assert_allclose(wanted, differences(model, Q), rtol=1e-8, atol=1e-8)
+    with pytest.warns(RuntimeWarning, match="reads self.spline, which holds a CubicSpline"):
+        np.testing.assert_allclose(tg.compile(model).grad(Q), wanted)
+
+
+def test_programs_notice_other_splines(monkeypatch):
+    monkeypatch.setattr(tg.config, "enter", True)
+    for module in (theirs, ours):
+        spline = module.CubicSpline(X, Y)
+        f = lambda t: np.sum(spline(t) ** 2)  # noqa: B023, E731
+        c = tg.compile(f)
+        check = lambda: np.testing.assert_allclose(c.grad(Q), tg.grad(f)(Q))  # noqa: B023, E731
+        for _ in range(3):
+            check()
+        spline = module.CubicSpline(X, Y[::-1])
+        check()
+        check()
+        spline.c[2] *= 2.0
+        check()
+        check()
+        spline.c = spline.c * 3.0
+        check()
+        spline.extrapolate = "periodic"
+        check()
+        np.testing.assert_allclose(c(Q), np.sum(spline(Q) ** 2))
+
+
+def test_objects_are_scipys():
+    made = ours.CubicSpline(X, Y)
+    assert isinstance(made, theirs.CubicSpline) and isinstance(made, ours.PPoly)
+    assert isinstance(SPLINE, ours.CubicSpline) and not isinstance(SPLINE, ours.PchipInterpolator)
+    assert issubclass(theirs.CubicSpline, ours.PPoly)
+    again = pickle.loads(pickle.dumps(made))
+    assert type(again) is ours.CubicSpline and again(0.4) == SPLINE(0.4)
+    assert type(made.derivative()) is ours.CubicSpline
+    np.testing.assert_array_equal(made.solve(0.2), SPLINE.solve(0.2))
+    assert tg.grad(lambda t: made.antiderivative()(t))(1.0) == pytest.approx(SPLINE(1.0))
+
+
+def test_objects_of_recorded_data_outlive_a_transform():
+    kept = []
+    f = lambda y: (kept.append(ours.CubicSpline(X, y)), np.sum(kept[-1](Q)))[1]  # noqa: E731
+    tg.grad(f)(Y)
+    np.testing.assert_allclose(np.asarray(kept[0](Q)), SPLINE(Q), rtol=1e-12)
+    np.testing.assert_allclose(kept[0].solve(0.2), SPLINE.solve(0.2), rtol=1e-9)
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+def test_refusals():
+    z = Y[:, None] * 1j
+    for call, text in (
+        (lambda y: ours.CubicSpline(X, y).solve(0.1)[0], r"CubicSpline.solve: it has no deriv"),
+        (lambda y: ours.PPoly(y[None, 1:], X).roots()[0], r"PPoly.roots: it has no derivative"),
+        (lambda y: ours.CubicSpline(X, y + z[:, 0])(0.5).real, "y is complex; interpolate real"),
+        (lambda y: ours.BPoly.from_derivatives(X, y[:, None])(0.5), "from_derivatives: it has no"),
+    ):
+        with pytest.raises(tg.DerivativeLost, match=text):
+            tg.grad(call)(Y)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda m, y: m.CubicSpline(X[::-1], y), "`x` must be strictly increasing"),
+        (lambda m, y: m.CubicSpline(X[:4], y), "The length of `y` along `axis`=0"),
+        (lambda m, y: m.CubicSpline(X, y, bc_type="periodic"), "must be identical"),
+        (lambda m, y: m.CubicSpline(X, y, bc_type=("periodic", "natural")), "'periodic' `bc_type`"),
+        (lambda m, y: m.CubicSpline(X, y, bc_type="other"), "bc_type=other is not allowed"),
+        (lambda m, y: m.CubicSpline(X, y, bc_type=((3, 0.0), (1, 0.0))), "must be 1 or 2"),
+        (lambda m, y: m.CubicSpline(X, y / 0.0), "`y` must contain only finite values"),
+        (lambda m, y: m.PPoly(y[None], X), "number of coefficients != len"),
+        (lambda m, y: m.PPoly(y, X), "at least 2-dim"),
+        (lambda m, y: m.Akima1DInterpolator(X, y, method="other"), "unsupported"),
+    ],
+)
+def test_errors_are_scipys(call, text):
+    with np.errstate(all="ignore"):
+        for m, y in ((theirs, Y), (ours, tg.tensor(Y, requires_grad=True))):
+            with pytest.raises((ValueError, NotImplementedError), match=text):
+                call(m, y)
