@@ -148,14 +148,15 @@ class Interpolator(metaclass=StandIn):
     def _plainly(self, method: str, *args, **kwargs):
         """What SciPy's method gives; objects of its classes as views."""
         if self._held is not None:  # of data that are not recorded any longer
-            self._original, self._held = self._of_plain(*map(plain, self._held.values())), None
+            held = {name: plain(x) for name, x in self._held.items()}
+            self._original, self._held = self._of_plain(**held), None
         if self._original is not None:
             return view_of(getattr(self._original, method)(*args, **kwargs))
         return getattr(self._own, method)(self, *args, **kwargs)
 
-    def _of_plain(self, *data):
+    def _of_plain(self, **held):
         """SciPy's object for plain data in the place of those that are held."""
-        raise NotImplementedError
+        return self._own.construct_fast(**held)
 
     def _refuse(self, method: str, *operands):
         name = f"{self._own.__name__}.{method}"
@@ -168,23 +169,25 @@ def plain(x):
 
 
 def field(own: type, name: str) -> property:
-    """An attribute of SciPy's, or the recorded one in its place."""
-    original = vars(own).get(name) or getattr(own, name, None)
+    """An attribute of SciPy's objects, or what is held in its place."""
+    original = getattr(own, name, None)
 
     def get(self):
-        if self._held is not None and name in self._held:
+        if self._held is not None:
             return self._held[name]
-        if original is not None:
-            return original.__get__(self, type(self))
-        return self.__dict__[name]
+        if self._original is not None:
+            return getattr(self._original, name)
+        return self.__dict__[name] if original is None else original.__get__(self, type(self))
 
     def put(self, value):
-        if self._held is not None and not none_traced((value,)):
+        if self._held is not None:
             self._held[name] = value
-        elif original is not None:
-            original.__set__(self, value)
-        else:
+        elif self._original is not None:
+            setattr(self._original, name, value)
+        elif original is None:
             self.__dict__[name] = value
+        else:
+            original.__set__(self, value)
 
     return property(get, put)
 

@@ -35,11 +35,7 @@ class Pieces(shared.Interpolator):
         return made
 
     def _hold(self, c, x, extrapolate, axis) -> None:
-        self._held = {"c": c, "x": x}
-        self.extrapolate, self.axis = extrapolate, axis
-
-    def _of_plain(self, c, x):
-        return self._own.construct_fast(c, x, self.extrapolate, self.axis)
+        self._held = {"c": c, "x": x, "extrapolate": extrapolate, "axis": axis}
 
     def _start(self, name: str, c, x, extrapolate, axis) -> None:
         """What the constructor does with recorded arguments."""
@@ -216,5 +212,5 @@ for _kind, _names in _REFUSING.items():
     for _name, _method in shared.not_derived(_kind._own, *_names.split()).items():
         setattr(_kind, _name, _method)
 for _kind in (PPoly, BPoly):
-    for _name in ("c", "x"):
+    for _name in ("c", "x", "extrapolate", "axis"):
         setattr(_kind, _name, shared.field(_kind._own, _name))
