@@ -85,7 +85,134 @@ PIECES = {
 }
 if np.lib.NumpyVersion(scipy.__version__) >= "1.17.0":  # earlier ones read what is not written
     PIECES["Akima, 2"] = lambda m, x, y, q: m.Akima1DInterpolator(x[:2], y[:2], extrapolate=True)(q)
-TABLE = {**PIECES}
+
+
+def inside(q):
+    return 0.7 * q + 0.53
+
+
+def clamped(m, x, y, k, **keywords):
+    """A spline with knots at positions and coefficients y."""
+    n = len(y) - k + 1
+    return m.BSpline(np.concatenate([*[x[:1]] * k, x[:n], *[x[n - 1 : n]] * k]), y, k, **keywords)
+
+
+KNOTS = np.r_[[-0.5] * 4, 1.7, 3.3, [6.5] * 4]
+SPLINES = {
+    "BSpline": lambda m, x, y, q: clamped(m, x, y, 3)(q),
+    "BSpline, rows": lambda m, x, y, q: (
+        m.BSpline(KNOTS, np.stack([y[:6], y[3:]]), 3, axis=1)(q) * x[0]
+    ),
+    "BSpline, order 1": lambda m, x, y, q: clamped(m, x, y, 2)(q + 0.03, 1),
+    "BSpline, derivative": lambda m, x, y, q: clamped(m, x, y, 2).derivative()(q + 0.03),
+    "BSpline, integrals": lambda m, x, y, q: clamped(m, x, y, 2).antiderivative(2)(q),
+    "BSpline, integrate": lambda m, x, y, q: clamped(m, x, y, 2).integrate(q[0], q[2]),
+    "BSpline, ends": lambda m, x, y, q: clamped(m, x, y, 2).integrate(q[4], q[2], False),
+    "BSpline, periodic": lambda m, x, y, q: clamped(m, x, y, 2, extrapolate="periodic")(q + 0.05),
+    "BSpline, periods": lambda m, x, y, q: clamped(m, x, y, 2, extrapolate="periodic").integrate(
+        q[0], q[1] * 40
+    ),
+    "basis_element": lambda m, x, y, q: m.BSpline.basis_element(x[:5])(q) * y[0],
+    "make_interp_spline": lambda m, x, y, q: m.make_interp_spline(x, y)(q),
+    "degree 2": lambda m, x, y, q: m.make_interp_spline(x, y, k=2)(q + 0.03),
+    "degree 5, rows": lambda m, x, y, q: m.make_interp_spline(x, np.stack([y, y**2]), 5, axis=1)(q),
+    "degree 1": lambda m, x, y, q: m.make_interp_spline(x, y, k=1)(q),
+    "degree 0": lambda m, x, y, q: m.make_interp_spline(x, y, k=0)(q) + x[0] * q[0],
+    "natural": lambda m, x, y, q: m.make_interp_spline(x, y, bc_type="natural")(q),
+    "pairs": lambda m, x, y, q: m.make_interp_spline(
+        x, y, bc_type=([(1, y[0])], [(2, 0.3)])
+    ).derivative()(q),
+    "knots": lambda m, x, y, q: m.make_interp_spline(
+        x, y, t=np.r_[[-0.5] * 4, 1.13, 1.93, 2.67, 3.29, 4.17, [7.0] * 4]
+    )(q),
+    "make_lsq_spline": lambda m, x, y, q: m.make_lsq_spline(x, y, KNOTS, w=y**2 + 1.0)(q),
+    "lsq, rows": lambda m, x, y, q: m.make_lsq_spline(x, np.stack([y, y**2], 1), KNOTS)(q)[:, 1],
+    "smoothing": lambda m, x, y, q: m.make_smoothing_spline(X, y, lam=0.3)(q) * x[0],
+    "weights": lambda m, x, y, q: (
+        m.make_smoothing_spline(X, y, w=y**2 + 0.3, lam=y[0] ** 2)(q) * x[0]
+    ),
+    **{
+        f"interp1d, {kind}": lambda m, x, y, q, kind=kind: (
+            m.interp1d(x, np.stack([y, y**2]), kind=kind)(inside(q)) * y[0] + x[0] * q[0]
+        )
+        for kind in (
+            *("linear", "nearest", "nearest-up", "previous", "next"),
+            *("zero", "slinear", "quadratic", "cubic", 4),
+        )
+    },
+    "interp1d, plain": lambda m, x, y, q: m.interp1d(x, y)(inside(q)),
+    **{
+        f"interp1d, {kind}, beyond": lambda m, x, y, q, kind=kind: np.nan_to_num(
+            m.interp1d(x, y, kind=kind, fill_value="extrapolate")(q + 0.03) * y[0] + x[0] * q[0]
+        )
+        for kind in ("linear", "nearest", "previous", "next", "quadratic")
+    },
+    **{
+        f"interp1d, {kind}, filled": lambda m, x, y, q, kind=kind: (
+            m.interp1d(
+                *(x[::-1], np.stack([y, y**2], 1), kind),
+                **dict(axis=0, bounds_error=False, fill_value=(-1.0, y[:2])),
+            )(q - 0.42)
+            * x[1]
+            * q[0]
+        )
+        for kind in ("linear", "previous", "cubic")
+    },
+    "splev": lambda m, x, y, q: m.splev(q, m.splrep(x, y)),
+    "splev, order 1": lambda m, x, y, q: m.splev(q + 0.03, m.splrep(x, y, k=2), der=1),
+    "splev, zeros": lambda m, x, y, q: m.splev(q - 0.42, m.splrep(x, y, k=4), ext=1),
+    "splev, ends": lambda m, x, y, q: m.splev(q - 0.42, m.splrep(x, y, k=5), ext=3),
+    "splev, box": lambda m, x, y, q: m.splev(q, m.splrep(x, y, xb=-0.1, xe=6.0)),
+    "splev, knots": lambda m, x, y, q: m.splev(q, m.splrep(x, y, w=y**2 + 0.2, t=[1.7, 3.3])),
+    "splev, curves": lambda m, x, y, q: np.stack(
+        m.splev(q, (KNOTS, [y[:6], y[3:] ** 2], 3)) + [x[0] * q]
+    ),
+    "splev of a BSpline": lambda m, x, y, q: m.splev(q, m.make_interp_spline(x, y)),
+    "splint": lambda m, x, y, q: m.splint(q[0] - 3.0, q[1], m.splrep(x, y)),
+    "splder": lambda m, x, y, q: m.splev(q, m.splder(m.splrep(x, y))),
+    "splantider": lambda m, x, y, q: m.splev(q, m.splantider(m.splrep(x, y), 2)),
+    "spalde": lambda m, x, y, q: np.stack(m.spalde(inside(q), m.splrep(x, y)))[:, :3],
+    "UnivariateSpline": lambda m, x, y, q: m.UnivariateSpline(x, y, s=0)(q - 0.42),
+    "Univariate, zeros": lambda m, x, y, q: m.UnivariateSpline(x, y, s=0, ext=1)(q - 0.42, 1),
+    "Univariate, const": lambda m, x, y, q: m.UnivariateSpline(x, y, s=0, ext="const")(q - 0.42),
+    "Univariate, smooth": lambda m, x, y, q: m.UnivariateSpline(X, Y, s=0.5)(q) * x[0] * y[1],
+    "Interpolated": lambda m, x, y, q: m.InterpolatedUnivariateSpline(x, y, k=4)(q + 0.03),
+    "Univariate, derivative": lambda m, x, y, q: m.InterpolatedUnivariateSpline(x, y).derivative()(
+        q
+    ),
+    "Univariate, sums": lambda m, x, y, q: m.UnivariateSpline(x, y, s=0).antiderivative()(q),
+    "Univariate, integral": lambda m, x, y, q: m.UnivariateSpline(x, y, s=0).integral(q[0], q[1]),
+    "derivatives": lambda m, x, y, q: m.UnivariateSpline(x, y, s=0).derivatives(q[0])[:3],
+    "coefficients": lambda m, x, y, q: (
+        m.UnivariateSpline(x, y, s=0).get_coeffs()
+        + m.UnivariateSpline(x, y, s=0).get_knots()[0] * q[0]
+    ),
+    "LSQUnivariateSpline": lambda m, x, y, q: m.LSQUnivariateSpline(x, y, [1.7, 3.3], w=y**2 + 0.2)(
+        q
+    ),
+    "Rect": lambda m, x, y, q: m.RectBivariateSpline(x, x[:6] * 2, y[:, None] * y[:6])(
+        np.sort(q)[1:4], [0.2, 5.0, 99.0]
+    ),
+    "Rect, ev": lambda m, x, y, q: m.RectBivariateSpline(x, x[:6] * 2, y[:, None] * y[:6]).ev(
+        q, q[::-1] + 0.07
+    ),
+    "Rect, orders": lambda m, x, y, q: m.RectBivariateSpline(
+        x, x[:6] * 2, y[:, None] * y[:6], kx=2, ky=4
+    ).ev(*(q + 0.03, q[::-1] + 0.07), dx=1, dy=2),
+    "bisplev": lambda m, x, y, q: m.bisplev(np.sort(q), np.sort(q) + 0.1, SURFACE) * x[0] * y[0],
+    "Smooth, surface": lambda m, x, y, q: surface(m)(q, q[::-1], grid=False) * x[0] * y[0],
+}
+GRID = np.meshgrid(np.arange(8.0), np.arange(8.0))
+HEIGHTS = np.sin(np.arange(64.0)).reshape(8, 8)
+SURFACE = theirs.bisplrep(*GRID, HEIGHTS, s=0)
+
+
+def surface(m):
+    data = [np.ravel(one) for one in (*GRID, HEIGHTS)]
+    return m.SmoothBivariateSpline(*data, s=40.0).partial_derivative(1, 0)
+
+
+TABLE = {**PIECES, **SPLINES}
 
 
 def total(f, m, x, y, q):
@@ -104,41 +231,39 @@ def differences(f, a, h=2e-4):
     return found
 
 
-def of_one(name, which, m=ours):
-    """A function of the positions, of the values or of the points."""
-    given = {"x": X, "y": Y, "q": Q}
-    return lambda a: total(TABLE[name], m, *{**given, which: a}.values())
+#: Positions, values and points in one vector.
+A, B = np.r_[X, Y, Q], np.r_[X**1.05 + 0.02, Y[::-1] + 0.3, Q[::-1] * 0.93 + 0.11]
 
 
-OTHERS = {"x": X**1.05 + 0.02, "y": Y[::-1] + 0.3, "q": Q[::-1] * 0.93 + 0.11}
+def whole(name, m=ours):
+    """A function of positions, values and points in one vector."""
+    return lambda a: total(TABLE[name], m, a[:9], a[9:18], a[18:])
 
 
 @pytest.mark.parametrize("name", TABLE)
-@pytest.mark.parametrize("which", ["x", "y", "q"])
-def test_derivatives(name, which):
-    a = {"x": X, "y": Y, "q": Q}[which]
-    f, plain = of_one(name, which), of_one(name, which, theirs)
-    value, gradient = tg.value_and_grad(f)(a)
-    np.testing.assert_allclose(value, plain(a), rtol=1e-11)
+def test_derivatives(name):
+    f, plain = whole(name), whole(name, theirs)
+    value, gradient = tg.value_and_grad(f)(A)
+    np.testing.assert_allclose(value, plain(A), rtol=1e-11)
     size = 1.0 + np.abs(gradient).max()
-    np.testing.assert_allclose(gradient, differences(plain, a), atol=1e-7 * size)
-    u = np.cos(np.arange(a.size) * 2.0)
-    np.testing.assert_allclose(tg.jvp(f, (a,), (u,))[1], gradient @ u, rtol=1e-8, atol=1e-9)
-    slope = lambda s: tg.grad(f)(a + s * u)  # noqa: E731
+    np.testing.assert_allclose(gradient, differences(plain, A), atol=1e-7 * size)
+    u = np.cos(np.arange(26) * 2.0)
+    np.testing.assert_allclose(tg.jvp(f, (A,), (u,))[1], gradient @ u, rtol=1e-8, atol=1e-9)
+    slope = lambda s: tg.grad(f)(A + s * u)  # noqa: E731
     wanted = (8 * (slope(1e-4) - slope(-1e-4)) - slope(2e-4) + slope(-2e-4)) / 12e-4
-    product = tg.hvp(f)(a, u)
+    product = tg.hvp(f)(A, u)
     np.testing.assert_allclose(product, wanted, atol=1e-6 * (1.0 + np.abs(wanted).max()))
 
 
 @pytest.mark.parametrize("name", TABLE)
 def test_compiled_at_other_inputs(name):
-    f = lambda x, y, q: total(TABLE[name], ours, x, y, q)  # noqa: E731
+    f = whole(name)
     c = tg.compile(f, verify="never", native=False)
-    for given in ((X, Y, Q), (X, Y, Q), tuple(OTHERS.values()), (X, V, X[:8])):
-        for n in range(3):
-            wanted = tg.grad(f, n)(*given)
-            found = tg.grad(c, n)(*given)
-            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-10)
+    for a in (A, A, B, np.r_[X, V, X[:8]]):
+        value, gradient = c.value_and_grad(a)
+        wanted, slopes = tg.value_and_grad(f)(a)
+        np.testing.assert_allclose(value, wanted, rtol=1e-10)
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -222,6 +347,8 @@ def test_sizes_and_numbers():
 
 
 SPLINE = theirs.CubicSpline(X, Y)
+LINES, CURVE = theirs.interp1d(X, Y, kind="cubic"), theirs.splrep(X, Y)
+SMOOTH, HEIGHT = theirs.UnivariateSpline(X, Y, s=0.3), surface(theirs)
 
 
 class Model:
@@ -246,6 +373,10 @@ ENTERED = {
     "a closure": outer(),
     "made inside": lambda t: np.sum(theirs.Akima1DInterpolator(X, Y * t[0])(t[:4]) ** 2),
     "by module": lambda t: np.sum(scipy.interpolate.CubicSpline(X, Y, bc_type="natural")(t)),
+    "made of plain data": lambda t: np.sum(theirs.make_interp_spline(X, Y)(t) ** 2),
+    "others": lambda t: np.sum(LINES(t) * theirs.splev(t, CURVE) * SMOOTH(t, 1)),
+    "derived": lambda t: SMOOTH.antiderivative()(t[0]) * SMOOTH.integral(0.1, t[1]),
+    "of two variables": lambda t: np.sum(HEIGHT(t, t[::-1], grid=False)),
     "a number": lambda t: float(SPLINE(t[0])) * t[1],
     "in an attribute": (lambda model: lambda t: model(t))(Model(ours.CubicSpline)),
 }
@@ -326,6 +457,20 @@ def test_refusals():
         (lambda y: ours.PPoly(y[None, 1:], X).roots()[0], r"PPoly.roots: it has no derivative"),
         (lambda y: ours.CubicSpline(X, y + z[:, 0])(0.5).real, "y is complex; interpolate real"),
         (lambda y: ours.BPoly.from_derivatives(X, y[:, None])(0.5), "from_derivatives: it has no"),
+        (lambda y: ours.UnivariateSpline(X, y)(0.5), "s > 0 FITPACK chooses knots by iterations"),
+        (lambda y: ours.splev(0.5, ours.splrep(X, y, s=0.1)), "splrep: with s > 0 FITPACK"),
+        (lambda y: ours.make_smoothing_spline(X, y)(0.5), "lam is found by iterations; give lam"),
+        (lambda y: ours.make_interp_spline(X, y, bc_type="periodic")(0.5), "CubicSpline"),
+        (lambda y: ours.BSpline.design_matrix(y, KNOTS, 3).sum(), "its sparse matrix has no deriv"),
+        (
+            lambda y: ours.SmoothBivariateSpline(X, Y, y, kx=1, ky=1)(1, 1),
+            "RectBivariateSpline has",
+        ),
+        (
+            lambda y: ours.UnivariateSpline(X, y, s=0).roots()[0],
+            "UnivariateSpline.roots: it has no",
+        ),
+        (lambda y: ours.RectBivariateSpline(X, X, y[:, None] * y).integral(0, 1, 0, 1), "integral"),
     ):
         with pytest.raises(tg.DerivativeLost, match=text):
             tg.grad(call)(Y)
@@ -344,6 +489,15 @@ def test_refusals():
         (lambda m, y: m.PPoly(y[None], X), "number of coefficients != len"),
         (lambda m, y: m.PPoly(y, X), "at least 2-dim"),
         (lambda m, y: m.Akima1DInterpolator(X, y, method="other"), "unsupported"),
+        (lambda m, y: m.make_interp_spline(X[::-1], y), "strictly increasing sequence"),
+        (lambda m, y: m.make_interp_spline(X, y, t=KNOTS), "Got 10 knots, need at least 13"),
+        (lambda m, y: m.BSpline(KNOTS[::-1], y, 3), "Knots must be in a non-decreasing order"),
+        (lambda m, y: m.BSpline(KNOTS, y[:4], 3), "are inconsistent"),
+        (lambda m, y: m.interp1d(X, y)(6.0), "above the interpolation range"),
+        (lambda m, y: m.interp1d(X, y, kind="other"), "is unsupported"),
+        (lambda m, y: m.splev(6.0, m.splrep(X, y), ext=2), "Found x value not in the domain"),
+        (lambda m, y: m.InterpolatedUnivariateSpline(X[::-1], y), "must be"),
+        (lambda m, y: m.BSpline(KNOTS, y, 3).derivative(4), "Order of derivative"),
     ],
 )
 def test_errors_are_scipys(call, text):

@@ -41,6 +41,20 @@ def entered(function):
     return function
 
 
+def making(function):
+    """The same for one that makes objects of SciPy's classes: ours, of plain arguments too."""
+    own = getattr(theirs, function.__name__)
+
+    @functools.wraps(function)
+    def made(*args, **kwargs):
+        if none_traced(args) and none_traced(kwargs.values()):
+            return view_of(own(*args, **kwargs))
+        return function(*args, **kwargs)
+
+    made.makes_objects = True
+    return entered(made)
+
+
 # --- operands -------------------------------------------------------------------------------------
 
 
@@ -103,6 +117,18 @@ def with_points(out, points_shape: tuple, extra: tuple, axis: int):
     return PUBLIC["transpose"](out, order)
 
 
+def over_periods(whole, first, last, a, b):
+    """The integral from a to b of what repeats, of which `whole` is the integral in one period."""
+    period = last - first
+
+    def until(at):
+        turns = PUBLIC["floor"]((at - first) / period)
+        inside = first + PUBLIC["remainder"](at - first, period)
+        return whole(inside) + turns * (whole(last) - whole(first))
+
+    return until(b) - until(a)
+
+
 # --- classes --------------------------------------------------------------------------------------
 
 
@@ -139,9 +165,9 @@ class Interpolator(metaclass=StandIn):
 
     def _is_plain(self, *operands) -> bool:
         """Whether neither operands nor data are recorded."""
-        return none_traced(operands) and none_traced(self._data())
+        return none_traced(operands) and none_traced(self._held_data())
 
-    def _data(self) -> tuple:
+    def _held_data(self) -> tuple:
         """The data on which derivatives depend."""
         return () if self._held is None else tuple(self._held.values())
 
@@ -160,7 +186,7 @@ class Interpolator(metaclass=StandIn):
 
     def _refuse(self, method: str, *operands):
         name = f"{self._own.__name__}.{method}"
-        return refused(name, "it has no derivative here", *operands, *self._data())
+        return refused(name, "it has no derivative here", *operands, *self._held_data())
 
 
 def plain(x):
@@ -200,7 +226,8 @@ def stands_for(own: type):
         kind.__name__ = kind.__qualname__ = own.__name__
         kind.__doc__ = own.__doc__
         CLASSES[own] = kind
-        OURS[f"interpolate.{own.__name__}"] = kind
+        if hasattr(theirs, own.__name__):
+            OURS[f"interpolate.{own.__name__}"] = kind
         return kind
 
     return enter

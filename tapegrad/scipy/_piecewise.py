@@ -84,14 +84,8 @@ class Pieces(shared.Interpolator):
         a, b = floats(name, "a", a), floats(name, "b", b)
         if extrapolate != "periodic":
             return whole(b, extrapolate=extrapolate) - whole(a, extrapolate=extrapolate)
-        first, period = self.x[0], self.x[-1] - self.x[0]
-
-        def until(at):
-            turns = PUBLIC["floor"]((at - first) / period)
-            inside = first + PUBLIC["remainder"](at - first, period)
-            return whole(inside, extrapolate=True) + turns * whole(self.x[-1], extrapolate=True)
-
-        return until(b) - until(a)
+        inside = lambda at: whole(at, extrapolate=True)  # noqa: E731
+        return shared.over_periods(inside, self.x[0], self.x[-1], a, b)
 
     def derivative(self, nu=1):
         if self._is_plain():
