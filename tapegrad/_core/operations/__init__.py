@@ -80,6 +80,7 @@ _ON_FIRST_USE = {
     "slicewise": "apply_along_axis apply_over_axes",
     "softmax": "softmax log_softmax",
     "solving": "solve",
+    "pair_distances": "",
     "sparse_products": "",
     "sparse_solving": "",
     "spacing": "gradient ediff1d",
