@@ -126,7 +126,7 @@ REFUSED = {
     "signal.ellipap": lambda x: ours.signal.ellipap(3, x[0], 20.0)[1],
     "fft.fhtoffset": lambda x: ours.fft.fhtoffset(x[0], 0.5),
     "ndimage.binary_erosion": lambda x: ours.ndimage.binary_erosion(np.ones(5), x),
-    "spatial.distance.jensenshannon": lambda x: ours.spatial.distance.jensenshannon(x, x),
+    "spatial.distance.jaccard": lambda x: ours.spatial.distance.jaccard(x, x),
     "optimize.brentq": lambda x: ours.optimize.brentq(lambda t, p: t - p, -5.0, 5.0, args=(x[0],)),
     "optimize.minimize": lambda x: ours.optimize.minimize(np.sum, x),
     "integrate.quad": lambda x: ours.integrate.quad(np.sin, 0.0, x[0]),
