@@ -348,3 +348,44 @@ def test_singular_matrices():
         tg.grad(lambda x: np.sum(sl.spsolve_triangular(ss.tril(x[0] * ss.eye(3), -1), x)))(X)
     with pytest.raises(ValueError, match="square"):
         tg.grad(lambda x: np.sum(sl.spsolve(made("csr", "array", x, (3, 4)), x)))(X)
+
+
+def test_index_arrays_that_are_written_later_are_seen():
+    columns, starts = np.array([0, 1, 1]), np.array([0, 2, 3])
+    rows = np.array([0, 0, 1])
+    for _ in range(2):
+        for name, places in (("csr_array", (columns, starts)), ("coo_array", ((rows, columns),))):
+            one = getattr(ss, name)
+            f = lambda d: one((d, *places), shape=(2, 3)) @ np.arange(3.0) ** 2  # noqa: B023, E731
+            d = np.array([1.0, 2.0, 3.0])
+            found = tg.jacobian(f)(d)
+            wanted = np.stack([f(e) for e in np.eye(3)], axis=1)
+            np.testing.assert_array_equal(found, wanted)
+        columns[:] = [0, 2, 2]
+
+
+def test_places_of_a_matrix_are_read_only():
+    def f(d):
+        a = ss.csr_array((d, [0, 1, 1], [0, 2, 3]), shape=(2, 2))
+        a.indices[0] = 1
+        return a.sum()
+
+    with pytest.raises(ValueError, match="read-only"):
+        tg.grad(f)(np.ones(3))
+
+
+def test_both_adjoints_of_a_large_product():
+    n, rng = 300, np.random.default_rng(5)
+    a = ss.random_array((n, 2 * n), density=0.02, rng=rng, format="csr")
+    for x in (rng.random(2 * n), rng.random((2 * n, 3)), rng.random((3, 2 * n)).T):
+        f = lambda d, x: np.sum(  # noqa: E731
+            np.sin(ss.csr_array((d, a.indices, a.indptr), shape=a.shape) @ x)
+        )
+        slope = np.cos(a @ x).reshape(n, -1)
+        wide = x.reshape(2 * n, -1)
+        rows = np.repeat(np.arange(n), np.diff(a.indptr))
+        for grad in (tg.grad(f, argnums=(0, 1)), tg.grad(tg.compile(f), argnums=(0, 1))):
+            of_data, of_x = grad(a.data, x)
+            wanted = np.sum(slope[rows] * wide[a.indices], axis=1)
+            np.testing.assert_allclose(of_data, wanted, rtol=1e-12, atol=1e-14)
+            np.testing.assert_allclose(of_x, (a.T @ slope).reshape(x.shape), rtol=1e-12, atol=1e-14)

@@ -8,7 +8,7 @@ from .._core.operations import PUBLIC
 from .._core.operations.sparse_products import sparse_product, sparse_transposed_product
 from .._core.tensor import runtime as rt
 from .._core.tensor.complex_tensors import is_complex
-from .._core.tensor.values import dtype_of, is_tensor, shape_of
+from .._core.tensor.values import dtype_of, is_recorded, is_tensor, shape_of
 from ._sparse_places import StoredPlaces, owned, summed
 
 
@@ -49,7 +49,8 @@ def _mismatch(rows: int, columns: int):
 
 def times_dense(a, x):
     """A x."""
-    return product(sparse_product, a._numbers, a._places, x, a.shape[1])
+    both = is_recorded(a._numbers)
+    return product(sparse_product, a._numbers, a._places, x, a.shape[1], both=both)
 
 
 def turned_times(a, x):

@@ -13,7 +13,7 @@ from .._core.tensor.refused_derivatives import DerivativeLost
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
 from ._differentiable import OURS
 from ._sparse_arithmetic import array_of_operand
-from ._sparse_places import StoredPlaces, in_sparse, summed, taken
+from ._sparse_places import RecentPatterns, StoredPlaces, in_sparse, merging, taken, taking
 from ._sparse_tensors import SparseTensor, from_positions, is_sparse
 
 _FORMATS = ("bsr", "coo", "csc", "csr", "dia")
@@ -91,37 +91,48 @@ def constructed(name: str, arg1, shape=None, dtype=None, copy=False, **keywords)
     return made if dtype is None else made.astype(dtype)
 
 
+_patterns = RecentPatterns()
+
+
 def _of_parts(name: str, theirs, numbers, places, shape, keywords) -> SparseTensor:
     """A matrix of numbers and their places, in the form of a format."""
     for x in places:
         _plain(name, x)
-    is_by_coordinates = len(places) == 1 and name[:3] != "dia"
-    kind = name[4:]
-    if is_by_coordinates:
-        ones = np.arange(1, int(np.prod(shape_of(numbers))) + 1).reshape(shape_of(numbers))
-        coo = in_sparse(f"coo_{kind}")((ones, places[0]), shape=shape)
+    indices = places[0] if len(places) == 1 and isinstance(places[0], tuple) else places
+    arrays = [np.asarray(x) for x in indices]
+    given = shape_of(numbers)
+    key = (name, given, shape if shape is None else tuple(shape), [*keywords.items()], len(places))
+    arranged = lambda: _arranged(name, theirs, given, places, shape, keywords)  # noqa: E731
+    arrange, found = _patterns.of((*key, [x.shape for x in arrays]), arrays, arranged)
+    return SparseTensor(arrange(_flat(numbers)), found, name)
+
+
+def _arranged(name: str, theirs, given: tuple, places, shape, keywords):
+    """What brings numbers of a shape to the order of rows, and their places there."""
+    count = int(np.prod(given))
+    if len(places) == 1 and name[:3] != "dia":  # by coordinates
+        positions = np.arange(1, count + 1).reshape(given)
+        coo = in_sparse(f"coo_{name[4:]}")((positions, places[0]), shape=shape)
         if coo.ndim != 2:
             raise DerivativeLost(
                 f"tapegrad.scipy.sparse.{name}: sparse arrays of recorded numbers have two axes"
             )
         rows, columns = coo.coords
-        if name[:3] == "coo":  # which keeps numbers in equal places apart
-            order = np.argsort(rows, kind="stable")
-            starts = np.searchsorted(rows[order], np.arange(coo.shape[0] + 1))
-            found = StoredPlaces(coo.shape, columns[order], starts)
-            return SparseTensor(taken(numbers, order + 1), found, name)
-        numbers, canonical = summed(numbers, rows, columns, coo.shape)
-        return SparseTensor(numbers, canonical, name)
-    found = theirs((_positions(numbers), *places), shape=shape, **keywords)
-    csr = found.tocsr()
+        if name[:3] != "coo":
+            return merging(rows, columns, coo.shape)
+        order = np.argsort(rows, kind="stable")  # numbers in equal places are kept apart
+        starts = np.searchsorted(rows[order], np.arange(coo.shape[0] + 1))
+        return taking(order + 1, count), StoredPlaces(coo.shape, columns[order], starts)
+    positions = np.arange(1, count + 1).reshape(given)
+    csr = theirs((positions, *places), shape=shape, **keywords).tocsr()
     if len(np.unique(csr.data)) != csr.nnz:
         raise DerivativeLost(
             f"tapegrad.scipy.sparse.{name}: two numbers are in one place; give coordinates, as "
             "(numbers, (rows, columns))"
         )
-    if (csr.data > np.prod(shape_of(numbers))).any():
+    if (csr.data > count).any():
         raise DerivativeLost(f"tapegrad.scipy.sparse.{name}: blocks overlap; give coordinates")
-    return SparseTensor(taken(_flat(numbers), csr.data), StoredPlaces.of(csr), name)
+    return taking(csr.data, count), StoredPlaces.of(csr)
 
 
 for _name in CLASSES:

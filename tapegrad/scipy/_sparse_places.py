@@ -32,7 +32,9 @@ class StoredPlaces:
 
     def __init__(self, shape, indices, indptr):
         self.shape = tuple(map(int, shape))
-        self.indices, self.indptr = indices, indptr
+        self.indices, self.indptr = indices.view(), indptr.view()
+        for one in (self.indices, self.indptr):  # other matrices may have the same places
+            one.flags.writeable = False
         self.count = len(indices)
 
     @classmethod
@@ -62,22 +64,28 @@ class StoredPlaces:
         return in_sparse(f"csr_{kind[4:]}")(places, shape=self.shape).asformat(kind[:3])
 
 
-def taken(numbers, positions: np.ndarray):
-    """The numbers at positions, which count from 1; 0 where a position is 0."""
-    count, positions = shape_of(numbers)[0], np.asarray(positions, np.intp)
+def taking(positions: np.ndarray, count: int):
+    """What takes numbers at positions, which count from 1, of `count`; 0 where a position is 0."""
+    positions = np.asarray(positions, np.intp)
     if not count:
-        return np.zeros(positions.shape, dtype_of(numbers))
+        return lambda numbers: np.zeros(positions.shape, dtype_of(numbers))
     if positions.size == count and positions.ndim == 1 and positions[0] == 1:
         if (np.diff(positions) == 1).all():
-            return numbers
+            return lambda numbers: numbers
     if positions.all():
-        return numbers[positions - 1]
-    found = numbers[np.maximum(positions - 1, 0)]
-    return PUBLIC["where"](positions > 0, found, 0.0)
+        places = positions - 1
+        return lambda numbers: numbers[places]
+    places, is_one = np.maximum(positions - 1, 0), positions > 0
+    return lambda numbers: PUBLIC["where"](is_one, numbers[places], 0.0)
 
 
-def summed(numbers, rows: np.ndarray, columns: np.ndarray, shape):
-    """Numbers at any places as those of places in order: such with equal places are added."""
+def taken(numbers, positions):
+    """The numbers at positions, which count from 1; 0 where a position is 0."""
+    return taking(positions, shape_of(numbers)[0])(numbers)
+
+
+def merging(rows: np.ndarray, columns: np.ndarray, shape):
+    """Places in order for numbers at any places; what brings numbers there, and adds equal ones."""
     rows, columns = np.asarray(rows, np.intp), np.asarray(columns, np.intp)
     order = np.lexsort((columns, rows))
     rows, columns = rows[order], columns[order]
@@ -87,8 +95,35 @@ def summed(numbers, rows: np.ndarray, columns: np.ndarray, shape):
     indptr = np.searchsorted(rows[first], np.arange(shape[0] + 1))
     places = StoredPlaces(shape, columns[first], indptr)
     if len(first) == len(rows):
-        return taken(numbers, order + 1), places
-    ends = owned([*first, len(rows)])
-    ones = owned(np.ones(len(rows)))
-    made = sparse_product(ones, owned(order), ends, PUBLIC["reshape"](numbers, (-1, 1)))
-    return PUBLIC["reshape"](made, (-1,)), places
+        return taking(order + 1, len(rows)), places
+    operands = owned(np.ones(len(rows))), owned(order), owned([*first, len(rows)])
+
+    def merge(numbers):
+        made = sparse_product(*operands, PUBLIC["reshape"](numbers, (-1, 1)))
+        return PUBLIC["reshape"](made, (-1,))
+
+    return merge, places
+
+
+def summed(numbers, rows: np.ndarray, columns: np.ndarray, shape):
+    """Numbers at any places as those of places in order: such with equal places are added."""
+    merge, places = merging(rows, columns, shape)
+    return merge(numbers), places
+
+
+class RecentPatterns:
+    """What was made for the last index arrays: these are compared, since anyone may write them."""
+
+    def __init__(self, most: int = 4):
+        self._most = most
+        self._held: list[tuple] = []
+
+    def of(self, key, arrays, make):
+        """What `make()` returned for an equal key and equal arrays."""
+        for held, copies, found in self._held:
+            if held == key and all(map(np.array_equal, copies, arrays)):
+                return found
+        made = make()
+        copies = [x.copy() for x in arrays]
+        self._held = [(key, copies, made), *self._held[: self._most - 1]]
+        return made
