@@ -389,3 +389,14 @@ def test_both_adjoints_of_a_large_product():
             wanted = np.sum(slope[rows] * wide[a.indices], axis=1)
             np.testing.assert_allclose(of_data, wanted, rtol=1e-12, atol=1e-14)
             np.testing.assert_allclose(of_x, (a.T @ slope).reshape(x.shape), rtol=1e-12, atol=1e-14)
+
+
+def test_isinstance_in_entered_code_knows_the_class():
+    def f(d):
+        a = ss.csr_array((d, [0, 1, 1], [0, 2, 3]), shape=(2, 2))
+        kinds = ss.csr_array, (dict, ss.sparray), ss.csc_array, ss.spmatrix
+        known = [isinstance(a, kind) for kind in kinds]
+        assert known == [True, True, False, False]
+        return a.sum()
+
+    np.testing.assert_array_equal(tg.grad(f)(np.ones(3)), np.ones(3))

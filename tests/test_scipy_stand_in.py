@@ -155,7 +155,7 @@ OBJECTS = {
     "an interpolation": lambda x: ours.interpolate.UnivariateSpline([0.0, 1.0, 2.0], x, k=1)(0.5),
     "its roots": lambda x: ours.interpolate.sproot(([0.0] * 4 + [1.0] * 4, [*x, 1.0], 3)),
     "a sparse matrix": lambda x: scipy.sparse.csr_array(np.eye(3)).multiply(x),
-    "a rotation": lambda x: ours.spatial.transform.Rotation.from_rotvec(x).as_matrix(),
+    "a rotation": lambda x: ours.spatial.transform.Rotation.from_rotvec(x).reduce(),
     "a ufunc": lambda x: ours.special.agm(1, x),
     "a callback": lambda x: ours.integrate.quad(lambda t: t * x[0], 0.0, 1.0)[0],
     "a system": lambda x: ours.integrate.solve_ivp(lambda t, y: -x[0] * y, (0, 1), [1.0]).y[0, -1],

@@ -92,7 +92,11 @@ def _vectorized(value: np.vectorize) -> Any:
 
 #: By packages of SciPy, the file in `tapegrad.scipy` that makes stand-ins of its instances: its
 #: function `of_instance` returns that of an object, or None where the object itself is used.
-_INSTANCES = {"scipy.interpolate": "_interpolators", "scipy.stats": "_distributions"}
+_INSTANCES = {
+    "scipy.interpolate": "_interpolators",
+    "scipy.spatial": "_rotations",
+    "scipy.stats": "_distributions",
+}
 #: As `_table`, of the instances that were asked for last.
 _of_instances: dict[int, tuple[Any, Any]] = {}
 

@@ -33,7 +33,12 @@ def type_of_recorded(one, *more, **named):
 
 
 def is_instance(one, kinds):
-    """Python's `isinstance`; refused where the answer is another one for Python and NumPy."""
+    """Python's `isinstance`; refused where the answer is another one for Python and NumPy.
+
+    What stands for an object of SciPy's names its class, `stands_for`.
+    """
+    if hasattr(type(one), "stands_for"):
+        return isinstance(one, kinds) or issubclass(one.stands_for, kinds)
     if not _is_asked(one) or _reads(kinds):
         return isinstance(one, kinds)
     return _is_of_ours(type(one), kinds) or _agreed(

@@ -41,7 +41,7 @@ _FILES = {
     "ndimage": "_ndimage_filters _ndimage_fourier _ndimage_gaussians _ndimage_interpolation "
     "_ndimage_measurements _ndimage_ranks",
     "sparse": "_sparse_constructors _sparse_equations",
-    "spatial": "_distances",
+    "spatial": "_distances _rotations",
     "signal": "_analytic _convolutions _copied_code _filters _linear_systems _parts_of_signal",
     "stats": "_copied_code _distributions",
 }
@@ -142,9 +142,10 @@ def stand_in(place: str, theirs):
     if name.startswith("stats.") and not inspect.isroutine(theirs):
         made = _distributions().of_instance(theirs)
         return theirs if made is None else made
-    if isinstance(ours, type):  # derived from SciPy's
-        STAND_INS[ours] = theirs
-        return ours
+    if isinstance(theirs, type) and ours is not None:  # the latter derived from SciPy's, or not
+        made = ours if isinstance(ours, type) else ours(theirs, place.rpartition(".")[0])
+        STAND_INS[made] = theirs
+        return made
     if ours is None and (isinstance(theirs, np.ufunc) or not inspect.isroutine(theirs)):
         return theirs
 

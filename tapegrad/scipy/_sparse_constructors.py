@@ -11,6 +11,7 @@ from .._core.operations import PUBLIC
 from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.refused_derivatives import DerivativeLost
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
+from ._class_stand_ins import ClassStandIn
 from ._differentiable import OURS
 from ._sparse_arithmetic import array_of_operand
 from ._sparse_places import RecentPatterns, StoredPlaces, in_sparse, merging, taken, taking
@@ -139,7 +140,7 @@ for _name in CLASSES:
     OURS[f"sparse.{_name}"] = functools.partial(constructed, _name)
 
 
-class MatrixClass:
+class MatrixClass(ClassStandIn):
     """What stands for a class of `scipy.sparse`: it makes SciPy's objects, or ours.
 
     `isinstance` and classes derived from it are as with SciPy's; a `SparseTensor` of the class is
@@ -147,37 +148,16 @@ class MatrixClass:
     """
 
     def __init__(self, theirs: type, place: str, ours):
-        self._theirs, self._ours, self.__wrapped__ = theirs, ours, theirs
-        self.__name__ = self.__qualname__ = theirs.__name__
-        self.__module__, self.__doc__ = place, theirs.__doc__
+        super().__init__(theirs, place)
+        self._ours = ours
 
     def __call__(self, *args, **kwargs):
         if none_sparse(args) and (not kwargs or none_sparse(kwargs.values())):
             return self._theirs(*args, **kwargs)
         return self._ours(*args, **kwargs)
 
-    def __instancecheck__(self, x):
-        return isinstance(x, self._theirs) or (
-            type(x) is SparseTensor and issubclass(in_sparse(x._kind), self._theirs)
-        )
-
-    def __subclasscheck__(self, kind):
-        return issubclass(kind, self._theirs)
-
-    def __mro_entries__(self, bases):
-        return (self._theirs,)
-
-    def __getattr__(self, name: str):
-        return getattr(self._theirs, name)
-
-    def __eq__(self, other):
-        return other is self or other is self._theirs
-
-    def __hash__(self):
-        return hash(self._theirs)
-
-    def __repr__(self):
-        return repr(self._theirs)
+    def is_ours(self, x) -> bool:
+        return type(x) is SparseTensor and issubclass(in_sparse(x._kind), self._theirs)
 
 
 # --- functions ------------------------------------------------------------------------------------

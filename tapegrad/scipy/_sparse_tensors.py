@@ -68,6 +68,7 @@ class SparseTensor:
     __array_ufunc__ = None
     __array_priority__ = 2000.0
     ndim = 2
+    stands_for = property(lambda self: in_sparse(self._kind), doc="SciPy's class.")
     #: Whether all elements of a dense array are stored, where SciPy leaves out those that are 0.
     _of_dense = False
 
@@ -189,10 +190,8 @@ class SparseTensor:
         """SciPy's matrix of the values, without derivative."""
         numbers = self._numbers
         plain = numbers.detach().numpy() if hasattr(numbers, "detach") else np.array(numbers)
-        places = self._places
-        made = in_sparse(f"csr_{self._kind[4:]}")(
-            (plain, places.indices.copy(), places.indptr.copy()), shape=self.shape
-        )
+        places = plain, self._places.indices.copy(), self._places.indptr.copy()
+        made = in_sparse(f"csr_{self._kind[4:]}")(places, shape=self.shape)
         return made.asformat(self.format)
 
     def canonical(self) -> SparseTensor:
