@@ -20,8 +20,9 @@ from .types_asked import OF_PYTHON
 #: Modules with a counterpart of this package, whose names are those of the original.
 _NUMPY = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.polynomial")
 _OF_SCIPY = (
-    "cluster constants fft integrate interpolate io linalg ndimage optimize signal sparse spatial "
-    "special stats signal.windows sparse.csgraph sparse.linalg spatial.distance spatial.transform"
+    "cluster constants differentiate fft integrate interpolate io linalg ndimage optimize signal "
+    "sparse spatial special stats cluster.vq signal.windows sparse.csgraph sparse.linalg "
+    "spatial.distance spatial.transform"
 ).split()
 _SCIPY = ("scipy", *[f"scipy.{name}" for name in _OF_SCIPY])
 #: Libraries of which it matters what is called: such functions may call their arguments.
@@ -94,7 +95,7 @@ def _vectorized(value: np.vectorize) -> Any:
 #: function `of_instance` returns that of an object, or None where the object itself is used.
 _INSTANCES = {
     "scipy.interpolate": "_interpolators",
-    "scipy.spatial": "_rotations",
+    "scipy.spatial": "_spatial_objects",
     "scipy.stats": "_distributions",
 }
 #: As `_table`, of the instances that were asked for last.

@@ -18,6 +18,7 @@ import importlib as _importlib
 from . import (
     cluster,
     constants,
+    differentiate,
     fft,
     integrate,
     interpolate,
@@ -35,6 +36,7 @@ from . import (
 __all__ = [
     "cluster",
     "constants",
+    "differentiate",
     "fft",
     "integrate",
     "interpolate",

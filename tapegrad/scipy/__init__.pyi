@@ -1,5 +1,6 @@
 from . import cluster as cluster
 from . import constants as constants
+from . import differentiate as differentiate
 from . import fft as fft
 from . import integrate as integrate
 from . import interpolate as interpolate
@@ -16,6 +17,7 @@ from . import stats as stats
 __all__ = [
     "cluster",
     "constants",
+    "differentiate",
     "fft",
     "integrate",
     "interpolate",

@@ -32,6 +32,8 @@ _INNER = (
 _PACKAGE = __name__.rpartition(".")[0]
 #: The files with functions of a submodule, imported when one of its names is first used.
 _FILES = {
+    "cluster": "_geometry",
+    "constants": "_geometry",
     "fft": "_fourier",
     "integrate": "_quadrature",
     "interpolate": "_interpolators _piecewise _cubic_interpolators _basis_splines "
@@ -41,7 +43,7 @@ _FILES = {
     "ndimage": "_ndimage_filters _ndimage_fourier _ndimage_gaussians _ndimage_interpolation "
     "_ndimage_measurements _ndimage_ranks",
     "sparse": "_sparse_constructors _sparse_equations",
-    "spatial": "_distances _rotations",
+    "spatial": "_distances _geometry _neighbours _rotations",
     "signal": "_analytic _convolutions _copied_code _filters _linear_systems _parts_of_signal",
     "stats": "_copied_code _distributions",
 }

@@ -109,6 +109,11 @@ class RotationTensor:
         return of_scipy("Rotation")
 
     @property
+    def plain_object(self) -> Any:
+        """SciPy's object; None of recorded values."""
+        return self._theirs
+
+    @property
     def single(self) -> bool:
         return len(shape_of(self._quat)) == 1
 

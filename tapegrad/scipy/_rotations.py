@@ -16,7 +16,7 @@ from .._core.tensor.refused_derivatives import DerivativeLost
 from .._core.tensor.trace import steered
 from .._core.tensor.values import shape_of, value_of
 from . import _rotation_formulas as formulas
-from ._class_stand_ins import ClassStandIn
+from ._class_stand_ins import ClassStandIn, RefusingClass
 from ._differentiable import OURS
 from ._distances import _floats
 from ._rotation_tensors import (
@@ -181,6 +181,10 @@ class SlerpTensor:
     def stands_for(self) -> type:
         return of_scipy("Slerp")
 
+    @property
+    def plain_object(self) -> Any:
+        return self._theirs
+
     def __call__(self, times):
         if self._theirs is not None and none_traced((times,)):
             return ours_of(self._theirs(times))
@@ -192,9 +196,12 @@ class SlerpTensor:
         if formulas.holds(is_outside, "scipy.spatial.transform.Slerp()"):
             raise ValueError("Interpolation times must be within the range of the times given.")
         index = np.maximum(np.searchsorted(self.times, each) - 1, 0)
-        part = (each - self.times[index]) / self.timedelta[index]
-        turn = formulas.of_rotvec(self.rotvecs[index] * part[:, None])
-        made = formulas.normalized(formulas.composed(self.rotations._quat[index], turn))
+        before, length, rotvec, q = (
+            np.take(x, index, axis=0)
+            for x in (self.times, self.timedelta, self.rotvecs, self.rotations._quat)
+        )
+        turn = formulas.of_rotvec(rotvec * ((each - before) / length)[:, None])
+        made = formulas.normalized(formulas.composed(q, turn))
         return RotationTensor(made if len(shape_of(times)) else made[0])
 
 
@@ -211,31 +218,7 @@ class SlerpClass(ClassStandIn):
         return isinstance(x, SlerpTensor)
 
 
-class RefusingClass(ClassStandIn):
-    """A class of SciPy that has no derivative of recorded values; plain ones make SciPy's."""
-
-    def __call__(self, *args, **keywords):
-        if not is_plain((*args, *keywords.values())):
-            raise DerivativeLost(
-                f"{PLACE}.{self.__name__}: it has no derivative of recorded values; use Slerp, or "
-                "Rotation with vectors of translation"
-            )
-        return self._theirs(*map(theirs_of, args), **{k: theirs_of(x) for k, x in keywords.items()})
-
-    def is_ours(self, x) -> bool:
-        return False
-
-
 OURS["spatial.transform.Rotation"] = RotationClass
 OURS["spatial.transform.Slerp"] = SlerpClass
-OURS["spatial.transform.RotationSpline"] = RefusingClass
-
-
-def of_instance(theirs):
-    """The stand-in of an object of SciPy's that was made outside of a function that is entered."""
-    if isinstance(theirs, of_scipy("Rotation")):
-        return RotationTensor(theirs=theirs)
-    if type(theirs) is of_scipy("Slerp"):
-        every = of_scipy("Rotation").concatenate([theirs.rotations, theirs(theirs.times[-1:])])
-        return SlerpTensor(theirs.times, every, theirs)
-    return None
+for _name in ("RotationSpline", "RigidTransform"):
+    OURS[f"spatial.transform.{_name}"] = RefusingClass
