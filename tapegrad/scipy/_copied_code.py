@@ -13,7 +13,9 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib
+import inspect
 import itertools
+import operator
 import types
 from collections.abc import Callable
 from typing import Any
@@ -27,17 +29,29 @@ from .._core.tensor.plain_data import kind_of
 from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.refused_derivatives import DerivativeLost
 from .._core.tensor.trace import fixed, steered
+from .._core.tensor.values import is_recorded, is_tensor
 from .._entering.exchanged_names import ABSENT, Loaded, Watched, rewritten
 from .._entering.name_uses import names_imported
 from .._entering.stand_ins import imported, pair, stand_in
 from ._differentiable import OURS, is_before
 
 _BY_MODULE = {
-    "stats": "describe differential_entropy directional_stats entropy gmean gstd gzscore hmean iqr "
-    "kstat kstatvar kurtosis kurtosistest lmoment median_abs_deviation moment "
-    "obrientransform pmean quantile scoreatpercentile sem skew skewtest theilslopes tmax "
-    "tmean tmin trim1 trim_mean trimboth tsem tstd tvar variation zmap "
-    "zscore",
+    "stats": "alexandergovern ansari bartlett binned_statistic binned_statistic_2d "
+    "binned_statistic_dd boxcox boxcox_llf boxcox_normplot brunnermunzel chatterjeexi "
+    "chi2_contingency chisquare circmean circstd circvar combine_pvalues "
+    "cramervonmises_2samp cumfreq describe differential_entropy directional_stats "
+    "energy_distance entropy expectile f_oneway false_discovery_control fligner "
+    "friedmanchisquare gmean gstd gzscore hmean iqr jarque_bera kendalltau kruskal "
+    "ks_2samp kstat kstatvar kurtosis kurtosistest levene linregress lmoment mannwhitneyu "
+    "median_abs_deviation median_test mode moment mood normaltest obrientransform "
+    "page_trend_test pearsonr percentileofscore pmean pointbiserialr power_divergence "
+    "ppcc_plot probplot quantile quantile_test rankdata ranksums relfreq "
+    "scoreatpercentile sem shapiro siegelslopes sigmaclip skew skewtest somersd spearmanr "
+    "theilslopes tiecorrect tmax tmean tmin trim1 trim_mean trimboth tsem tstd "
+    "ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel tvar variation "
+    "wasserstein_distance weightedtau wilcoxon yeojohnson yeojohnson_llf "
+    "yeojohnson_normplot zmap zscore",
+    "stats.contingency": "chi2_contingency expected_freq",
     "signal": "abcd_normalize argrelextrema argrelmax argrelmin bessel bilinear bilinear_zpk bode "
     "butter buttord cheb1ap cheb1ord cheb2ap cheb2ord cheby1 cheby2 chirp coherence "
     "cont2discrete csd cspline1d cspline1d_eval cspline2d czt dbode decimate deconvolve "
@@ -59,6 +73,12 @@ _SINCE = {
     "signal.iirdesign signal.iirfilter signal.sos2zpk signal.tf2sos signal.zpk2sos signal.zpk2tf",
     "1.17.0": "signal.firls",
 }
+#: Arguments that are plain, since SciPy takes another formula at some of their values.
+_PLAIN = {
+    "stats.chi2_contingency": "lambda_",
+    "stats.contingency.chi2_contingency": "lambda_",
+    "stats.power_divergence": "lambda_",
+}
 #: Where the functions are that are copied when they are called: never solvers, see above.
 _PLACES = (
     *("scipy.stats.", "scipy.signal.", "scipy.fft._fftlog"),
@@ -68,6 +88,10 @@ _PLACES = (
 COPIED = [f"{module}.{name}" for module, names in _BY_MODULE.items() for name in names.split()]
 _LATER = [name for version, names in _SINCE.items() if is_before(version) for name in names.split()]
 COPIED = [name for name in COPIED if name not in _LATER]
+
+
+#: By names of SciPy, also of methods in classes, our functions in place of those.
+OWN: dict[str, Callable] = {}
 
 
 class _Copy:
@@ -88,6 +112,8 @@ class _Copy:
         """The copy: of SciPy's globals, variables, defaults and attributes, with other code."""
         theirs = self._theirs
         _pair_all((theirs.__module__ or "").split(".")[1])
+        if (own := _own_of(theirs)) is not None:
+            return own
         loaded = Loaded(theirs.__code__, _resolver(theirs))
         code = rewritten(loaded, Watched()).code
         cells = tuple(map(_cell, theirs.__closure__ or ()))
@@ -103,10 +129,10 @@ class _Copy:
         given = (*args, *kwargs.values())
         if none_held(given) and not any(map(callable, given)):
             return self._theirs(*args, **kwargs)
-        return _inside(self.function, *args, **kwargs)
+        return inside(self.function, *args, **kwargs)
 
 
-def _inside(function, *args, **kwargs):
+def inside(function, *args, **kwargs):
     """A copy's result: its arrays can be written to as inside of transforms, its numbers kept."""
     if rt.in_transform():
         return function(*args, **kwargs)
@@ -121,12 +147,19 @@ def _cell(cell: types.CellType) -> types.CellType:
     except ValueError:  # it has no value yet
         return cell
     if isinstance(value, type):
-        return types.CellType(_classes.get(value, value))
+        return types.CellType(CLASSES.get(value, value))
     return types.CellType(_mark(value).func.function) if _is_of_scipy(value) else cell
 
 
+def _own_of(theirs: types.FunctionType):
+    """Our function in place of a function of SciPy, below its decorators."""
+    if hasattr(theirs, "__wrapped__"):
+        return None
+    return OWN.get(theirs.__qualname__)
+
+
 def _is_of_scipy(value) -> bool:
-    if not isinstance(value, types.FunctionType) or value.__name__ in _OF_ARRAYS:
+    if not isinstance(value, types.FunctionType) or id(value) in _replaced:
         return False
     return (value.__module__ or "").startswith(_PLACES)
 
@@ -175,6 +208,8 @@ def copy_of(theirs) -> Any:
 
 
 def _mark_of(value) -> Any:
+    if isinstance(value, types.ModuleType) and value.__name__.startswith("scipy.stats._"):
+        return _marked_module(value)
     if type(value) is dict and any(map(_is_of_scipy, _parts(value))):
         return _table(value)
     return _mark(value) if _is_of_scipy(value) and not _is_by_hand(value) else value
@@ -210,13 +245,13 @@ def _table(theirs: dict) -> dict:
 
 
 #: By classes of SciPy's, those with copies of their methods.
-_classes: dict[type, type] = {}
-_made: set[type] = set()
+CLASSES: dict[type, type] = {}
+MADE: set[type] = set()
 
 
 def none_held(arguments) -> bool:
     """Whether nothing is recorded in arguments, also in objects of classes with copies."""
-    held = [vars(one).values() for one in arguments if type(one) in _made]
+    held = [vars(one).values() for one in arguments if type(one) in MADE]
     return none_traced(arguments) and all(map(none_traced, held))
 
 
@@ -229,7 +264,7 @@ def _method(theirs: types.FunctionType):
         if none_held((self, *args, *kwargs.values())):
             return theirs(self, *args, **kwargs)
         ours = copy.function if isinstance(copy, _Copy) else copy
-        return _inside(ours, self, *args, **kwargs)
+        return inside(ours, self, *args, **kwargs)
 
     return method
 
@@ -250,15 +285,36 @@ def _member(value):
 
 def copied_class(theirs: type) -> type:
     """A subclass of SciPy's, whose methods take recorded values."""
-    if theirs not in _classes:
+    if theirs not in CLASSES:
         bases = [copied_class(one) for one in theirs.__bases__ if one is not object]
         members = {name: _member(value) for name, value in vars(theirs).items()}
         space = {name: one for name, one in members.items() if one is not None}
         place = ".".join(["tapegrad", *theirs.__module__.split(".")[:2]])
         space |= {"__doc__": theirs.__doc__, "__module__": place, "__wrapped__": theirs}
-        _classes[theirs] = made = type(theirs.__name__, (*bases, theirs), space)
-        _made.add(made)
-    return _classes[theirs]
+        CLASSES[theirs] = made = type(theirs.__name__, (*bases, theirs), space)
+        MADE.add(made)
+    return CLASSES[theirs]
+
+
+class _Marks(types.ModuleType):
+    """A private module of SciPy's whose functions are marks, or the stand-ins of these."""
+
+    def __init__(self, module: types.ModuleType, *, of_stand_ins: bool):
+        super().__init__(module.__name__)
+        self._found = module, of_stand_ins
+
+    def __getattr__(self, name: str):
+        module, of_stand_ins = self._found
+        value = _mark_of(getattr(module, name))
+        ours = stand_in(value) if of_stand_ins else None
+        return value if ours is None else ours
+
+
+@functools.cache
+def _marked_module(module: types.ModuleType) -> _Marks:
+    made = _Marks(module, of_stand_ins=False)
+    pair(made, _Marks(module, of_stand_ins=True))
+    return made
 
 
 # --- namespaces of arrays -------------------------------------------------------------------------
@@ -289,13 +345,70 @@ def _lazyselect(conditions, choices, arrays, default=0):
 
 
 def _promoted(*args, broadcast=False, force_floating=False, xp):
-    """Arrays of one shape, if that is wanted: NumPy promotes their types in operations."""
+    """Arrays of one type, of floats and of one shape, if that is wanted."""
     kept = [unlisted(one) for one in args if one is not None]
-    if force_floating:
-        kept = [one if isinstance(one, rt.Tensor) else 1.0 * np.asarray(one) for one in kept]
+    kept = [one if isinstance(one, (rt.Tensor, int, float)) else np.asarray(one) for one in kept]
+    kinds = [getattr(one, "dtype", one) for one in kept]
+    kind = np.result_type(*kinds, *([1.0] if force_floating else [])) if kinds else None
+    kept = [_of_type(one, kind) for one in kept]
     found = iter(namespace().broadcast_arrays(*kept) if broadcast else kept)
     out = tuple([None if one is None else next(found) for one in args])
     return out[0] if len(out) == 1 else out
+
+
+def _of_type(one, kind: np.dtype):
+    if not hasattr(one, "dtype"):
+        return np.asarray(one, kind)
+    return one if one.dtype == kind else one.astype(kind)
+
+
+def _is_numpy(_) -> bool:
+    """Whether a namespace is NumPy's: as SciPy's code answers for arrays of NumPy."""
+    return True
+
+
+class _At:
+    """A copy of an array in which some elements are others: `at(x)[index].set(y)`."""
+
+    def __init__(self, x, index=None, /):
+        self._x, self._index = x, index
+
+    def __getitem__(self, index):
+        return _At(self._x, index)
+
+    def _by(self, change, y):
+        mask = self._mask()
+        if mask is not None and np.ndim(y) == 0:
+            return namespace().where(mask, change(self._x, y), self._x)
+        made = namespace().array(self._x)
+        made[self._index] = change(made[self._index], y)
+        return made
+
+    def _mask(self):
+        """Where the elements are; None for floats that can be written."""
+        index, x = self._index, self._x
+        if hasattr(index, "dtype") and index.dtype.kind == "b" and index.shape == x.shape:
+            return index
+        if is_tensor(index) or x.dtype.kind == "f":
+            return None
+        mask = np.zeros(x.shape, bool)
+        mask[index] = True
+        return mask
+
+    def set(self, y, /, **_):
+        return self._by(lambda _, y: y, y)
+
+    def add(self, y, /, **_):
+        return self._by(operator.add, y)
+
+    def subtract(self, y, /, **_):
+        return self._by(operator.sub, y)
+
+    def multiply(self, y, /, **_):
+        return self._by(operator.mul, y)
+
+    def divide(self, y, /, **_):
+        return self._by(operator.truediv, y)
 
 
 def _type(one, *more, **named):
@@ -333,15 +446,23 @@ def stands_for(place: str):
 _OF_ARRAYS = {
     "array_namespace": namespace,
     "apply_where": _apply_where,
+    "at": _At,
+    "is_numpy": _is_numpy,
     "_lazyselect": _lazyselect,
     "_lazywhere": _lazywhere,
     "xp_promote": _promoted,
 }
+#: SciPy's, by identity.
+_replaced: set[int] = set()
+#: Modules with some of them.
+_HOLDING = ("stats._stats_py", "stats._continuous_distns", "_lib._array_api", "_lib._util")
 
 
 @functools.cache
 def _pair_all(package: str) -> None:
     """Let them stand for SciPy's, which are in other places in other versions."""
+    if package == "stats":
+        importlib.import_module("tapegrad.scipy._statistics").pair_results()
     for place, ours in STANDING.items():
         module, _, name = place.rpartition(".")
         if module.partition(".")[0] in (package, "special") and module[-1].islower():
@@ -349,11 +470,11 @@ def _pair_all(package: str) -> None:
             owner = getattr(theirs, "__module__", f"scipy.{module}")  # of ufuncs
             if theirs is not None and owner.startswith("scipy."):
                 pair(theirs, ours)  # not NumPy's, which code of others calls, too
-    for file in ("_stats_py", "_continuous_distns"):
-        held = vars(importlib.import_module(f"scipy.stats.{file}"))
-        every = {**vars(held["xpx"]), **held} if "xpx" in held else held
-        for name in every.keys() & _OF_ARRAYS.keys():
-            pair(every[name], _OF_ARRAYS[name])
+    held = [vars(importlib.import_module(f"scipy.{place}")) for place in _HOLDING]
+    for space in (*held, *[vars(one["xpx"]) for one in held if "xpx" in one]):
+        for name in space.keys() & _OF_ARRAYS.keys():
+            pair(space[name], _OF_ARRAYS[name])
+            _replaced.add(id(space[name]))
 
 
 # --- functions ------------------------------------------------------------------------------------
@@ -364,6 +485,13 @@ def _by_copy(name: str):
 
     def function(*args, **kwargs):
         theirs = getattr(importlib.import_module(f"scipy.{module}"), own)
+        if name in _PLAIN:
+            given = inspect.signature(theirs).bind(*args, **kwargs).arguments
+            if is_recorded(given.get(_PLAIN[name])):
+                raise DerivativeLost(
+                    f"tapegrad.scipy.{name}: {_PLAIN[name]} is recorded; give a plain number, "
+                    "since SciPy takes other formulas at some of its values"
+                )
         try:
             return copy_of(theirs)(*args, **kwargs)
         except DerivativeLost as error:

@@ -18,7 +18,7 @@ from .._core.tensor.complex_tensors import imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
 from .._core.tensor.registry import OF_NUMPY
 from .._core.tensor.trace import learned, steered
-from .._core.tensor.values import is_recorded, value_of
+from .._core.tensor.values import is_recorded, is_tensor, value_of
 
 #: By name below `scipy`: element-wise operations that stand for SciPy's, and further functions.
 OURS: dict = {
@@ -90,6 +90,17 @@ def zeta(x, q=None, out=None):
     if q is None:  # Riemann's, whose only argument is recorded
         raise TypeError(REFUSED["no_zeta_x"])
     return apply("zeta", x, q)
+
+
+@differentiable("special.multigammaln")
+def multigammaln(a, d):
+    if not np.isscalar(d) or np.floor(d) != d:
+        raise ValueError("d should be a positive integer (dimension)")
+    a = a if is_tensor(a) else np.asarray(a)
+    if (a <= 0.5 * (d - 1)).any():
+        raise ValueError(f"condition a ({a!r}) > 0.5 * (d-1) ({0.5 * (d - 1)}) not met")
+    parts = [apply("gammaln", a - 0.5 * j) for j in range(int(d))]
+    return sum(parts, 0.25 * d * (d - 1) * np.log(np.pi))
 
 
 @differentiable("linalg.norm")

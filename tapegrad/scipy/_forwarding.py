@@ -126,8 +126,22 @@ def _never(arguments) -> bool:
     return False
 
 
+def _of_stats(theirs):
+    """What stands for an object of SciPy's `stats`, or a class of such; None if nothing does."""
+    if not isinstance(theirs, type):
+        return _distributions().of_instance(theirs)
+    made = importlib.import_module(f"{_PACKAGE}._multivariate").of_class(theirs)
+    if made is not None:
+        STAND_INS[made] = theirs
+    return made
+
+
 def _none_stacked(arguments) -> bool:
     return none_traced(arguments) and not holds_stack(arguments)
+
+
+#: Those of functions, which some modules share, by their identities and whether one refuses.
+_made: dict[tuple[int, bool], Callable] = {}
 
 
 def stand_in(place: str, theirs):
@@ -142,7 +156,7 @@ def stand_in(place: str, theirs):
         STAND_INS[made] = theirs
         return made
     if name.startswith("stats.") and not inspect.isroutine(theirs):
-        made = _distributions().of_instance(theirs)
+        made = _of_stats(theirs)
         return theirs if made is None else made
     if isinstance(theirs, type) and ours is not None:  # the latter derived from SciPy's, or not
         made = ours if isinstance(ours, type) else ours(theirs, place.rpartition(".")[0])
@@ -155,6 +169,9 @@ def stand_in(place: str, theirs):
         made = ours(theirs)
         STAND_INS[made] = theirs
         return made
+    key = id(theirs), ours is None
+    if (held := _made.get(key)) is not None:
+        return held
     is_plain = none_recorded if ours is None else none_traced
     if ours is not None and name.startswith("signal."):
         is_plain = importlib.import_module(f"{_PACKAGE}._copied_code").none_held
@@ -177,4 +194,4 @@ def stand_in(place: str, theirs):
     function.__module__, _, function.__name__ = place.rpartition(".")
     function.__qualname__ = function.__name__
     STAND_INS[function] = theirs
-    return function
+    return _made.setdefault(key, function)

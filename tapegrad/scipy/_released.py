@@ -19,7 +19,6 @@ _BY_MODULE = {
     "sparse": "permute_dims",
     "sparse.linalg": "expm_multiply matrix_power",
     "special": "sinc softplus",
-    "stats": "circmean circstd circvar cumfreq relfreq sigmaclip",
     "stats.contingency": "crosstab margins",
 }
 #: By name below `scipy`; older versions of SciPy lack some of them.

@@ -385,8 +385,8 @@ def _method_reshape(self, *shape, order="C"):
     -------
     Tensor
     """
-    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
-        shape = tuple(shape[0])
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list, np.ndarray)):
+        shape = tuple(shape[0]) if np.ndim(shape[0]) else shape[0]
     return reshape(self, shape, order)
 
 

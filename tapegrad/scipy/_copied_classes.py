@@ -1,0 +1,172 @@
+"""Classes of SciPy whose methods are copies of SciPy's code, and instances of them.
+
+For plain arguments, and an instance that holds plain ones, a method is SciPy's.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+import types
+from typing import Any
+
+from .._core.tensor.recorded_arguments import none_traced
+from .._core.tensor.refused_derivatives import DerivativeLost, lost_derivative
+from .._core.tensor.values import is_tensor
+from .._entering.stand_ins import pair
+from ._copied_code import CLASSES, MADE, copy_of, inside
+
+#: By classes with copies of methods, SciPy's.
+_THEIRS: dict[type, type] = {}
+#: Methods that draw samples, or compute with code that has no derivative.
+REFUSED = {
+    "cdf": "it integrates by random points",
+    "integrate_box": "it integrates by random points",
+    "logcdf": "it integrates by random points",
+    "resample": "samples have no derivative",
+    "rvs": "samples have no derivative to the parameters; draw those of a standard "
+    "distribution with plain parameters, and transform them",
+}
+#: The modules of SciPy with such methods.
+_OF_SAMPLES = ("scipy.stats._multivariate", "scipy.stats._kde")
+
+
+def _is_plain(given) -> bool:
+    """Whether no argument is recorded, nor an attribute of an object of these classes."""
+    objects = [one for one in given if type(one) in _THEIRS]
+    return none_traced(given) and not any(map(_holds_tensor, objects))
+
+
+def _holds_tensor(one) -> bool:
+    held = vars(one).values()
+    if any(map(is_tensor, held)):
+        return True
+    return any([_holds_tensor(inner) for inner in held if type(inner) in _THEIRS])
+
+
+#: By threads that run a method of SciPy, whose own calls are plain, too.
+_running: set[int] = set()
+
+
+def _dispatched(theirs: types.FunctionType):
+    """SciPy's function for plain arguments, of which functions are none, and else a copy."""
+    copy = copy_of(theirs)
+    is_refused = theirs.__name__ in REFUSED and theirs.__module__ in _OF_SAMPLES
+
+    @functools.wraps(theirs)
+    def function(*args, **kwargs):
+        thread = threading.get_ident()
+        if thread in _running:
+            return theirs(*args, **kwargs)
+        given = (*args, *kwargs.values())
+        if any(map(_is_function, given)) or not _is_plain(given):
+            if is_refused:
+                raise _refused(theirs.__qualname__, given)
+            return _named(theirs.__qualname__, copy, args, kwargs)
+        _running.add(thread)
+        try:
+            found = theirs(*args, **kwargs)
+        finally:
+            _running.discard(thread)
+        if theirs.__name__ == "__init__":
+            vars(args[0]).update({name: converted(one) for name, one in vars(args[0]).items()})
+        return converted(found)
+
+    return function
+
+
+def _named(name: str, copy, args, kwargs):
+    """What a copy returns; an error names the method that the user has called."""
+    try:
+        return inside(copy.function, *args, **kwargs)
+    except DerivativeLost as error:
+        if not str(error).startswith("tapegrad.scipy.stats."):
+            error.args = (
+                f"tapegrad.scipy.stats.{name} has no derivative with these arguments: {error}",
+            )
+        raise
+
+
+def _is_function(value) -> bool:
+    return callable(value) and type(value) not in _THEIRS
+
+
+def _refused(place: str, given):
+    kind, _, name = place.partition(".")
+    of = kind.removesuffix("_gen").removesuffix("_frozen")
+    return lost_derivative(
+        f"tapegrad.scipy.stats.{of}.{name} has no derivative: {REFUSED[name]}", *given
+    )
+
+
+def _member(value):
+    """What a class has in place of what SciPy's has; None for all but code."""
+    if isinstance(value, types.FunctionType):
+        return _dispatched(value)
+    if isinstance(value, staticmethod):
+        return staticmethod(_dispatched(value.__func__))
+    if isinstance(value, functools.cached_property):
+        return functools.cached_property(_dispatched(value.func))
+    if isinstance(value, property):
+        parts = (value.fget, value.fset, value.fdel)
+        return property(*[part and _dispatched(part) for part in parts], doc=value.__doc__)
+    return None
+
+
+@functools.cache
+def copied_class(theirs: type) -> type:
+    """A subclass of one of SciPy's, whose methods take recorded values."""
+    bases = [copied_class(one) for one in theirs.__bases__ if one is not object]
+    members = {name: _member(value) for name, value in vars(theirs).items()}
+    space = {name: one for name, one in members.items() if one is not None}
+    space |= {"__doc__": theirs.__doc__, "__module__": theirs.__module__, "__reduce__": _reduced}
+    made = type(theirs)(theirs.__name__, (*bases, theirs), space)
+    made.__qualname__ = theirs.__qualname__
+    _THEIRS[made] = theirs
+    CLASSES[theirs] = made
+    MADE.add(made)
+    pair(theirs, made)
+    return made
+
+
+@functools.cache
+def copied_result(theirs: type) -> type:
+    """A subclass of one of SciPy's, a tuple, whose own methods take recorded values."""
+    own = {name: _member(value) for name, value in vars(theirs).items() if name[0] != "_"}
+    space = {name: one for name, one in own.items() if one is not None}
+    made = type(theirs.__name__, (theirs,), space | {"__module__": theirs.__module__})
+    _THEIRS[made] = theirs
+    pair(theirs, made)
+    return made
+
+
+@functools.cache
+def copied_classes(place: str) -> None:
+    """Make those of all classes of a module of SciPy."""
+    for one in [*vars(importlib.import_module(place)).values()]:
+        if isinstance(one, type) and one.__module__ == place:
+            copied_class(one)
+
+
+def _reduced(self):
+    return _made, (_THEIRS[type(self)], vars(self))
+
+
+def _made(theirs: type, held: dict[str, Any]):
+    made: Any = object.__new__(copied_class(theirs))
+    vars(made).update(held)
+    return made
+
+
+def converted(one):
+    """An object of SciPy's class as one of ours, with what it holds; others as they are."""
+    if type(one) is tuple:
+        return tuple(map(converted, one))
+    if type(one) not in CLASSES:
+        return one
+    made = _made(type(one), {name: converted(value) for name, value in vars(one).items()})
+    for name, value in vars(one).items():
+        if isinstance(value, types.MethodType) and value.__self__ is one:
+            vars(made)[name] = getattr(made, value.__name__)
+    return made
