@@ -389,6 +389,22 @@ def test_labels_of_no_element():
         tg.grad(lambda x: np.sum(ours.median(x, LABELS, index)))(X)
 
 
+def test_labels_of_programs():
+    """Labels that are data, or choices, are those of each call, of images of any size."""
+    x, marks = RNG.uniform(0.5, 2.0, (12, 12)), RNG.integers(0, 4, (12, 12))
+    for name in MEASUREMENTS:
+        f = lambda x, marks: number_of(MEASUREMENTS[name](ours, x, marks, [1, 3]))  # noqa: B023, E731
+        g = lambda x: number_of(MEASUREMENTS[name](ours, x, (x > 1.0) * 1, [1, 0]))  # noqa: B023, E731
+        compiled, of_choices = tg.compile(f).value_and_grad, tg.compile(g).value_and_grad
+        for at in (x, x, x[::-1] ** 2, x):
+            for labels in (marks, marks[::-1]):
+                plain = number_of(MEASUREMENTS[name](theirs, at, labels, [1, 3]))
+                value, gradient = compiled(at, labels)
+                assert_allclose(value, plain, rtol=1e-10)
+                assert_allclose(gradient, tg.grad(f)(at, labels), rtol=1e-10, atol=1e-12)
+            assert_allclose(of_choices(at)[1], tg.grad(g)(at), rtol=1e-10, atol=1e-12)
+
+
 def test_positions_of_extremes():
     x = tg.tensor(X, requires_grad=True)
     for part in PARTS.values():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,50 +20,55 @@ from ._ndimage_arguments import answer, floats, of_scipy, plain, root
 
 
 class _Groups(NamedTuple):
-    """For each element the number of its group, of so many, and the groups that are wanted.
+    """For each element which of the labels it has, or how many labels there are; and counts.
 
-    `wanted` is −1 for labels that no element has.
+    Labels may be those of another image in a program: numbers and counts are choices. `order` has
+    the labels in the order of an index.
     """
 
-    numbers: np.ndarray
-    number: int
-    wanted: np.ndarray
+    numbers: Any
+    counts: Any
+    order: np.ndarray
+
+
+@named("ndimage.numbers")
+def _numbers(labels, wanted, shape):
+    labels = np.broadcast_to(labels, shape).ravel()
+    places = np.minimum(np.searchsorted(wanted, labels), wanted.size - 1)
+    return np.where(wanted[places] == labels, places, wanted.size)
+
+
+@named("ndimage.counts")
+def _counts(numbers, size):
+    return np.bincount(numbers, minlength=size + 1)[:size].astype(float)
 
 
 def _groups(shape, labels, index) -> _Groups:
-    labels, index = np.broadcast_to(labels, shape).ravel(), np.asarray(index)
-    present, numbers = np.unique(labels, return_inverse=True)
-    if not present.size:
-        return _Groups(numbers, 0, np.full(index.shape, -1))
-    places = np.minimum(np.searchsorted(present, index), present.size - 1)
-    wanted = np.where(present[places] == index, places, -1)
-    return _Groups(np.reshape(numbers, -1), present.size, wanted)
+    wanted, order = np.unique(index, return_inverse=True)
+    if not wanted.size:
+        return _Groups(np.zeros(math.prod(shape), np.intp), np.zeros(0), order)
+    numbers = steered(_numbers, labels, wanted, shape=tuple(shape))
+    counts = steered(_counts, numbers, size=wanted.size)
+    return _Groups(numbers, counts, np.reshape(order, np.shape(index)))
+
+
+def _in_order(values, groups: _Groups):
+    """Values of labels in the order of the index."""
+    return PUBLIC["take"](values, groups.order)
 
 
 def _part(x, labels, index):
     """The elements of one group: all, those of positive labels, or those of a label."""
     if labels is None:
         return PUBLIC["reshape"](x, (-1,))
-    labels = np.broadcast_to(labels, shape_of(x))
+    labels = PUBLIC["broadcast_to"](labels, shape_of(x))
     return x[labels > 0 if index is None else labels == index]
 
 
 def _sums(x, groups: _Groups):
     """The sums of groups, one after the other."""
-    flat = PUBLIC["reshape"](x, (-1,))
-    return PUBLIC["bincount"](groups.numbers, weights=flat, minlength=groups.number)
-
-
-def _wanted(values, groups: _Groups):
-    """The values of the groups that are wanted, 0 where no element has the label."""
-    found = groups.wanted >= 0
-    if not found.any():
-        return np.zeros(found.shape)
-    return PUBLIC["where"](found, PUBLIC["take"](values, np.maximum(groups.wanted, 0)), 0.0)
-
-
-def _counts(groups: _Groups) -> np.ndarray:
-    return np.bincount(groups.numbers, minlength=groups.number).astype(float)
+    flat, size = PUBLIC["reshape"](x, (-1,)), shape_of(groups.counts)[0]
+    return PUBLIC["bincount"](groups.numbers, weights=flat, minlength=size + 1)[:size]
 
 
 def _like(made, image):
@@ -88,7 +94,7 @@ def _entered(of_part: Callable, is_element: bool = False):
             if labels is None or index is None or np.isscalar(index):
                 made = of_part(_part(x, labels, index))
                 return _like(made, given["input"]) if is_element or name == "sum_labels" else made
-            made = of_groups(x, labels, index)
+            made = of_groups(x, labels, index) if index.size else np.zeros(index.shape)
             return _like(made, given["input"]) if is_element else made
 
         OURS[f"ndimage.{name}"] = function
@@ -105,13 +111,15 @@ def _operands(name: str, input, labels, index):
             "parts, z.real and z.imag, one after the other",
             input,
         )
-    labels, index = plain(name, "labels", labels), plain(name, "index", index)
-    labels = labels if labels is None else np.asarray(labels)
-    return (
-        floats(input),
-        labels,
-        index if index is None or np.isscalar(index) else (np.asarray(index)),
-    )
+    if not none_recorded((labels,)):
+        raise lost_derivative(
+            f"tapegrad.scipy.ndimage.{name}: labels is recorded, and the result has no derivative "
+            "to it; give plain values, such as x.detach().numpy()",
+            labels,
+        )
+    index = plain(name, "index", index)
+    is_one = index is None or np.isscalar(index)
+    return floats(input), unlisted(labels), index if is_one else np.asarray(index)
 
 
 # --- sums -----------------------------------------------------------------------------------------
@@ -120,23 +128,16 @@ def _operands(name: str, input, labels, index):
 @_entered(lambda x: PUBLIC["sum"](x))
 def sum_labels(x, labels, index):
     groups = _groups(shape_of(x), labels, index)
-    return _wanted(_sums(x, groups), groups)
+    return _in_order(_sums(x, groups), groups)
 
 
 OURS["ndimage.sum"] = sum_labels
 
 
-def _over(sums, groups: _Groups):
-    """Sums over the counts of elements: 0 / 0 where there are none, as in SciPy."""
-    found = groups.wanted >= 0
-    counts = np.where(found, _counts(groups)[np.maximum(groups.wanted, 0)], 0.0)
-    return sums / counts
-
-
 @_entered(lambda x: PUBLIC["sum"](x) / float(shape_of(x)[0]))
 def mean(x, labels, index):
     groups = _groups(shape_of(x), labels, index)
-    return _over(_wanted(_sums(x, groups), groups), groups)
+    return _in_order(_sums(x, groups) / groups.counts, groups)  # 0 / 0 without elements, as SciPy
 
 
 def _variance_of_one(x):
@@ -146,9 +147,10 @@ def _variance_of_one(x):
 
 def _variances(x, labels, index):
     groups = _groups(shape_of(x), labels, index)
-    means = _sums(x, groups) / _counts(groups)
+    means = _sums(x, groups) / steered(np.maximum, groups.counts, 1.0)
+    means = PUBLIC["concatenate"]([means, np.zeros(1)])  # of elements of other labels
     squares = (PUBLIC["reshape"](x, (-1,)) - PUBLIC["take"](means, groups.numbers)) ** 2
-    return _over(_wanted(_sums(squares, groups), groups), groups)
+    return _in_order(_sums(squares, groups) / groups.counts, groups)
 
 
 @_entered(_variance_of_one)
@@ -168,7 +170,9 @@ def center_of_mass(input, labels=None, index=None):
     found = [sum_labels(x * grid.astype(float), labels, index) / total for grid in grids]
     if not shape_of(found[0]):
         return tuple(found)
-    return [tuple(one[k] for one in found) for k in range(shape_of(found[0])[0])]
+    table = PUBLIC["transpose"](PUBLIC["stack"](found))
+    count, width = shape_of(table)[:2]
+    return [tuple(table[k, j] for j in range(width)) for k in range(count)]
 
 
 OURS["ndimage.center_of_mass"] = center_of_mass
@@ -180,44 +184,49 @@ OURS["ndimage.center_of_mass"] = center_of_mass
 @named("ndimage.places")
 def _places(x, labels, index, name):
     """Where the extremes of groups are; 0 for labels that no element has."""
+    is_one = index is None or np.isscalar(index)
     found = np.array(of_scipy(name)(x, labels, index), dtype=np.intp)
-    found = np.ravel_multi_index(tuple(np.moveaxis(found, -1, 0)), x.shape)
-    return found if index is None or np.isscalar(index) else np.reshape(found, index.shape)
+    places = np.ravel_multi_index(tuple(np.reshape(found, (-1, x.ndim)).T), x.shape)
+    return places[0] if is_one else np.reshape(places, index.shape)
 
 
 def _extremes(name: str, x, labels, index):
-    """The extremes of groups, 0 for labels that no element has; and where they are."""
+    """The extremes of groups, 0 for labels that no element has."""
     places = steered(_places, x, labels, index, name=f"{name}_position")
-    found = _groups(shape_of(x), labels, index).wanted >= 0
+    groups = _groups(shape_of(x), labels, index)
     values = PUBLIC["take"](PUBLIC["reshape"](x, (-1,)), places)
-    return PUBLIC["where"](found, values, 0.0), places
+    return PUBLIC["where"](_in_order(groups.counts, groups) > 0.0, values, 0.0)
 
 
 @_entered(lambda x: PUBLIC["min"](x), is_element=True)
 def minimum(x, labels, index):
-    return _extremes("minimum", x, labels, index)[0]
+    return _extremes("minimum", x, labels, index)
 
 
 @_entered(lambda x: PUBLIC["max"](x), is_element=True)
 def maximum(x, labels, index):
-    return _extremes("maximum", x, labels, index)[0]
+    return _extremes("maximum", x, labels, index)
 
 
 @_entered(lambda x: PUBLIC["median"](x), is_element=True)
 def median(x, labels, index):
     groups, flat = _groups(shape_of(x), labels, index), PUBLIC["reshape"](x, (-1,))
-    if (groups.wanted < 0).any():
+    if fixed(steered(_lacks_one, groups.counts), "labels of ndimage.median()"):
         raise lost_derivative(
             "tapegrad.scipy.ndimage.median: no element has some labels of index, for which SciPy "
             "gives the least element of others; leave them out",
             x,
         )
-    found = {
-        k: PUBLIC["median"](PUBLIC["take"](flat, np.flatnonzero(groups.numbers == k)))
-        for k in np.unique(groups.wanted).tolist()
-    }
-    made = PUBLIC["stack"]([found[k] for k in groups.wanted.ravel().tolist()])
-    return PUBLIC["reshape"](made, groups.wanted.shape)
+    made = []
+    for k in range(shape_of(groups.counts)[0]):
+        places = steered(np.flatnonzero, steered(np.equal, groups.numbers, k))
+        made.append(PUBLIC["median"](PUBLIC["take"](flat, places)))
+    return _in_order(PUBLIC["stack"](made), groups)
+
+
+@named("ndimage.lacks_one")
+def _lacks_one(counts):
+    return bool((counts == 0.0).any())
 
 
 def extrema(input, labels=None, index=None):
@@ -231,7 +240,7 @@ def extrema(input, labels=None, index=None):
             values.append(PUBLIC["take"](PUBLIC["reshape"](x, (-1,)), places))
         else:
             positions.append([*zip(*map(np.ravel, at), strict=True)])
-            values.append(_extremes(name, x, labels, index)[0])
+            values.append(_extremes(name, x, labels, index))
     return (*(_like(one, unlisted(input)) for one in values), *positions)
 
 
