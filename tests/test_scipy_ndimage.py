@@ -555,6 +555,44 @@ def test_entered_code_calls_them(monkeypatch):
             assert_allclose(call(X), tg.grad(g)(X), rtol=1e-12, atol=1e-12)
 
 
+def test_programs_from_files(tmp_path):
+    def f(x):
+        filtered = ours.gaussian_filter(ours.median_filter(x, 3), x[0, 0])
+        return number_of(filtered + ours.shift(x, x[0, :2]))
+
+    compiled = tg.compile(f)
+    for _ in range(2):
+        compiled.value_and_grad(X)
+    compiled.save(tmp_path / "programs")
+    found = tg.load(tmp_path / "programs").value_and_grad(X * 1.01)
+    for one, wanted in zip(found, tg.value_and_grad(f)(X * 1.01), strict=True):
+        assert_allclose(one, wanted, rtol=1e-12)
+
+
+def test_several_adjoints():
+    """Rules for several adjoints and directions at once."""
+    v = np.sin(np.arange(X.size)).reshape(X.shape)
+    for name, k in CASES:
+        f = lambda x: FILTERS[name][k](ours, x, {"mode": "mirror", "cval": 0.3})  # noqa: B023, E731
+        found = np.tensordot(tg.jacobian(f)(X), v, 2)
+        assert_allclose(tg.jvp(f, (X,), (v,))[1], found, rtol=1e-9, atol=1e-11)
+
+
+def test_filters_along_an_axis_are_scipys_to_the_bit():
+    for mode in MODES:
+        for n in (1, 2, 3, 7, 20):
+            x = RNG.uniform(-1.0, 1.0, (3, n))
+            for size in (1, 2, 3, 4, 7, 12):
+                w = RNG.uniform(-1.0, 1.0, size)
+                for weights in (w, w + w[::-1], w - w[::-1]):
+                    for image, axis in ((x, 1), (x.T, 0), (x.T.copy(), 0)):
+                        options = {"axis": axis, "mode": mode, "cval": 0.3, "origin": -(size // 2)}
+                        tensor = tg.tensor(image, requires_grad=True)
+                        found = ours.correlate1d(tensor, weights, **options)
+                        wanted = theirs.correlate1d(image, weights, **options)
+                        assert np.array_equal(found.detach(), wanted)
+
+
 def test_plain_arguments_are_scipys():
     for name, k in CASES:
         found = FILTERS[name][k](ours, X, PLAIN)
