@@ -411,10 +411,12 @@ def test_positions_of_extremes():
         found, wanted = ours.extrema(x, *part), theirs.extrema(X, *part)
         assert np.array_equal(found[2], wanted[2])
         assert np.array_equal(found[3], wanted[3])
-    f = lambda x: x[ours.extrema(x)[3]] ** 2  # noqa: E731
-    compiled = tg.compile(f).grad
-    for at in (X, OTHER, -X, X):
-        assert_allclose(compiled(at), 2 * X.max() * (X == X.max()) if at is X else tg.grad(f)(at))
+        assert ours.minimum_position(x, *part) == theirs.minimum_position(X, *part)
+        assert ours.maximum_position(x, *part) == theirs.maximum_position(X, *part)
+    for f in (lambda x: x[ours.extrema(x)[3]] ** 2, lambda x: x[ours.maximum_position(x)] ** 2):
+        compiled = tg.compile(f).grad
+        for at in (X, OTHER, -X, X):
+            assert_allclose(compiled(at), 2 * at.max() * (at == at.max()))
 
 
 def test_equal_elements():
@@ -627,6 +629,8 @@ def test_refusals(text):
     ("error", "of"),
     [
         (RuntimeError, lambda s, x: s.correlate1d(x, [])),
+        (TypeError, lambda s, x: s.sobel(x, other=1)),
+        (TypeError, lambda s, x: s.sobel(x, cval=[1.0, 2.0])),
         (RuntimeError, lambda s, x: s.sobel(x, mode="other")),
         (RuntimeError, lambda s, x: s.uniform_filter1d(x, 0)),
         (RuntimeError, lambda s, x: s.gaussian_filter(x, (1.0, 2.0, 3.0))),

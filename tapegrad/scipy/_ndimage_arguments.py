@@ -34,10 +34,7 @@ def entered(*recorded: str, linear: bool = False) -> Callable:
 
         @functools.wraps(function)
         def of_images(*args, **kwargs):
-            bound = signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            given = bound.arguments
-            given |= given.pop("keywords", {})
+            given = _bound(name, signature, args, kwargs)
             if none_recorded(given.values()):  # only choices, of a program
                 return tensor_like(answer(name, given))
             for key, value in given.items():
@@ -49,6 +46,17 @@ def entered(*recorded: str, linear: bool = False) -> Callable:
         return of_images
 
     return enter
+
+
+def _bound(name: str, signature: inspect.Signature, args, kwargs) -> dict:
+    """Arguments by name, with defaults."""
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{name}(): {error}") from None
+    bound.apply_defaults()
+    more = bound.arguments.pop("keywords", {})
+    return {**bound.arguments, **more}
 
 
 @named("ndimage.answer")
@@ -91,6 +99,8 @@ def _of_parts(name: str, function, given: dict, linear: bool):
         )
     both = is_complex(image) or is_complex(given.get("weights"))
     dtype, cval = result_dtype(name, image, given["output"], both), given.get("cval", 0.0)
+    if shape_of(unlisted(cval)):
+        raise TypeError(f"tapegrad.scipy.ndimage.{name}: cval is an array; it must be a number")
     if is_complex(cval) and not is_complex(image):
         raise ValueError("Cannot provide a complex-valued cval when the input is real.")
     parts = []

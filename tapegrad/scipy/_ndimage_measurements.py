@@ -229,18 +229,34 @@ def _lacks_one(counts):
     return bool((counts == 0.0).any())
 
 
+def _positions(name: str, x, labels, index):
+    """Where the extremes of groups are, as SciPy says it: in indices of each axis."""
+    places = steered(_places, x, labels, index, name=name)
+    at = np.unravel_index(fixed(places, f"the result of ndimage.{name}()"), shape_of(x))
+    is_one = index is None or np.isscalar(index)
+    return tuple(at) if is_one else [*zip(*map(np.ravel, at), strict=True)]
+
+
+def _of_positions(name: str) -> None:
+    def function(input, labels=None, index=None):
+        return _positions(name, *_operands(name, unlisted(input), labels, index))
+
+    OURS[f"ndimage.{name}"] = function
+
+
+for _name in ("minimum_position", "maximum_position"):
+    _of_positions(_name)
+
+
 def extrema(input, labels=None, index=None):
     x, labels, index = _operands("extrema", unlisted(input), labels, index)
-    values, positions, shape = [], [], shape_of(x)
-    for name in ("minimum", "maximum"):
-        places = steered(_places, x, labels, index, name=f"{name}_position")
-        at = np.unravel_index(fixed(places, "positions of ndimage.extrema()"), shape)
-        if not np.ndim(at[0]):
-            positions.append(tuple(at))
-            values.append(PUBLIC["take"](PUBLIC["reshape"](x, (-1,)), places))
+    values, positions = [], []
+    for name, function in (("minimum_position", minimum), ("maximum_position", maximum)):
+        positions.append(_positions(name, x, labels, index))
+        if index is None or np.isscalar(index):
+            values.append(x[positions[-1]])
         else:
-            positions.append([*zip(*map(np.ravel, at), strict=True)])
-            values.append(_extremes(name, x, labels, index))
+            values.append(function(x, labels, index))
     return (*(_like(one, unlisted(input)) for one in values), *positions)
 
 
