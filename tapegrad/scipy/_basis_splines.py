@@ -18,14 +18,23 @@ from ._piecewise import evaluated
 
 
 def pieces_of(t, c, k: int):
-    """The coefficients (k + 1, intervals, others) of the powers from each knot on.
+    """The coefficients (k + 1, intervals, others) of the powers from each knot on."""
+    count = shape_of(t)[0] - 2 * k - 1
+    return _joined(t, k, [c[None, j : j + count] for j in range(k + 1)])
 
-    By de Boor's recursion, with polynomials in place of numbers. An interval without length, which
-    has no points, gets some finite coefficients.
+
+def local_basis(t, k: int):
+    """The same of the basis splines that are not 0 in an interval, in order, as others."""
+    count = shape_of(t)[0] - 2 * k - 1
+    return _joined(t, k, [np.broadcast_to(one, (1, count, k + 1)) for one in np.eye(k + 1)])
+
+
+def _joined(t, k: int, found: list):
+    """De Boor's recursion with polynomials in place of numbers.
+
+    An interval without length, which has no points, gets some finite coefficients.
     """
-    n = shape_of(t)[0] - k - 1
-    count = n - k
-    found = [c[None, j : j + count] for j in range(k + 1)]
+    count = shape_of(t)[0] - 2 * k - 1
     for r in range(1, k + 1):
         for j in range(k, r - 1, -1):
             first, last = t[j : j + count], t[k + 1 + j - r : k + 1 + j - r + count]

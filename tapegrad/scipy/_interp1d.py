@@ -75,7 +75,7 @@ class interp1d(shared.Interpolator, theirs.interp1d):  # noqa: N801
         rows = PUBLIC["moveaxis"](y, axis, 0)
         if not assume_sorted:
             order = steered(_order, x)
-            x, rows = x[order], rows[order]
+            x, rows = (PUBLIC["take"](one, order, axis=0) for one in (x, rows))
         self._prepare(x, rows, kind, axis, (bounds_error, fill_value))
 
     def _prepare(self, x, rows, kind, axis: int, ends) -> None:
@@ -146,7 +146,7 @@ class interp1d(shared.Interpolator, theirs.interp1d):  # noqa: N801
         x, y = floats("interp1d", "x", self.x), floats("interp1d", "y", self._y)
         kind = self._kind
         if kind in _STEPS:
-            return y[steered(_place, x, points, kind)]
+            return PUBLIC["take"](y, steered(_place, x, points, kind), axis=0)
         if kind == "linear":
             if shape_of(x)[0] == 1:
                 return PUBLIC["broadcast_to"](y, (shape_of(points)[0], shape_of(y)[1]))

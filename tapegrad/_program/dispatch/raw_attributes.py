@@ -35,7 +35,9 @@ def state_of(one) -> list[Dependency]:
     slots = [raw for raw in members if isinstance(raw, types.MemberDescriptorType)]
     held = [(name, x) for name, x in held_by(one).items() if getattr(one, name, None) is x]
     held += [(raw.__name__, getattr(one, raw.__name__, None)) for raw in slots]
-    return [Dependency(one, name, x) for name, x in held if isinstance(x, (np.ndarray, *_PLAIN))]
+    return [
+        Dependency(one, name, x) for name, x in held if isinstance(x, (np.ndarray, tuple, *_PLAIN))
+    ]
 
 
 def is_empty(one, name: str) -> bool:
