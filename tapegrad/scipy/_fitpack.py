@@ -214,6 +214,8 @@ class UnivariateSpline(shared.Interpolator, theirs.UnivariateSpline):
         ext = self.ext if ext is None else ext
         if ext not in _MODES:
             raise ValueError(f"Unknown extrapolation mode {ext}.")
+        if 0 in shape_of(x):
+            x = flat(floats("UnivariateSpline", "x", x))
         return _at("UnivariateSpline", self._eval_args, x, nu, _MODES[ext])
 
     def integral(self, a, b):

@@ -59,6 +59,7 @@ class interp1d(shared.Interpolator, theirs.interp1d):  # noqa: N801
             options = (kind, axis, copy, bounds_error, fill_value, assume_sorted)
             super().__init__(x, y, *options)
             return
+        kinds = shared.kind_of_floats(x), shared.kind_of_floats(y)
         x, y = floats("interp1d", "x", x), floats("interp1d", "y", y)
         known = kind in (*_SPLINES, *_STEPS, "linear") or isinstance(kind, int)
         if not known:
@@ -77,6 +78,7 @@ class interp1d(shared.Interpolator, theirs.interp1d):  # noqa: N801
             order = steered(_order, x)
             x, rows = (PUBLIC["take"](one, order, axis=0) for one in (x, rows))
         self._prepare(x, rows, kind, axis, (bounds_error, fill_value))
+        self._held["_kinds"] = kinds
 
     def _prepare(self, x, rows, kind, axis: int, ends) -> None:
         """Hold the data, values with the axis of interpolation first, and what follows of them."""
@@ -122,11 +124,21 @@ class interp1d(shared.Interpolator, theirs.interp1d):  # noqa: N801
     def __call__(self, x):
         if self._is_plain(x):
             return self._plainly("__call__", x)
-        points = floats("interp1d", "x", x)
-        out = self._filled_at(flat(points))
+        points, dtype = floats("interp1d", "x", x), self._kind_at(x)
+        out = shared.in_kind(self._filled_at(flat(points)), dtype)
         extra = tuple(self._y_extra_shape)
         axis = self._y_axis if shape_of(points) else 0
         return shared.with_points(out, shape_of(points), extra, axis)
+
+    def _kind_at(self, points):
+        """The dtype of values at points."""
+        if self._held is not None:
+            x, y = self._held["_kinds"]
+        else:
+            x, y = shared.kind_of_floats(self.x), shared.kind_of_floats(self.y)
+        if self._kind == "spline":
+            return np.dtype(np.float64)
+        return y if self._kind in _STEPS else np.result_type(x, y, shared.kind_of_floats(points))
 
     def _filled_at(self, points):
         """The values of shape (points, others), those outside of the positions filled."""

@@ -70,6 +70,16 @@ def floats(name: str, what: str, x):
     return x if dtype_of(x) == np.float64 else x.astype(np.float64)
 
 
+def kind_of_floats(*operands) -> np.dtype:
+    """The dtype of floats that NumPy gives for operands."""
+    return np.result_type(np.float32, *[dtype_of(unlisted(x)) for x in operands])
+
+
+def in_kind(x, dtype):
+    """A result in a dtype, where SciPy computes in that of the operands."""
+    return x if dtype_of(x) == dtype else x.astype(dtype)
+
+
 def holds(what: str, test, *operands) -> bool:
     """Whether a condition holds for operands, which programs check too."""
     return bool(fixed(steered(test, *operands), f"the check of {what}"))

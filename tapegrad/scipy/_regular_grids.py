@@ -18,7 +18,7 @@ from .._core.operations.piecewise_polynomials import intervals
 from .._core.tensor.copies import unlisted
 from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.trace import steered
-from .._core.tensor.values import is_tensor, shape_of
+from .._core.tensor.values import dtype_of, is_tensor, shape_of
 from . import _interpolators as shared
 from ._basis_splines import local_basis
 from ._bivariate_splines import RectBivariateSpline
@@ -57,7 +57,7 @@ def _around(*both, degrees, sizes) -> np.ndarray:
     for points, t, k, n in zip(both[:count], both[count:], degrees, sizes, strict=True):
         place = np.maximum(intervals(t[k : n + 1], points, True), 0)
         found = found[..., None] * n + (place[:, None] + np.arange(k + 1))[:, None]
-        found = found.reshape(len(points), -1)
+        found = found.reshape(len(points), math.prod(found.shape[1:]))
     return found
 
 
@@ -155,9 +155,10 @@ class RegularGridInterpolator(shared.Interpolator, theirs.RegularGridInterpolato
         if method not in _METHODS:
             raise ValueError(f"Method '{method}' is not defined")
         name = "RegularGridInterpolator"
-        values = values if method == "nearest" else floats(name, "values", values)
+        floats(name, "values", values)  # which refuses complex ones
         values = unlisted(values)
         values = values if is_tensor(values) else np.asarray(values)
+        values = values if dtype_of(values).kind == "f" else values.astype(np.float64)
         grid, values = _grid_of(name, points, values)
         _check_sizes(map(len, map(_range, grid)), method)
         self._held = dict(grid=grid, values=values, method=method, bounds_error=bounds_error)
@@ -199,19 +200,28 @@ class RegularGridInterpolator(shared.Interpolator, theirs.RegularGridInterpolato
             at = steered(_nearest, points, *grid, sizes=shape_of(values)[:count])
             rows = PUBLIC["reshape"](values, (-1, math.prod(shape_of(values)[count:])))
             return PUBLIC["take"](rows, at, axis=0)
+        dtype = dtype_of(values)
         values = floats("RegularGridInterpolator", "values", values)
         if method == "pchip":
-            return _by_pchip(grid, values, points)
+            return shared.in_kind(_by_pchip(grid, values, points), dtype)
         k = _DEGREES[method]
+        wide = [d for d, x in enumerate(grid) if shape_of(x)[0] > 1]  # of one place, no choice
+        if len(wide) < count:
+            values = PUBLIC["squeeze"](values, tuple(set(range(count)).difference(wide)))
+            if not wide:
+                width = math.prod(shape_of(values))
+                return PUBLIC["broadcast_to"](shared.flat(values), (shape_of(points)[0], width))
+            grid, count, points = [grid[d] for d in wide], len(wide), points[:, wide]
         if method in _BY_SPLINES and none_traced(self._held_data()):
-            found = self._original or self
+            own = self._original or self
             same = method == self.method
-            spline = found._spline if same else found._construct_spline(method)
+            spline = own._spline if same else own._construct_spline(method)
             knots, c = spline.t, spline.c
         else:
             knots, c = _coefficients(grid, values, k)
         orders = (0,) * count if nu is None else tuple(nu)
-        return product_at(knots, c, (k,) * count, points, orders)
+        found = product_at(knots, c, (k,) * count, points, orders)
+        return shared.in_kind(found, dtype) if method.endswith("_legacy") else found
 
     def _filled(self, out, points):
         """The values with those outside of the grid filled, or an error."""
@@ -292,7 +302,9 @@ def interpn(points, values, xi, method="linear", bounds_error=True, fill_value=n
     checked = object.__new__(RegularGridInterpolator)
     grid, values = _grid_of("interpn", points, values)
     checked._held = dict(grid=grid, bounds_error=bounds_error, fill_value=fill_value)
+    dtype = shared.kind_of_floats(*(xi if isinstance(xi, tuple) else (xi,)))
     xi = points_of("interpn", xi, 2)
     at = PUBLIC["reshape"](xi, (-1, 2))
     out = RectBivariateSpline(*grid, values).ev(at[:, 0], at[:, 1])
-    return PUBLIC["reshape"](checked._filled(out[:, None], at), shape_of(xi)[:-1])
+    out = shared.in_kind(checked._filled(out[:, None], at), dtype)
+    return PUBLIC["reshape"](out, shape_of(xi)[:-1])

@@ -274,6 +274,7 @@ class LinearNDInterpolator(_Scattered, theirs.LinearNDInterpolator):
         tri, rescale = (self.tri, False) if held is None else (held["tri"], held["rescale"])
         if held is None and self.scale is not None:
             xi = (xi - self.offset) / self.scale
+        points = points if held is not None else tri.points
         at = steered(_corners, xi, points, rescale=rescale, tri=tri)
         corners = PUBLIC["take"](points, PUBLIC["maximum"](at, 0), axis=0)
         last, count = corners[:, -1], shape_of(xi)[1]
