@@ -43,7 +43,7 @@ _FILES = {
     "_special_matrices _spectral _toeplitz_matrices",
     "ndimage": "_ndimage_filters _ndimage_fourier _ndimage_gaussians _ndimage_interpolation "
     "_ndimage_measurements _ndimage_ranks",
-    "sparse": "_sparse_constructors _sparse_equations",
+    "sparse": "_sparse_constructors _sparse_equations _sparse_exponential",
     "spatial": "_distances _geometry _neighbours _rotations",
     "signal": "_analytic _convolutions _copied_code _filters _linear_systems _parts_of_signal",
     "stats": "_copied_code _distributions",

@@ -17,7 +17,7 @@ _BY_MODULE = {
     "kaiser_beta sweep_poly",
     "signal.windows": "exponential gaussian general_gaussian",
     "sparse": "permute_dims",
-    "sparse.linalg": "expm_multiply matrix_power",
+    "sparse.linalg": "matrix_power",
     "special": "sinc softplus",
     "stats.contingency": "crosstab margins",
 }
