@@ -17,7 +17,7 @@ from .._core.tensor.trace import steered
 from .._core.tensor.values import shape_of, value_of
 from . import _rotation_formulas as formulas
 from ._class_stand_ins import ClassStandIn, RefusingClass
-from ._differentiable import OURS
+from ._differentiable import OURS, is_before
 from ._distances import _floats
 from ._rotation_tensors import (
     DEGREES,
@@ -220,5 +220,6 @@ class SlerpClass(ClassStandIn):
 
 OURS["spatial.transform.Rotation"] = RotationClass
 OURS["spatial.transform.Slerp"] = SlerpClass
-for _name in ("RotationSpline", "RigidTransform"):
-    OURS[f"spatial.transform.{_name}"] = RefusingClass
+OURS["spatial.transform.RotationSpline"] = RefusingClass
+if not is_before("1.16.0"):
+    OURS["spatial.transform.RigidTransform"] = RefusingClass
