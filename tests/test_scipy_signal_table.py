@@ -467,9 +467,81 @@ def test_hankel_transforms():
         tg.grad(lambda t: np.sum(fft.fht(x, t, 0.5)))(0.1)
 
 
+#: Where SciPy's code selects another formula, or leaves out a coefficient: functions and operands.
+SPECIAL = {
+    "lfilter_zi of a filter with first coefficient 1": (
+        lambda s, b, a: s.lfilter_zi(b, a),
+        *([0.3, 0.2, 0.5], [1.0, 0.4, 0.2]),
+    ),
+    "lfiltic of the same": (
+        lambda s, b, a, y: s.lfiltic(b, a, y, [0.4]),
+        *([0.3, 0.2], [1.0, 0.4, 0.2], [0.7, 0.2]),
+    ),
+    "lp2hp of frequency 1": (lambda s, b, a, w: s.lp2hp(b, a, w), [0.3, 0.2], [2.0, 1.0, 0.4], 1.0),
+    "bilinear with a coefficient 0": (
+        lambda s, b, a, fs: s.bilinear(b, a, fs),
+        *([0.0, 0.3, 1.0], [1.0, 0.7, 2.0], 0.8),
+    ),
+    "residue with a coefficient 0": (lambda s, b: s.residue(b, [1.0, 3.0, 2.0]), [0.0, 0.7]),
+    "residue without remainder": (lambda s, b: s.residue(b, [1.0, 3.0, 2.0]), [1.0, 3.0, 2.0]),
+    "residuez with a coefficient 0": (lambda s, b: s.residuez(b, [1.0, 3.0, 2.0]), [0.7, 0.0]),
+    **{
+        f"{method} chirp of equal frequencies": (
+            lambda s, t, f0, f1, method=method: s.chirp(t, f0, 1.3, f1, method),
+            *([0.2, 0.9], 1.5, 1.5),
+        )
+        for method in ("logarithmic", "hyperbolic")
+    },
+    "convolution windows of beta 0": (lambda s, b: s.windows.kaiser(7, b), 0.0),
+    "medfilt of ties": (lambda s, x: s.medfilt(x, 3) * 1.0, [0.3, 0.9, 0.1, 0.7, 0.2]),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_points(name):
+    f, *operands = SPECIAL[name]
+    operands = [np.array(x)[()] for x in operands]
+    places = tuple(range(len(operands)))
+
+    def loss(module):
+        return lambda *xs: np.sum(np.sin(parts(f(module, *xs))))
+
+    def along(function, k):
+        return lambda x: function(*[x if j == k else y for j, y in enumerate(operands)])
+
+    gradients = tg.grad(loss(signal), places)(*operands)
+    for k, (found, x) in enumerate(zip(gradients, operands, strict=True)):
+        v = np.cos(1.0 + np.arange(x.size)).reshape(x.shape)[()]
+        close(np.sum(found * v), difference(along(loss(scipy.signal), k), x, v), loose=100.0)
+        gradient = along(tg.grad(loss(signal), k), k)
+        close(tg.jvp(gradient, (x,), (v,))[1], difference(gradient, x, v), loose=1e4)
+    compiled = tg.compile(loss(signal), argnums=places, verify="never", native=False)
+    for shift in (0.0, 0.0, 0.05, 0.05, 0.0):  # the point, another, and the point again
+        point = [x + shift * np.sin(1.0 + np.arange(x.size)).reshape(x.shape) for x in operands]
+        wanted = tg.grad(loss(signal), places)(*point)
+        for one, theirs in zip(compiled.grad(*point), wanted, strict=True):
+            close(one, theirs)
+
+
+def test_missing_values():
+    x = np.array([1.0, 5.0, np.nan, 2.0, 4.0, 3.0, np.nan, np.nan, 1.0, 0.0, 2.0, 6.0])
+    for call in (
+        lambda s, x: s.medfilt(x, 5),
+        lambda s, x: s.medfilt2d(x.reshape(3, 4), 3),
+        lambda s, x: s.order_filter(x, np.ones(3), 0),
+    ):
+        found = call(signal, tg.tensor(x, requires_grad=True)).detach().numpy()
+        np.testing.assert_array_equal(found, call(scipy.signal, x))
+
+
 REFUSED = {
     "filtfilt: method='gust'": lambda x: signal.filtfilt([1.0], [1.0], x, method="gust"),
     "poles of a symmetric filter": lambda x: signal.symiirorder1(x, 1.0, 0.1 * x[0]),
+    "cspline1d: lamb is recorded and 0": lambda x: signal.cspline1d(x, 0.0 * x[0]),
+    "residue: the denominator": lambda x: signal.residue([1.0, 2.0], x[:3])[0],
+    "system of 9 states": lambda x: signal.ss2tf(
+        np.diag(x[:9]), np.ones((9, 1)), np.ones((1, 9)), np.zeros((1, 1))
+    )[1],
     "medfilt: the operand is complex": lambda x: signal.medfilt(x + 1j),
     r"signal.findfreqs\(\) takes plain": lambda x: signal.findfreqs(x[:2], x[3:6], 4),
     r"optimize.fminbound\(\) takes|buttord has no derivative": lambda x: signal.buttord(

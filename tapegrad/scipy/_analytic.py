@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations import fourier_pairs as pairs
-from .._core.tensor.complex_tensors import is_complex
+from .._core.tensor.complex_tensors import combined, is_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
@@ -97,11 +97,7 @@ def detrend(data, axis=-1, type="linear", bp=0, overwrite_data=False):
         raise ValueError("Trend type must be 'linear' or 'constant'.")
     x = unlisted(data)
     if is_complex(x):
-        raise lost_derivative(
-            "tapegrad.scipy.signal.detrend: the operand is complex; take the trend from its real "
-            "and imaginary part",
-            x,
-        )
+        return combined(*[detrend(part, axis, type, bp) for part in (x.real, x.imag)])
     x = pairs.floating(x)
     if type in ("constant", "c"):
         return x - np.mean(x, axis=axis, keepdims=True)

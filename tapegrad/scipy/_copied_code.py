@@ -52,18 +52,17 @@ _BY_MODULE = {
     "wasserstein_distance weightedtau wilcoxon yeojohnson yeojohnson_llf "
     "yeojohnson_normplot zmap zscore",
     "stats.contingency": "chi2_contingency expected_freq",
-    "signal": "abcd_normalize argrelextrema argrelmax argrelmin bessel bilinear bilinear_zpk bode "
-    "butter buttord cheb1ap cheb1ord cheb2ap cheb2ord cheby1 cheby2 chirp coherence "
-    "cont2discrete csd cspline1d cspline1d_eval cspline2d czt dbode decimate deconvolve "
-    "dfreqresp dimpulse dlsim dstep ellip ellipord envelope find_peaks firls firwin "
-    "firwin2 firwin_2d freqresp freqs freqs_zpk freqz_sos freqz_zpk gammatone "
-    "gauss_spline group_delay iircomb iirdesign iirfilter iirnotch iirpeak impulse istft "
-    "kaiserord lfilter_zi lfiltic lombscargle lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp "
-    "lp2hp_zpk lp2lp lp2lp_zpk lsim minimum_phase normalize peak_prominences peak_widths "
-    "periodogram qspline1d qspline1d_eval qspline2d resample resample_poly residue "
-    "residuez savgol_coeffs sawtooth sos2tf sos2zpk sosfilt_zi sosfreqz spectrogram ss2tf "
-    "spline_filter square step stft symiirorder1 symiirorder2 tf2sos tf2ss tf2zpk "
-    "vectorstrength welch wiener zoom_fft zpk2sos zpk2ss zpk2tf",
+    "signal": "abcd_normalize argrelextrema argrelmax argrelmin bessel bilinear_zpk bode butter "
+    "buttord cheb1ap cheb1ord cheb2ap cheb2ord cheby1 cheby2 chirp coherence "
+    "cont2discrete csd cspline1d_eval cspline2d czt dbode decimate deconvolve dfreqresp "
+    "dimpulse dlsim dstep ellip ellipord envelope find_peaks firls firwin firwin2 "
+    "firwin_2d freqresp freqs freqs_zpk freqz_sos freqz_zpk gammatone gauss_spline "
+    "group_delay iircomb iirdesign iirfilter iirnotch iirpeak impulse istft kaiserord "
+    "lombscargle lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp_zpk lp2lp lp2lp_zpk minimum_phase "
+    "normalize peak_prominences peak_widths periodogram qspline1d qspline1d_eval "
+    "qspline2d resample resample_poly savgol_coeffs sawtooth sos2tf sos2zpk sosfilt_zi "
+    "sosfreqz spectrogram spline_filter square ss2tf step stft symiirorder1 symiirorder2 "
+    "tf2sos tf2ss tf2zpk vectorstrength welch wiener zoom_fft zpk2sos zpk2ss zpk2tf",
     "signal.windows": "chebwin general_cosine general_hamming kaiser "
     "kaiser_bessel_derived taylor tukey",
 }

@@ -14,7 +14,7 @@ from .._core.operations.recursions import recursion
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.trace import fixed
+from .._core.tensor.trace import fixed, named, steered
 from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
 from ._copied_code import copy_of
 from ._differentiable import OURS
@@ -233,21 +233,38 @@ def sosfiltfilt(sos, x, axis=-1, padtype="odd", padlen=None):
 # --- by order -------------------------------------------------------------------------------------
 
 
-def _by_rank(name: str, x, domain: np.ndarray, rank: int):
-    """At each place, the element of a rank among those of a domain around it; zeros are outside."""
-    x = unlisted(x)
+@named("signal.ranked")
+def _places_by_rank(x, name: str, sizes, kept, rank: int):
+    """Where, in the array with zeros around it, the elements are that SciPy's function gives."""
+    signal = importlib.import_module("scipy.signal")
+    if name == "order_filter":
+        chosen = signal.order_filter(x, kept, rank)
+    else:
+        with warnings.catch_warnings():  # what they say has been said
+            warnings.simplefilter("ignore")
+            chosen = getattr(signal, name)(x, sizes)
+    wide = np.pad(x, [(n // 2, n // 2) for n in sizes])
+    places = np.arange(wide.size).reshape(wide.shape)
+    every = [np.lib.stride_tricks.sliding_window_view(one, sizes) for one in (wide, places)]
+    found, places = (one.reshape(*x.shape, -1)[..., np.flatnonzero(kept)] for one in every)
+    wanted = chosen.reshape(*x.shape, 1)
+    same = (found == wanted) | ((found != found) & (wanted != wanted))
+    return np.take_along_axis(places, same.argmax(-1)[..., None], -1)[..., 0]
+
+
+def _by_rank(name: str, x, kept: np.ndarray, rank: int):
+    """At each place, the element of a rank among those around it that are kept; zeros outside."""
     if is_complex(x) or dtype_of(x).kind != "f":
         raise lost_derivative(f"tapegrad.scipy.signal.{name}: the operand is complex", x)
-    if domain.ndim != len(shape_of(x)):
-        raise ValueError(f"a domain of {domain.ndim} axes for {len(shape_of(x))} of the operand")
-    if not -domain.sum() <= rank < domain.sum():
+    if kept.ndim != len(shape_of(x)):
+        raise RuntimeError(f"a domain of {kept.ndim} axes for {len(shape_of(x))} of the operand")
+    if not -kept.sum() <= rank < kept.sum():
         raise RuntimeError("rank not within filter footprint size")
-    wide = np.pad(x, [(n // 2, n // 2) for n in domain.shape])
-    windows = PUBLIC["sliding_window_view"](wide, domain.shape)
-    if not domain.all():
-        kept = np.flatnonzero(domain)
-        windows = windows.reshape(*shape_of(x), domain.size)[..., kept]
-    return np.sort(windows.reshape(*shape_of(x), -1), axis=-1)[..., rank]
+    if not np.prod(shape_of(x)):
+        return x
+    places = steered(_places_by_rank, x, name=name, sizes=kept.shape, kept=kept, rank=rank)
+    wide = np.pad(x, [(n // 2, n // 2) for n in kept.shape])
+    return PUBLIC["reshape"](wide, (-1,))[places]
 
 
 @_entered
@@ -255,33 +272,32 @@ def order_filter(a, domain, rank):
     domain = np.asarray(domain) != 0
     if any(n % 2 != 1 for n in domain.shape):
         raise ValueError("Each dimension of domain argument should have an odd number of elements.")
-    return _by_rank("order_filter", a, domain, operator.index(rank))
+    return _by_rank("order_filter", unlisted(a), domain, operator.index(rank))
 
 
-def _sizes(name: str, x, sizes) -> tuple[int, ...]:
-    ndim = len(shape_of(x))
+def _median(name: str, x, sizes):
     sizes = np.asarray(3 if sizes is None else sizes)
-    sizes = tuple(int(n) for n in np.broadcast_to(sizes, (ndim,)))
+    sizes = tuple(int(n) for n in np.broadcast_to(sizes, (len(shape_of(x)),)))
     if any(n % 2 != 1 for n in sizes):
         raise ValueError("Each element of kernel_size should be odd.")
     if name == "medfilt" and any(n > m for n, m in zip(sizes, shape_of(x), strict=True)):
         warnings.warn(
             "kernel_size exceeds volume extent: the volume will be zero-padded.", stacklevel=4
         )
-    return sizes
+    return _by_rank(name, x, np.ones(sizes, bool), int(np.prod(sizes)) // 2)
 
 
 @_entered
 def medfilt(volume, kernel_size=None):
-    x = PUBLIC["atleast_1d"](unlisted(volume))
-    sizes = _sizes("medfilt", x, kernel_size)
-    return _by_rank("medfilt", x, np.ones(sizes, bool), int(np.prod(sizes)) // 2)
+    return _median("medfilt", PUBLIC["atleast_1d"](unlisted(volume)), kernel_size)
 
 
 @_entered
 def medfilt2d(input, kernel_size=3):
-    sizes = _sizes("medfilt2d", input, kernel_size)
-    return _by_rank("medfilt2d", input, np.ones(sizes, bool), int(np.prod(sizes)) // 2)
+    input = unlisted(input)
+    if len(shape_of(input)) != 2:
+        raise ValueError("medfilt2d takes an image, an array of two axes")
+    return _median("medfilt2d", input, kernel_size)
 
 
 # --- responses ------------------------------------------------------------------------------------
@@ -302,16 +318,21 @@ def freqz(
     by_code = copy_of(theirs)
     b, a = unlisted(b), unlisted(a)
     taps, n = np.shape(value_of(b)), 512 if worN is None else worN
-    if np.size(value_of(a)) != 1 or len(taps) != 1 or not isinstance(n, (int, np.integer)):
+    if np.size(value_of(a)) != 1 or not isinstance(n, (int, np.integer)):
         return by_code(b, a, worN, whole, plot, fs, include_nyquist)
+    a = PUBLIC["reshape"](PUBLIC["asarray"](a), (1,))
+    padded = np.concatenate([a, np.zeros(1, dtype_of(a))])  # by its polynomial
+    if len(taps) != 1:
+        return by_code(b, padded, worN, whole, plot, fs, include_nyquist)
     points = n if whole else 2 * (n - 1) if include_nyquist else 2 * n
     if points < max(taps[0], 1) or is_complex(a):
-        return by_code(b, a, worN, whole, plot, fs, include_nyquist)
+        return by_code(b, padded, worN, whole, plot, fs, include_nyquist)
     b = b if is_complex(b) or is_tensor(b) else np.asarray(b)
     narrow = np.float32 if dtype_of(a).char == "f" else np.float64
     some = np.array([1.0, 0.0], np.result_type(b.real.dtype, narrow))
     w = by_code(some, some, n, whole, None, fs, include_nyquist)[0]
-    h = importlib.import_module("tapegrad.scipy.fft").fft(b, n=points)[:n] / a
+    h = importlib.import_module("tapegrad.scipy.fft").fft(b, n=points)[:n]
+    h = (h / a).astype(h.dtype)
     if plot is not None:
         plot(w, h)
     return w, h

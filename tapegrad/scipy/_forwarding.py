@@ -45,7 +45,8 @@ _FILES = {
     "_ndimage_measurements _ndimage_ranks",
     "sparse": "_sparse_constructors _sparse_equations _sparse_exponential",
     "spatial": "_distances _geometry _neighbours _rotations",
-    "signal": "_analytic _convolutions _copied_code _filters _linear_systems _parts_of_signal",
+    "signal": "_analytic _convolutions _copied_code _filters _linear_systems _parts_of_signal "
+    "_selected_formulas",
     "stats": "_copied_code _distributions",
 }
 OURS |= _released.functions()

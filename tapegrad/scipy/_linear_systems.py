@@ -52,7 +52,7 @@ def _concrete(name: str) -> type:
 
 
 #: With more states, the coefficients of their polynomials would have few right digits.
-_MOST_STATES = 12
+_MOST_STATES = 8
 
 
 @stands_for("signal._lti_conversion.poly")

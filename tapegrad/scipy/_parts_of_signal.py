@@ -232,6 +232,8 @@ def sepfir2d(input, hrow, hcol, /):
         half = count // 2
         if count % 2 == 0:
             raise ValueError("hrow and hcol must be odd length")
+        if 2 * half > shape_of(input)[axis]:  # where SciPy's reads outside of the image
+            raise ValueError("sepfir2d takes filters that are not longer than the image")
         moved = np.moveaxis(input, axis, -1)
         moved = PUBLIC["pad"](moved, [(0, 0), (half, half)], "symmetric")
         windows = PUBLIC["sliding_window_view"](moved, count, -1)
