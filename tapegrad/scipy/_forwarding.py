@@ -142,6 +142,20 @@ def _none_stacked(arguments) -> bool:
     return none_traced(arguments) and not holds_stack(arguments)
 
 
+def _asking(name: str, ours) -> Callable:
+    """What tells of arguments whether SciPy's function takes them."""
+    is_plain = none_recorded if ours is None else none_traced
+    if ours is not None and name.startswith("signal."):
+        is_plain = importlib.import_module(f"{_PACKAGE}._copied_code").none_held
+    if ours is not None and is_of_matrices(name):
+        is_plain = _none_stacked
+    if getattr(ours, "makes_objects", False):  # which may be called with recorded values later
+        is_plain = _never
+    if name.startswith("sparse."):
+        is_plain = _sparse_constructors().without_sparse(is_plain)
+    return is_plain
+
+
 #: Those of functions, which some modules share, by their identities and whether one refuses.
 _made: dict[tuple[int, bool], Callable] = {}
 
@@ -174,15 +188,7 @@ def stand_in(place: str, theirs):
     key = id(theirs), ours is None
     if (held := _made.get(key)) is not None:
         return held
-    is_plain = none_recorded if ours is None else none_traced
-    if ours is not None and name.startswith("signal."):
-        is_plain = importlib.import_module(f"{_PACKAGE}._copied_code").none_held
-    if ours is not None and is_of_matrices(name):
-        is_plain = _none_stacked
-    if getattr(ours, "makes_objects", False):  # which may be called with recorded values later
-        is_plain = _never
-    if is_sparse:
-        is_plain = _sparse_constructors().without_sparse(is_plain)
+    is_plain = _asking(name, ours)
 
     @functools.wraps(theirs)
     def function(*args, **kwargs):
