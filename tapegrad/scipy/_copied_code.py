@@ -4,8 +4,8 @@ The functions that a copied one calls by name are copied, too, when they are cal
 the methods of some classes, in a subclass, and the functions in tables. In place of compiled
 functions the copies call ours (`stands_for`). Each name here has an expression in
 `tests/test_scipy_copied.py`, `test_scipy_statistics.py` or `test_scipy_signal_table.py`; SciPy's
-other functions refuse recorded values by name. Functions that iterate until a result is close are not among them, since
-the derivative would be that of their steps.
+other functions refuse recorded values by name. Functions that iterate until a result is close are
+not among them, since the derivative would be that of their steps.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ def _member(value):
     return None
 
 
-def copied_class(theirs: type) -> type:
+def copied_class(theirs: type, _package: str = "") -> type:
     """A subclass of SciPy's, whose methods take recorded values."""
     if theirs not in CLASSES:
         bases = [copied_class(one) for one in theirs.__bases__ if one is not object]

@@ -174,17 +174,14 @@ def stand_in(place: str, theirs):
     if name.startswith("stats.") and not inspect.isroutine(theirs):
         made = _of_stats(theirs)
         return theirs if made is None else made
-    if isinstance(theirs, type) and ours is not None:  # the latter derived from SciPy's, or not
-        made = ours if isinstance(ours, type) else ours(theirs, place.rpartition(".")[0])
+    if isinstance(theirs, type) and ours is not None:
+        is_derived = isinstance(ours, type) and issubclass(ours, theirs)
+        made = ours if is_derived else ours(theirs, place.rpartition(".")[0])
         STAND_INS[made] = theirs
         return made
     if ours is None and (isinstance(theirs, np.ufunc) or not inspect.isroutine(theirs)):
         return theirs
 
-    if isinstance(theirs, type) and ours is not None:
-        made = ours(theirs)
-        STAND_INS[made] = theirs
-        return made
     key = id(theirs), ours is None
     if (held := _made.get(key)) is not None:
         return held

@@ -17,7 +17,7 @@ from ._differentiable import OURS
 _FORMS = {2: "TransferFunction", 3: "ZerosPolesGain", 4: "StateSpace"}
 
 
-def _choosing(theirs: type) -> type:
+def _choosing(theirs: type, _package: str) -> type:
     """A class of systems, which makes them of the class for their form and time."""
     made = copied_class(theirs)
 
