@@ -150,6 +150,9 @@ FILTERS = {
         lambda s, x, k: s.affine_transform(x, HOMOGENEOUS, order=5, **k),
     ],
 }
+#: Those of an image of float64.
+MIXED = {("correlate1d", 1), ("convolve1d", 1), ("correlate", 1), ("grey_erosion", 2)}
+MIXED |= {("generic_gradient_magnitude", 0)}
 CASES = [(name, k) for name, every in FILTERS.items() for k in range(len(every))]
 #: By name: functions of SciPy's module and numbers, and these: other arguments than the image.
 NUMBERS = {
@@ -488,6 +491,21 @@ def test_dtypes_and_orders():
     made = ours.sobel(tg.tensor(X, requires_grad=True), output=np.float32)
     assert made.dtype == np.float32
     assert_allclose(made.detach(), theirs.sobel(X, output=np.float32), rtol=1e-6)
+
+
+def test_programs_of_single_precision():
+    """Images of float32 are filtered in programs; where the result is float64, eagerly."""
+    x = X.astype(np.float32)
+    for name, k in CASES:
+        if name.startswith("spline") or (name, k) in MIXED:
+            continue
+        f = lambda x: np.sum(FILTERS[name][k](ours, x, PLAIN) ** 2)  # noqa: B023, E731
+        compiled, wanted = tg.compile(f).value_and_grad, tg.grad(f)(X)
+        for _ in range(2):
+            value, gradient = compiled(x)
+            assert gradient.dtype == np.float32
+            assert_allclose(value, np.sum(FILTERS[name][k](theirs, x, PLAIN) ** 2), rtol=1e-5)
+            assert_allclose(gradient, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
 
 
 def test_complex_images():

@@ -21,6 +21,8 @@ from .._core.tensor.trace import fixed, named, steered, tensor_like
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
 from ._differentiable import OURS
 
+_DOUBLE, _SINGLE = np.dtype(np.float64), (np.float32, np.complex64)
+
 
 def entered(*recorded: str, linear: bool = False) -> Callable:
     """A decorator of functions of images: other arguments than some may not be recorded.
@@ -103,9 +105,9 @@ def _of_parts(name: str, function, given: dict, linear: bool):
         raise TypeError(f"tapegrad.scipy.ndimage.{name}: cval is an array; it must be a number")
     if is_complex(cval) and not is_complex(image):
         raise ValueError("Cannot provide a complex-valued cval when the input is real.")
-    parts = []
+    working, parts = _working_dtype(dtype, given), []
     for part in (real_part, imag_part) if is_complex(image) else (None,):
-        given["input"] = floats(part(image) if part else image)
+        given["input"] = floats(part(image) if part else image, working)
         if "cval" in given and part:
             given["cval"] = part(cval) if is_complex(cval) else (cval, 0.0)[part is imag_part]
         parts.append(function(**given))
@@ -115,10 +117,28 @@ def _of_parts(name: str, function, given: dict, linear: bool):
     return made if dtype_of(made) == dtype else made.astype(dtype)
 
 
-def floats(x):
-    """An array or a tensor in double precision."""
+def _working_dtype(dtype, given: dict) -> np.dtype:
+    """The dtype that a function computes in: SciPy's is double, but programs cannot do both.
+
+    So it is single where the result is, and all that is recorded.
+    """
+    is_single = dtype in _SINGLE and dtype_of(given["input"]) in _SINGLE
+    for key, one in given.items():
+        if is_single and key != "input" and not none_traced((one,)):
+            is_of_pixels = key in ("weights", "structure", "cval")
+            is_single = is_of_pixels and dtype_of(unlisted(one)) in _SINGLE
+    return np.dtype(np.float32) if is_single else _DOUBLE
+
+
+def floats(x, dtype=_DOUBLE):
+    """An array or a tensor in double precision, or in single."""
     x = x if is_tensor(x) else PUBLIC["asarray"](x)
-    return x if dtype_of(x) == np.float64 else x.astype(np.float64)
+    return x if dtype_of(x) == dtype else x.astype(dtype)
+
+
+def like(x, image):
+    """Weights, or a value beyond the ends, in the dtype of an image."""
+    return floats(unlisted(x), dtype_of(image))
 
 
 def result_dtype(name: str, image, output, is_of_parts: bool) -> np.dtype:
@@ -202,4 +222,5 @@ def number_of(mode) -> int:
 def along(x, weights, axis: int, mode, cval, origin=0):
     """A correlation with weights along an axis."""
     static = {"axis": axis, "ndim": len(shape_of(x)), "origin": operator.index(origin)}
-    return filters.correlated(x, weights, unlisted(cval), mode=number_of(mode), **static)
+    weights, cval = like(weights, x), like(cval, x)
+    return filters.correlated(x, weights, cval, mode=number_of(mode), **static)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import operator
 
+import numpy as np
+
 from .._core.operations import PUBLIC
 from .._core.operations import image_filters as filters
 from .._core.operations.moving_means import moving_mean
 from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
-from .._core.tensor.values import shape_of
-from ._ndimage_arguments import along, axes_of, axis_of, each, entered, floats, number_of
+from .._core.tensor.values import is_tensor, shape_of
+from ._ndimage_arguments import along, axes_of, axis_of, each, entered, like, number_of
 
 # --- weights --------------------------------------------------------------------------------------
 
@@ -19,8 +21,8 @@ def _by_parts(filtered, weights, sign: float):
     """A filter with weights; if these are complex, with both parts of them, or of the conjugate."""
     weights = unlisted(weights)
     if not is_complex(weights):
-        return filtered(floats(weights))
-    parts = [filtered(floats(part(weights))) for part in (real_part, imag_part)]
+        return filtered(weights if is_tensor(weights) else np.asarray(weights))
+    parts = [filtered(part(weights)) for part in (real_part, imag_part)]
     return combined(parts[0], sign * parts[1])
 
 
@@ -85,7 +87,8 @@ def _of_window(x, weights, options: tuple, turned: bool):
     for one, size in zip(origins, shape_of(weights), strict=True):
         _check_origin(one, size, "weights.shape[k]")
     static = {"ndim": ndim, "origin": tuple(origins)}
-    return filters.correlation(x, weights, unlisted(cval), mode=number_of(mode), **static)
+    weights, cval = like(weights, x), like(cval, x)
+    return filters.correlation(x, weights, cval, mode=number_of(mode), **static)
 
 
 @entered("weights", "cval", linear=True)
@@ -115,7 +118,7 @@ def _moving_mean(x, size, axis: int, mode, cval, origin):
     if not 0 <= size // 2 + origin < size:
         raise ValueError("invalid origin")
     static = {"size": size, "axis": axis, "ndim": len(shape_of(x)), "origin": origin}
-    return moving_mean(x, unlisted(cval), mode=number_of(mode), **static)
+    return moving_mean(x, like(cval, x), mode=number_of(mode), **static)
 
 
 @entered("cval", linear=True)

@@ -12,11 +12,10 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations.image_extensions import ends_of, sources
-from .._core.tensor.copies import unlisted
 from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.trace import named, steered
 from .._core.tensor.values import shape_of
-from ._ndimage_arguments import each, entered, floats, number_of, of_scipy
+from ._ndimage_arguments import each, entered, like, number_of, of_scipy
 
 _SELECTIONS = (
     "minimum_filter1d maximum_filter1d minimum_filter maximum_filter median_filter rank_filter "
@@ -44,7 +43,7 @@ def _chosen(x, cval, footprint, name, options):
 
 def _selected(name: str, x, cval, footprint, **options):
     """The elements of an image that a filter chooses."""
-    cval = unlisted(cval)
+    cval = like(cval, x)
     if options.get("structure") is not None:
         return _by_structure(name, x, cval, footprint, **options)
     places = steered(_chosen, x, cval, footprint, name=name, options=options)
@@ -102,7 +101,7 @@ def _of_window(x, cval, window: tuple, options: tuple, is_least: bool):
 
 def _by_structure(name: str, x, cval, footprint, *, size, structure, mode, origin, axes=None):
     """Erosion, dilation, or one after the other, by an image."""
-    structure, ndim = floats(unlisted(structure)), len(shape_of(x))
+    structure, ndim = like(structure, x), len(shape_of(x))
     if len(shape_of(structure)) != ndim:
         raise RuntimeError("structure array has incorrect shape")
     if axes is not None or not isinstance(mode, str):

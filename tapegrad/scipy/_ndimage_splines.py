@@ -17,10 +17,9 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations import spline_filters as splines
-from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import named, steered
 from .._core.tensor.values import shape_of
-from ._ndimage_arguments import known_mode, of_scipy
+from ._ndimage_arguments import known_mode, like, of_scipy
 
 #: The modes in which coefficients beyond the ends are those of the mirrored image.
 _MIRRORED = ("constant", "wrap")
@@ -45,7 +44,7 @@ def along(x, order: int, axis: int, mode: str):
     if splines.is_exact(n, mode):
         return splines.spline_coefficients(x, order=order, axis=axis, mode=mode)
     matrix = of_scipy("spline_filter1d")(np.eye(n), order, 0, mode=mode)
-    made = PUBLIC["matmul"](PUBLIC["moveaxis"](x, axis, -1), matrix.T)
+    made = PUBLIC["matmul"](PUBLIC["moveaxis"](x, axis, -1), like(matrix.T, x))
     return PUBLIC["moveaxis"](made, -1, axis)
 
 
@@ -76,7 +75,7 @@ def prepared(x, options: tuple, ndim: int) -> Image:
     order, mode, cval, prefilter = options
     if not 0 <= operator.index(order) <= 5:
         raise RuntimeError("spline order not supported")
-    mode, cval, added = known_mode(mode), unlisted(cval), 0
+    mode, cval, added = known_mode(mode), like(cval, x), 0
     if prefilter and order > 1:
         if mode in ("nearest", "grid-constant"):
             added = PADDED
@@ -249,7 +248,7 @@ def at_points(image: Image, coordinates: list):
     flat = steered(_flat_places, *neighbours, shape=shape)
     made = PUBLIC["take"](_with_constant(image.coefficients, image.cval, count), flat, axis=-1)
     for k, (one, axis) in reversed([*enumerate(pairs)]):
-        by = weights(one, axis)
+        by = like(weights(one, axis), image.coefficients)
         by = PUBLIC["reshape"](by, (*shape_of(by)[:-1], *[1] * k, shape_of(by)[-1]))
         made = PUBLIC["sum"](made * by, axis=-1)
     if not image.is_cut:
@@ -266,7 +265,8 @@ def on_grid(image: Image, coordinates: list):
         places = steered(_neighbours, one, **axis._asdict())
         lines = _with_constant(PUBLIC["moveaxis"](x, k, -1), image.cval, 1)
         made = PUBLIC["take"](lines, places, axis=-1)
-        x = PUBLIC["moveaxis"](PUBLIC["sum"](made * weights(one, axis), axis=-1), -1, k)
+        made = PUBLIC["sum"](made * like(weights(one, axis), x), axis=-1)
+        x = PUBLIC["moveaxis"](made, -1, k)
         if image.is_cut:
             found = steered(_is_inside, one, n=axis.n)
             inside = inside & PUBLIC["reshape"](found, (-1, *[1] * (len(coordinates) - 1 - k)))
