@@ -10,6 +10,7 @@ import importlib
 import numpy as np
 
 from .._core.operations import PUBLIC
+from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.trace import named, of_own_shape, steered
@@ -62,6 +63,34 @@ def _local_maxima(x):
 @named("signal.maxima")
 def _places_of_maxima(x):
     return _theirs("_peak_finding_utils", "_local_maxima_1d")(np.ascontiguousarray(x))
+
+
+@stands_for("signal._peak_finding._boolrelextrema")
+def _extrema(data, comparator, axis=0, order=1, mode="clip"):
+    """Where elements compare so with all neighbours."""
+    if int(order) != order or order < 1:
+        raise ValueError("Order must be an int >= 1")
+    places, found = np.arange(shape_of(data)[axis]), np.ones(shape_of(data), bool)
+    main = data.take(places, axis=axis, mode=mode)
+    for shift in range(1, order + 1):
+        for step in (shift, -shift):
+            other = data.take(places + step, axis=axis, mode=mode)
+            found = found & comparator(main, other)
+    return found
+
+
+@stands_for("signal._peak_finding._select_by_property")
+def _select_by_property(properties, least, most):
+    keep = np.ones(shape_of(properties), bool)
+    keep = keep if least is None else keep & (least <= properties)
+    return keep if most is None else keep & (properties <= most)
+
+
+@stands_for("signal._peak_finding._select_by_peak_threshold")
+def _select_by_threshold(x, peaks, least, most):
+    left, right = x[peaks] - x[peaks - 1], x[peaks] - x[peaks + 1]
+    keep = _select_by_property(PUBLIC["minimum"](left, right), least, None)
+    return keep & _select_by_property(PUBLIC["maximum"](left, right), None, most), left, right
 
 
 @stands_for(f"{_PEAKS}._select_by_peak_distance")
@@ -284,3 +313,45 @@ def _segments_transformed(x, win, detrend_func, nperseg, noverlap, nfft, sides):
     windows = PUBLIC["sliding_window_view"](x, nperseg, -1)
     made = win * detrend_func(windows[..., :: nperseg - noverlap, :])
     return fft.fft(made, n=nfft) if sides == "twosided" else fft.rfft(made.real, n=nfft)
+
+
+@stands_for("signal._short_time_fft.ShortTimeFFT.stft_detrend")
+def _slices_transformed(self, x, detr, p0=None, p1=None, *, k_offset=0, padding="zeros", axis=-1):
+    """The transforms of all slices together, which SciPy computes one after the other."""
+    if self.onesided_fft and is_complex(x):
+        raise ValueError(
+            f"Complex-valued `x` not allowed for {self.fft_mode=}'! "
+            "Set property `fft_mode` to 'twosided' or 'centered'."
+        )
+    if not (detr is None or isinstance(detr, str) or callable(detr)):
+        raise ValueError(f"Parameter {detr=} is not a str, function or None!")
+    if padding not in _PADDINGS:
+        raise ValueError(f"Parameter {padding=} not in {tuple(_PADDINGS)}!")
+    x = x if is_complex(x) or is_tensor(x) else PUBLIC["asarray"](x)
+    ndim, n, least = len(x.shape), x.shape[axis], self.m_num - self.m_num_mid
+    if n < least:
+        raise ValueError(f"{n} samples must be >= ceil(m_num/2) = {least}!")
+    p0, p1 = self.p_range(n, p0, p1)
+    first = p0 * self.hop - self.m_num_mid + k_offset
+    after = first + (p1 - p0) * self.hop + self.m_num
+    moved = np.moveaxis(x, axis, -1)[..., max(first, 0) : min(after, n)]
+    widths = [(0, 0)] * (ndim - 1) + [(-min(first, 0), max(after - n, 0))]
+    wide = np.pad(moved, widths, **_PADDINGS[padding])
+    slices = PUBLIC["sliding_window_view"](wide, self.m_num, -1)
+    slices = slices[..., :: self.hop, :][..., : p1 - p0, :]
+    if isinstance(detr, str):
+        slices = importlib.import_module("tapegrad.scipy.signal").detrend(slices, type=detr)
+    elif detr is not None:  # a function of one slice
+        slices = np.stack([detr(slices[..., k, :]) for k in range(p1 - p0)], axis=-2)
+    rows = (slices * PUBLIC["conj"](self.win)).reshape(-1, self.m_num)
+    made = self._fft_func(rows).reshape(*slices.shape[:-1], self.f_pts).astype(complex)
+    made = np.moveaxis(made, -1, -2)
+    return np.moveaxis(made, -2, axis if axis >= 0 else axis - 1) if ndim > 1 else made
+
+
+_PADDINGS = {
+    "zeros": {"mode": "constant"},
+    "edge": {"mode": "edge"},
+    "even": {"mode": "reflect", "reflect_type": "even"},
+    "odd": {"mode": "reflect", "reflect_type": "odd"},
+}

@@ -16,7 +16,7 @@ from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.trace import fixed, named, steered
 from .._core.tensor.values import dtype_of, shape_of, value_of
 from ._copied_code import copy_of, stands_for
-from ._differentiable import OURS
+from ._differentiable import OURS, is_before
 
 
 def _entered(function):
@@ -69,6 +69,8 @@ def lfiltic(b, a, y, x=None):
         raise ValueError("There must be at least one `a` coefficient.")
     if _is(a[0] == 0.0, "lfiltic()"):
         raise ValueError("First `a` filter coefficient must be non-zero.")
+    if is_before("1.16.0"):  # which divides by nothing
+        return _by_copy("lfiltic")(b, a, y, x)
     made = _by_copy("lfiltic")(b, PUBLIC["concatenate"]([np.ones(1, dtype_of(a)), a[1:]]), y, x)
     return made / a[0]
 
