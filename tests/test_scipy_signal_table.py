@@ -1,5 +1,6 @@
 """SciPy's `signal`, a line or more for each name: values, derivatives, programs, batches, doors."""
 
+import copy
 import re
 
 import numpy as np
@@ -187,6 +188,10 @@ TEXTS = {
         "s.envelope(x, (1, 5), residual=None, n_out=12)",
     ],
     "savgol_coeffs": ["s.savgol_coeffs(5, 2, deriv=1, delta=x[0])"],
+    "savgol_filter": [
+        "s.savgol_filter(x, 5, 2, 1, x[0])",
+        "s.savgol_filter(x, 4, 2, 2, x[0], mode='wrap')",
+    ],
     "cspline1d": ["s.cspline1d(x)", "s.cspline1d(x, x[0])"],
     "qspline1d": ["s.qspline1d(x)"],
     "cspline1d_eval": [
@@ -449,6 +454,22 @@ def test_plain_code_is_entered(name):
     np.testing.assert_allclose(value, f(x), rtol=1e-9)
     np.testing.assert_allclose(value, wanted[0], rtol=1e-12)
     np.testing.assert_allclose(gradient, wanted[1], rtol=1e-9, atol=1e-12)
+
+
+def test_systems_are_scipys():
+    """Of its classes, for their forms and time; converted, copied and wrong ones, too."""
+    plain = ([1.0], [1.0, 2.0])
+    for name, args, kwargs in (
+        *[("lti", plain, {}), ("dlti", plain, {"dt": 0.1}), ("TransferFunction", plain, {})],
+        *[("StateSpace", (1, 2, 3, 4), {"dt": 1}), ("ZerosPolesGain", ([1], [2], 3), {})],
+    ):
+        one, theirs = (getattr(s, name)(*args, **kwargs) for s in (signal, scipy.signal))
+        assert isinstance(one, type(theirs))
+        assert repr(one) == repr(theirs) == repr(copy.deepcopy(one))
+        assert repr(signal.StateSpace(one)) == repr(scipy.signal.StateSpace(theirs))
+    for s in (signal, scipy.signal):
+        with pytest.raises(ValueError, match="2, 3 or 4 arguments"):
+            s.lti([1.0])
 
 
 def test_hankel_transforms():

@@ -122,13 +122,16 @@ def savgol_filter(
 ):
     if mode not in (*_CONTINUED, "interp"):
         raise ValueError("mode must be 'mirror', 'constant', 'nearest' 'wrap' or 'interp'.")
-    for argument, value in (("delta", delta), ("cval", cval)):
-        if is_tensor(value):
-            raise lost_derivative(
-                f"tapegrad.scipy.signal.savgol_filter: {argument} is recorded, so its derivative "
-                "would be lost; give it as a number",
-                value,
-            )
+    if is_tensor(cval):
+        raise lost_derivative(
+            "tapegrad.scipy.signal.savgol_filter: cval is recorded, so its derivative would be "
+            "lost; give it as a number",
+            cval,
+        )
+    if is_tensor(delta):
+        return savgol_filter(x, window_length, polyorder, deriv, 1.0, axis, mode, cval) / (
+            delta**deriv
+        )
     x = unlisted(x)
     x = x if is_complex(x) else pairs.floating(x)
     n, width = x.shape[axis], operator.index(window_length)

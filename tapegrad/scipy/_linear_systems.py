@@ -22,11 +22,11 @@ def _choosing(theirs: type, _package: str) -> type:
     made = copied_class(theirs)
 
     def new(cls, *system, **kwargs):
-        if len(system) == 1 and isinstance(system[0], theirs.__base__):
-            return getattr(system[0], _CONVERSIONS[theirs.__name__])()
+        form = theirs.__name__
+        if len(system) == 1 and form in _CONVERSIONS and isinstance(system[0], theirs.__base__):
+            return getattr(system[0], _CONVERSIONS[form])()
         if cls is not made:
             return object.__new__(cls)
-        form = theirs.__name__
         if form in ("lti", "dlti"):
             if len(system) not in _FORMS:
                 raise ValueError(
@@ -43,7 +43,6 @@ def _choosing(theirs: type, _package: str) -> type:
 
 #: The method that gives a system in the form of a class.
 _CONVERSIONS = {"TransferFunction": "to_tf", "ZerosPolesGain": "to_zpk", "StateSpace": "to_ss"}
-_CONVERSIONS |= {"lti": "_as_is", "dlti": "_as_is"}
 
 
 @functools.cache
@@ -88,5 +87,5 @@ def _lines(t, u, k):
     return at
 
 
-for _name in _CONVERSIONS:
+for _name in ("lti", "dlti", *_CONVERSIONS):
     OURS[f"signal.{_name}"] = _choosing
