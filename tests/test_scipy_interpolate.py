@@ -92,6 +92,10 @@ def inside(q):
     return 0.7 * q + 0.53
 
 
+def low(q):
+    return 0.5 * q + 0.21
+
+
 def clamped(m, x, y, k, **keywords):
     """A spline with knots at positions and coefficients y."""
     n = len(y) - k + 1
@@ -169,6 +173,14 @@ SPLINES = {
         m.splev(q, (KNOTS, [y[:6], y[3:] ** 2], 3)) + [x[0] * q]
     ),
     "splev of a BSpline": lambda m, x, y, q: m.splev(q, m.make_interp_spline(x, y)),
+    "splprep": lambda m, x, y, q: np.stack(
+        m.splev(low(q) * 0.3, m.splprep([x, y, x * y], s=0)[0]) + [x[0] * q]
+    ),
+    "splprep, given": lambda m, x, y, q: np.stack(
+        m.splev(low(q), m.splprep([y, y**2], u=x, s=0, k=2)[0])
+    ),
+    "make_splrep": lambda m, x, y, q: m.make_splrep(x, y, k=4)(q + 0.03),
+    "make_splprep": lambda m, x, y, q: m.make_splprep([x, y])[0](low(q) * 0.3),
     "splint": lambda m, x, y, q: m.splint(q[0] - 3.0, q[1], m.splrep(x, y)),
     "splder": lambda m, x, y, q: m.splev(q, m.splder(m.splrep(x, y))),
     "splantider": lambda m, x, y, q: m.splev(q, m.splantider(m.splrep(x, y), 2)),
@@ -282,10 +294,6 @@ def plane(x):
 
 def scaled(q):
     return np.stack([0.8 * q + 0.31, 0.6 * q[::-1] + 1.23], -1)
-
-
-def low(q):
-    return 0.5 * q + 0.21
 
 
 SCATTERED = {
@@ -735,6 +743,11 @@ def test_refusals():
         (lambda y: ours.BPoly.from_derivatives(X, y[:, None])(0.5), "from_derivatives: it has no"),
         (lambda y: ours.UnivariateSpline(X, y)(0.5), "s > 0 FITPACK chooses knots by iterations"),
         (lambda y: ours.splev(0.5, ours.splrep(X, y, s=0.1)), "splrep: with s > 0 FITPACK"),
+        (lambda y: ours.splprep([X, y])[1][1], "splprep: with s > 0 FITPACK"),
+        (lambda y: ours.make_splrep(X, y, s=0.1)(0.5), "make_splrep: with s > 0 FITPACK"),
+        (lambda y: ours.sproot((KNOTS, y[:6], 3))[0], "sproot"),
+        (lambda y: ours.lagrange(X, y)(0.5), "lagrange"),
+        (lambda y: ours.pade(y, 3)[0](0.5), "pade"),
         (lambda y: ours.make_smoothing_spline(X, y)(0.5), "lam is found by iterations; give lam"),
         (lambda y: ours.make_interp_spline(X, y, bc_type="periodic")(0.5), "CubicSpline"),
         (lambda y: ours.BSpline.design_matrix(y, KNOTS, 3).sum(), "its sparse matrix has no deriv"),

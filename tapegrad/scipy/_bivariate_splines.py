@@ -14,6 +14,7 @@ from . import _interpolators as shared
 from ._basis_splines import pieces_of
 from ._interpolators import entered, flat, floats, holds, refused, theirs
 from ._piecewise import evaluated
+from ._spline_products import product_at
 from ._splines_of_data import solved
 
 
@@ -31,10 +32,11 @@ def _on_grid(tck, degrees, x, y, orders):
 
 
 def _at_points(tck, degrees, x, y, orders):
-    tx, ty, c = tck
-    rows = _along(tx, c, degrees[0], x, orders[0])
-    weights = _along(ty, np.eye(shape_of(c)[1]), degrees[1], y, orders[1])
-    return PUBLIC["sum"](rows * weights, axis=1)
+    """The values at pairs, of which those outside of the knots are moved to the ends."""
+    ends = [(t[k], t[shape_of(t)[0] - k - 1]) for t, k in zip(tck[:2], degrees, strict=True)]
+    inside = [PUBLIC["clip"](one, *end) for one, end in zip((x, y), ends, strict=True)]
+    points = PUBLIC["stack"](inside, axis=1)
+    return product_at(tck[:2], tck[2], degrees, points, orders)[:, 0]
 
 
 def _whole(name: str, tx, ty, c, degrees):

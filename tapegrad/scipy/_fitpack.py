@@ -17,7 +17,7 @@ from ._interpolators import entered, flat, floats, holds, refused, theirs
 from ._splines_of_data import least_squares, solved
 
 _MODES = {0: 0, "extrapolate": 0, 1: 1, "zeros": 1, 2: 2, "raise": 2, 3: 3, "const": 3}
-_SMOOTH = "with s > 0 FITPACK chooses knots by iterations; give s=0, or knots to make_lsq_spline"
+SMOOTH = "with s > 0 FITPACK chooses knots by iterations; give s=0, or knots to make_lsq_spline"
 
 
 def _parts(name: str, tck):
@@ -182,7 +182,7 @@ def splrep(
             "splrep", "full_output, per and task=1 have no derivative; leave them out", x, y
         )
     if t is None and not (none_traced((s,)) and s == 0):
-        raise refused("splrep", _SMOOTH, x, y, w)
+        raise refused("splrep", SMOOTH, x, y, w)
     return _through("splrep", x, y, k, (xb, xe), t, w)
 
 
@@ -193,7 +193,7 @@ class UnivariateSpline(shared.Interpolator, theirs.UnivariateSpline):
             theirs.UnivariateSpline.__init__(self, x, y, w, [*bbox], k, s, ext, check_finite)
             return
         if s is None or not none_traced((s,)) or s != 0:
-            raise refused("UnivariateSpline", _SMOOTH, x, y, w)
+            raise refused("UnivariateSpline", SMOOTH, x, y, w)
         self._hold(_through("UnivariateSpline", x, y, k, bbox), ext)
 
     def _hold(self, tck, ext) -> None:

@@ -37,7 +37,7 @@ _FILES = {
     "fft": "_fourier",
     "integrate": "_quadrature",
     "interpolate": "_interpolators _piecewise _cubic_interpolators _basis_splines "
-    "_splines_of_data _interp1d _fitpack _bivariate_splines "
+    "_splines_of_data _interp1d _fitpack _curves _bivariate_splines "
     "_regular_grids _scattered_data _polynomial_interpolators",
     "linalg": "_banded_matrices _functions_of_matrices _matrix_equations _matrix_factors "
     "_special_matrices _spectral _toeplitz_matrices",

@@ -48,7 +48,8 @@ def making(function):
     @functools.wraps(function)
     def made(*args, **kwargs):
         if none_traced(args) and none_traced(kwargs.values()):
-            return view_of(own(*args, **kwargs))
+            found = own(*args, **kwargs)
+            return tuple(map(view_of, found)) if type(found) is tuple else view_of(found)
         return function(*args, **kwargs)
 
     made.makes_objects = True

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from typing import Any
 
 import numpy as np
 
@@ -20,11 +19,10 @@ from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.trace import steered
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
 from . import _interpolators as shared
-from ._basis_splines import local_basis
 from ._bivariate_splines import RectBivariateSpline
 from ._cubic_interpolators import PchipInterpolator
 from ._interpolators import floats, holds, theirs
-from ._piecewise import evaluated
+from ._spline_products import product_at
 from ._splines_of_data import not_a_knot, solved
 
 _DEGREES = {"linear": 1, "slinear": 1, "cubic": 3, "quintic": 5}
@@ -47,34 +45,7 @@ def points_of(name: str, xi, count: int | None = None):
     return xi
 
 
-# --- products of splines --------------------------------------------------------------------------
-
-
-def _around(*both, degrees, sizes) -> np.ndarray:
-    """For each point the numbers of the coefficients around it, knots and points being given."""
-    found = np.zeros((len(both[0]), 1), np.intp)
-    count = len(degrees)
-    for points, t, k, n in zip(both[:count], both[count:], degrees, sizes, strict=True):
-        place = np.maximum(intervals(t[k : n + 1], points, True), 0)
-        found = found[..., None] * n + (place[:, None] + np.arange(k + 1))[:, None]
-        found = found.reshape(len(points), math.prod(found.shape[1:]))
-    return found
-
-
-def product_at(knots, c, degrees, points, orders):
-    """Products of splines at points (count, variables), with coefficients (…, others)."""
-    sizes = shape_of(c)[: len(knots)]
-    columns = [points[:, d] for d in range(len(knots))]
-    around = steered(_around, *columns, *knots, degrees=tuple(degrees), sizes=tuple(sizes))
-    count = shape_of(points)[0]
-    weights: Any = np.ones((count, 1))
-    for t, k, x, n, nu in zip(knots, degrees, columns, sizes, orders, strict=True):
-        own = evaluated(local_basis(t, k), t[k : n + 1], x, int(nu), True)
-        weights = PUBLIC["reshape"](
-            weights[:, :, None] * own[:, None, :], (count, shape_of(weights)[1] * (k + 1))
-        )
-    rows = PUBLIC["reshape"](c, (math.prod(sizes), math.prod(shape_of(c)[len(knots) :])))
-    return PUBLIC["sum"](PUBLIC["take"](rows, around, axis=0) * weights[:, :, None], axis=1)
+# --- coefficients ---------------------------------------------------------------------------------
 
 
 def _knots_of(x, k: int):

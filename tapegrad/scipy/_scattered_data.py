@@ -15,7 +15,8 @@ from .._core.tensor.values import is_tensor, shape_of
 from . import _interpolators as shared
 from ._interp1d import interp1d
 from ._interpolators import columns, entered, floats, refused, theirs
-from ._regular_grids import points_of, product_at
+from ._regular_grids import points_of
+from ._spline_products import product_at
 
 # --- radial functions -----------------------------------------------------------------------------
 
