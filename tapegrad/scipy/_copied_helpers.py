@@ -64,7 +64,10 @@ def _is_numpy(_) -> bool:
 
 
 class _At:
-    """A copy of an array in which some elements are others: `at(x)[index].set(y)`."""
+    """An array in which some elements are others: `at(x)[index].set(y)`.
+
+    It is the array itself if that can be written, as SciPy's code relies on; else a copy.
+    """
 
     def __init__(self, x, index=None, /):
         self._x, self._index = x, index
@@ -72,11 +75,12 @@ class _At:
     def __getitem__(self, index):
         return _At(self._x, index)
 
-    def _by(self, change, y):
+    def _by(self, change, y, copy=None):
         mask = self._mask()
         if mask is not None and np.ndim(y) == 0:
             return namespace().where(mask, change(self._x, y), self._x)
-        made = namespace().array(self._x)
+        can_write = isinstance(self._x, rt.Tensor) and self._x.ndim and self._x.flags.writeable
+        made = self._x if can_write and not copy else namespace().array(self._x)
         made[self._index] = change(made[self._index], y)
         return made
 
@@ -91,20 +95,20 @@ class _At:
         mask[index] = True
         return mask
 
-    def set(self, y, /, **_):
-        return self._by(lambda _, y: y, y)
+    def set(self, y, /, copy=None, **_):
+        return self._by(lambda _, y: y, y, copy)
 
-    def add(self, y, /, **_):
-        return self._by(operator.add, y)
+    def add(self, y, /, copy=None, **_):
+        return self._by(operator.add, y, copy)
 
-    def subtract(self, y, /, **_):
-        return self._by(operator.sub, y)
+    def subtract(self, y, /, copy=None, **_):
+        return self._by(operator.sub, y, copy)
 
-    def multiply(self, y, /, **_):
-        return self._by(operator.mul, y)
+    def multiply(self, y, /, copy=None, **_):
+        return self._by(operator.mul, y, copy)
 
-    def divide(self, y, /, **_):
-        return self._by(operator.truediv, y)
+    def divide(self, y, /, copy=None, **_):
+        return self._by(operator.truediv, y, copy)
 
 
 def _type(one, *more, **named):
