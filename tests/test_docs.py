@@ -5,6 +5,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+import scipy
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "tapegrad" / "README.md"]
@@ -14,6 +15,14 @@ def test_the_page_of_operations_is_what_the_table_gives():
     made = runpy.run_path(str(ROOT / "docs" / "make_operations.py"))["text"]()
     committed = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     assert committed == made, "run `python docs/make_operations.py`"
+
+
+def test_the_page_of_scipys_names_is_what_the_package_does():
+    made = runpy.run_path(str(ROOT / "docs" / "make_scipy.py"))
+    if not scipy.__version__.startswith(made["VERSION"]):
+        pytest.skip("the page is that of another version of SciPy")
+    committed = (ROOT / "docs" / "scipy_names.md").read_text(encoding="utf-8")
+    assert committed == made["text"](), "run `python docs/make_scipy.py`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
