@@ -41,6 +41,10 @@ EXPRESSIONS = {
     "alexandergovern": [lambda s, x: both(s.alexandergovern(x, Y, W[:6]))],
     "ansari": [lambda s, x: both(s.ansari(x, Y))],
     "bartlett": [lambda s, x: both(s.bartlett(x, Y, W[:6]))],
+    "bayes_mvs": [
+        lambda s, x: tuple(one.statistic for one in s.bayes_mvs(x)),
+        lambda s, x: s.bayes_mvs(x, 0.8)[1].minmax,
+    ],
     "binned_statistic": [
         *[lambda s, x, of=of: s.binned_statistic(Y, x, of, bins=2)[0] for of in _BINNED],
         lambda s, x: s.binned_statistic(x, Y, bins=2)[1],
@@ -49,6 +53,10 @@ EXPRESSIONS = {
         lambda s, x, of=of: s.binned_statistic_2d(Y, W, x, of, bins=1)[0] for of in _BINNED[:2]
     ],
     "binned_statistic_dd": [lambda s, x: s.binned_statistic_dd(Y[:, None], x, bins=3)[0]],
+    "binomtest": [
+        lambda s, x, of=of: s.binomtest(3, 7, x[0] / 4, of).pvalue
+        for of in ("two-sided", "less", "greater")
+    ],
     "boxcox": [lambda s, x: s.boxcox(x, 0.3), lambda s, x: s.boxcox(Y, x[0])],
     "boxcox_llf": [
         lambda s, x: s.boxcox_llf(0.3, x),
@@ -100,6 +108,14 @@ EXPRESSIONS = {
     "jarque_bera": [lambda s, x: both(s.jarque_bera(x))],
     "kendalltau": [lambda s, x: both(s.kendalltau(x, Y))],
     "kruskal": [lambda s, x: both(s.kruskal(x, Y, W[:6]))],
+    "ks_1samp": [
+        lambda s, x: both(s.ks_1samp(x, s.norm.cdf, args=(1.5, 0.7), method="asymp")),
+        lambda s, x: both(s.ks_1samp(Y, s.norm.cdf, args=(x[0], x[1]), method="asymp")),
+    ],
+    "kstest": [
+        lambda s, x: both(s.kstest(x, "norm", args=(1.5, 0.7), method="asymp")),
+        lambda s, x: both(s.kstest(x, Y)),
+    ],
     "ks_2samp": [lambda s, x: both(s.ks_2samp(x, Y))],
     "levene": [
         lambda s, x, of=of: both(s.levene(x, Y, W[:6], center=of))
@@ -110,6 +126,7 @@ EXPRESSIONS = {
     "median_test": [lambda s, x: s.median_test(x, Y)[:3]],
     "mode": [lambda s, x: s.mode(x).mode],
     "mood": [lambda s, x: both(s.mood(x, Y))],
+    "mvsdist": [lambda s, x: tuple(one.std() for one in s.mvsdist(x))],
     "normaltest": [lambda s, x: both(s.normaltest(x))],
     "page_trend_test": [lambda s, x: both(s.page_trend_test(x.reshape(3, 3)))],
     "pearsonr": [
@@ -389,6 +406,10 @@ REFUSED = {
     "permutation_test": (
         lambda x: ours.permutation_test((x, Y), lambda x, y: x[0] - y[0]).pvalue,
         "plain values",
+    ),
+    "ks_1samp": (
+        lambda x: ours.ks_1samp(x, ours.norm.cdf, method="exact").pvalue,
+        "kstwo",
     ),
     "bws_test": (lambda x: ours.bws_test(x, Y).pvalue, "plain values"),
 }

@@ -31,19 +31,19 @@ from ._copied_helpers import OF_ARRAYS, OF_PYTHON, namespace
 from ._differentiable import OURS, is_before
 
 _BY_MODULE = {
-    "stats": "alexandergovern ansari bartlett binned_statistic binned_statistic_2d "
-    "binned_statistic_dd boxcox boxcox_llf boxcox_normplot brunnermunzel chatterjeexi "
-    "chi2_contingency chisquare circmean circstd circvar combine_pvalues "
+    "stats": "alexandergovern ansari bartlett bayes_mvs binned_statistic binned_statistic_2d "
+    "binned_statistic_dd binomtest boxcox boxcox_llf boxcox_normplot brunnermunzel "
+    "chatterjeexi chi2_contingency chisquare circmean circstd circvar combine_pvalues "
     "cramervonmises_2samp cumfreq describe differential_entropy directional_stats "
     "energy_distance entropy expectile f_oneway false_discovery_control fligner "
     "friedmanchisquare gmean gstd gzscore hmean iqr jarque_bera kendalltau kruskal "
-    "ks_2samp kstat kstatvar kurtosis kurtosistest levene linregress lmoment mannwhitneyu "
-    "median_abs_deviation median_test mode moment mood normaltest obrientransform "
-    "page_trend_test pearsonr percentileofscore pmean pointbiserialr power_divergence "
-    "ppcc_plot probplot quantile quantile_test rankdata ranksums relfreq "
-    "scoreatpercentile sem shapiro siegelslopes sigmaclip skew skewtest somersd spearmanr "
-    "theilslopes tiecorrect tmax tmean tmin trim1 trim_mean trimboth tsem tstd "
-    "ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel tvar variation "
+    "ks_1samp ks_2samp kstat kstatvar kstest kurtosis kurtosistest levene linregress "
+    "lmoment mannwhitneyu median_abs_deviation median_test mode moment mood mvsdist "
+    "normaltest obrientransform page_trend_test pearsonr percentileofscore pmean "
+    "pointbiserialr power_divergence ppcc_plot probplot quantile quantile_test rankdata "
+    "ranksums relfreq scoreatpercentile sem shapiro siegelslopes sigmaclip skew skewtest "
+    "somersd spearmanr theilslopes tiecorrect tmax tmean tmin trim1 trim_mean trimboth "
+    "tsem tstd ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel tvar variation "
     "wasserstein_distance weightedtau wilcoxon yeojohnson yeojohnson_llf "
     "yeojohnson_normplot zmap zscore",
     "stats.contingency": "chi2_contingency expected_freq",

@@ -15,6 +15,7 @@ from .. import numpy as np
 from .._core.tensor.refused_derivatives import DerivativeLost
 from .._core.tensor.stop_gradient import stop_gradient
 from .._core.tensor.trace import steered
+from . import stats
 from ._copied_classes import copied_result
 from ._copied_code import OWN, copy_of
 from ._differentiable import OURS, is_before
@@ -323,6 +324,15 @@ def pair_results() -> None:
     for name in _RESULTS:
         if hasattr(place, name):
             copied_result(getattr(place, name))
+
+
+@_own
+def _parse_kstest_args(data1, data2, args, N):
+    """The sample, the other one, and the distribution function, of a distribution that is named."""
+    if isinstance(data2, str):
+        data2 = getattr(stats, data2).cdf
+    data1 = np.sort(data1)
+    return (data1, None, data2) if callable(data2) else (data1, data2, None)
 
 
 # --- order ----------------------------------------------------------------------------------------
