@@ -260,6 +260,9 @@ TEXTS = {
     ],
     "ZerosPolesGain": ["s.ZerosPolesGain(x[:1], -x[2:4], x[5]).step(T=np.arange(3.0))"],
     "ss2tf": ["s.ss2tf(*system(x))", "s.ss2tf(np.eye(2), x[:2, None], x[None, 2:4], [[0.0]])"],
+    "ss2zpk": ["s.ss2zpk(*system(x))"],
+    "check_COLA": ["x if s.check_COLA(np.ones(8) + 1e-12 * x[:8], 8, 4, 1e-9) else 2 * x"],
+    "check_NOLA": ["x if s.check_NOLA(x[:8] * (x[0] > 1.0), 8, 4) else 2 * x"],
     "buttord": [
         "s.buttord(0.1 * x[0], 0.1 * x[0] + 0.3, 3.0, 40.0)",
         "s.buttord(0.1 * x[0] + 0.3, 0.1 * x[0], 3.0, 40.0, fs=2 * x[3] + 2)",
@@ -314,7 +317,7 @@ WIDER = (
 )
 #: Those whose answers come out otherwise where elements are in another order.
 CHOOSING = "medfilt medfilt2d order_filter find_peaks peak_prominences peak_widths argrelmax"
-CHOOSING = (*CHOOSING.split(), "argrelmin", "argrelextrema")
+CHOOSING = (*CHOOSING.split(), "argrelmin", "argrelextrema", "check_NOLA")
 CASES = [(name, text) for name, every in TEXTS.items() for text in every]
 parametrized = pytest.mark.parametrize(("name", "text"), CASES, ids=[text for _, text in CASES])
 pytestmark = pytest.mark.filterwarnings(

@@ -56,8 +56,9 @@ _BY_MODULE = {
     "lombscargle lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp_zpk lp2lp lp2lp_zpk minimum_phase "
     "normalize peak_prominences peak_widths periodogram qspline1d qspline1d_eval "
     "qspline2d resample resample_poly savgol_coeffs sawtooth sos2tf sos2zpk sosfilt_zi "
-    "sosfreqz spectrogram spline_filter square ss2tf step stft symiirorder1 symiirorder2 "
-    "tf2sos tf2ss tf2zpk vectorstrength welch wiener zoom_fft zpk2sos zpk2ss zpk2tf",
+    "sosfreqz spectrogram spline_filter square ss2tf ss2zpk step stft symiirorder1 "
+    "symiirorder2 tf2sos tf2ss tf2zpk vectorstrength welch wiener zoom_fft zpk2sos zpk2ss "
+    "zpk2tf",
     "signal.windows": "chebwin general_cosine general_hamming kaiser "
     "kaiser_bessel_derived taylor tukey",
 }

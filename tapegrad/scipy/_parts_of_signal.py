@@ -13,7 +13,7 @@ from .._core.operations import PUBLIC
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.trace import named, of_own_shape, steered
+from .._core.tensor.trace import fixed, named, of_own_shape, steered
 from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
 from ._copied_code import copied_class, copy_of, namespace, stands_for
 from ._differentiable import OURS
@@ -301,6 +301,27 @@ def _plain(window):
 
 
 OURS["signal.get_window"] = OURS["signal.windows.get_window"] = get_window
+
+
+@named("signal.overlap_condition")
+def _holds(win, name: str, nperseg: int, noverlap: int, tol: float):
+    return np.array(
+        getattr(importlib.import_module("scipy.signal"), name)(win, nperseg, noverlap, tol)
+    )
+
+
+def _condition(name: str):
+    """Whether a window fulfils a condition: an answer, that programs ask for again."""
+
+    def function(window, nperseg, noverlap, tol=1e-10):
+        given = {"nperseg": nperseg, "noverlap": noverlap, "tol": tol}
+        return bool(fixed(steered(_holds, window, name=name, **given), f"{name}()"))
+
+    OURS[f"signal.{name}"] = function
+
+
+_condition("check_COLA")
+_condition("check_NOLA")
 
 
 # --- spectra --------------------------------------------------------------------------------------
