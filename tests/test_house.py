@@ -45,7 +45,7 @@ WIDE = {
     *("scipy/_analytic.py savgol_filter", "scipy/_filters.py filtfilt"),
     *("scipy/_bivariate_splines.py __init__", "scipy/_fitpack.py __init__"),
     *("scipy/_fitpack.py splrep", "scipy/_interp1d.py __init__"),
-    "scipy/_scattered_data.py __init__",
+    *("scipy/_scattered_data.py __init__", "scipy/_curves.py splprep"),
     *("scipy/_matrix_equations.py solve", "scipy/_spectral.py eig"),
     *("scipy/_ndimage_gaussians.py gaussian_filter1d", "scipy/_ndimage_interpolation.py rotate"),
     "scipy/_ndimage_interpolation.py affine_transform",
