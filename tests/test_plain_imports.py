@@ -20,12 +20,16 @@ def load(stem):
     return module
 
 
-MODULES = {stem: load(stem) for stem in ("entered_models", "entered_science")}
+MODULES = {
+    stem: load(stem)
+    for stem in ("entered_models", "entered_science", "scipy_models", "scipy_fields")
+}
 PROGRAMS = {
     name: (getattr(module, name), [np.array(point, float) for point in points])
     for module in MODULES.values()
     for name, points in module.POINTS.items()
 }
+assert len(PROGRAMS) == sum(len(module.POINTS) for module in MODULES.values())  # no name twice
 
 
 @pytest.fixture(autouse=True)
