@@ -344,3 +344,37 @@ def test_statistics_of_several_orders(name, shapes):
     values, slopes = tg.jvp(of_loc, (1.0,), (1.0,))
     np.testing.assert_allclose(values, wanted, rtol=1e-12)
     np.testing.assert_allclose(slopes, [1.0, 0.0, 0.0, 0.0], atol=1e-15)
+
+
+# --- far parameters -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "shapes", "k"),
+    [
+        # more components than any fixed number
+        *[("ncx2", 1.1 * nc, (4.0, nc), k) for nc in (30.0, 320.0, 3000.0) for k in (0, 1)],
+        # SciPy's other formula, also where the angle has turned
+        *[("vonmises", x, (kappa,), 0) for kappa in (300.0, 5000.0) for x in (0.03, 6.31)],
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+def test_large_parameters(name, x, shapes, k):
+    plain, recorded = getattr(stats, name), getattr(ours, name)
+    for method in ("pdf", "cdf", "sf")[: 3 if name == "ncx2" else 2]:
+
+        def of(one, which, method=method):
+            return getattr(which, method)(x, *shapes[:k], one, *shapes[k + 1 :])
+
+        value, slope = tg.value_and_grad(functools.partial(of, which=recorded))(shapes[k])
+        assert value == pytest.approx(of(shapes[k], plain), rel=1e-9)
+        wanted, error = derivative(functools.partial(of, which=plain), shapes[k])
+        assert abs(slope - wanted) <= 1e-6 * abs(wanted) + 50 * error
+
+
+def test_components_of_a_compiled_mixture():
+    compiled = tg.compile(tg.value_and_grad(lambda n: ours.ncx2.cdf(n + 2.0, 3.0, n)))
+    for nc in (1.0, 900.0, 2.0):
+        assert compiled(nc)[0] == pytest.approx(stats.ncx2.cdf(nc + 2.0, 3.0, nc), rel=1e-10)
+    with pytest.raises(tg.DerivativeLost, match="more than 4096 components"):
+        tg.grad(lambda n: ours.ncx2.cdf(3.0, 3.0, n))(1e5)

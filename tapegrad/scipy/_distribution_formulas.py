@@ -8,6 +8,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
+from .._core.tensor.refused_derivatives import DerivativeLost
+from .._core.tensor.trace import learned, steered
+from .._core.tensor.values import value_of
+
 
 def _log_complement(log_p):
     """log(1 - p) of log p."""
@@ -292,8 +296,28 @@ def _mixture(values, nc):
     return -nc / 2 + special.xlogy(values, nc / 2) - special.gammaln(values + 1)
 
 
+#: The most components of a mixture.
+_MOST = 4096
+
+
+def _enough(x, nc) -> int:
+    """How many components of a mixture have digits: those around the largest, a power of 2."""
+    x, nc = np.broadcast_arrays(x, nc)
+    at = np.flatnonzero(np.isfinite(x) & np.isfinite(nc) & (x >= 0) & (nc >= 0))
+    x, nc = x.flat[at], nc.flat[at]
+    largest = np.max(np.maximum(nc, np.sqrt(x) * np.sqrt(nc)), initial=0.0) / 2
+    return 1 << max(int(np.ceil(np.log2(largest + 10 * np.sqrt(largest) + 50))), 7)
+
+
 def _orders(x, df, nc):
-    return np.arange(0.0, 200.0).reshape(-1, *(1,) * np.ndim(x + df + nc))
+    count = steered(_enough, x, nc)
+    learned(count, "how many components of a mixture ncx2 has")
+    if value_of(count) > _MOST:
+        raise DerivativeLost(
+            "the noncentrality, or the point, is so large that the density has more than "
+            f"{_MOST} components; use the normal distribution of the same mean and variance"
+        )
+    return np.arange(float(value_of(count))).reshape(-1, *(1,) * np.ndim(x + df + nc))
 
 
 def _ncx2_logpdf(self, x, df, nc):
@@ -358,7 +382,23 @@ def _skewnorm_by_shape(x, a):
 
 
 def _vonmises_by_shape(x, kappa):
-    """The derivative of the Fourier series of the distribution function, for kappa up to 50."""
+    """The derivative of the two formulas that SciPy has for the distribution function."""
+    is_small = kappa < 50.0
+    by_series = _vonmises_series(x, np.where(is_small, kappa, 1.0))
+    return np.where(is_small, by_series, _vonmises_limit(x, np.where(is_small, 50.0, kappa)))
+
+
+def _vonmises_limit(x, kappa):
+    """The derivative of a normal distribution function of the sine of half the angle."""
+    width = np.sqrt(2 / np.pi) / special.i0e(kappa)
+    turns = np.floor(x / (2 * np.pi) + 0.5)
+    sine = np.sin(x / 2 - np.pi * turns)
+    slope = width * (1.0 - special.ive(1.0, kappa) / special.i0e(kappa))
+    return np.exp(_norm_logpdf(width * sine)) * sine * slope
+
+
+def _vonmises_series(x, kappa):
+    """The derivative of the Fourier series, for kappa up to 50."""
     orders = np.arange(0.0, 92.0).reshape(-1, *(1,) * np.ndim(x + kappa))
     ratios = special.ive(orders, kappa) / special.ive(0.0, kappa)
     slopes = (ratios[:-2] + ratios[2:]) / 2 - ratios[1:-1] * ratios[1]
