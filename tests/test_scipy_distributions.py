@@ -378,3 +378,17 @@ def test_components_of_a_compiled_mixture():
         assert compiled(nc)[0] == pytest.approx(stats.ncx2.cdf(nc + 2.0, 3.0, nc), rel=1e-10)
     with pytest.raises(tg.DerivativeLost, match="more than 4096 components"):
         tg.grad(lambda n: ours.ncx2.cdf(3.0, 3.0, n))(1e5)
+
+
+@pytest.mark.parametrize("c", [0.3, 1.0, -0.4])
+def test_genextreme_of_numbers(c):
+    """SciPy's formula writes into arrays, which a number is not."""
+    for x in (0.4, -np.inf, np.inf, 1.0 / c):
+        for method in ("pdf", "logpdf"):
+            found = tg.value_and_grad(getattr(ours.genextreme, method), (0, 1))(x, c)[0]
+            assert found == getattr(stats.genextreme, method)(x, c) or np.isclose(
+                found, getattr(stats.genextreme, method)(x, c), rtol=1e-13
+            )
+    slope = tg.grad(ours.genextreme.logpdf, 1)(0.4, c)
+    wanted, error = derivative(lambda c: stats.genextreme.logpdf(0.4, c), c)
+    assert abs(slope - wanted) <= 1e-7 * abs(wanted) + 50 * error

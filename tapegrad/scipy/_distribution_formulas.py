@@ -156,6 +156,16 @@ def _genlogistic_pdf(self, x, c):
     return np.exp(_genlogistic_logpdf(self, x, c))
 
 
+def _genextreme_logpdf(self, x, c):
+    is_zero, is_far = c == 0, (c == 0) & (x == -np.inf)
+    moved = np.where(is_zero, 0.0, c * np.where(is_zero, 0.0, x))
+    is_end = (moved == 1) | (moved == -np.inf)
+    log_left = special.log1p(-np.where(is_end, 0.0, moved))
+    log_log = np.where(is_zero, -np.where(is_far, 0.0, x), log_left / np.where(is_zero, 1.0, c))
+    out = log_log - np.exp(log_log) - log_left
+    return np.where(is_end | is_far, np.where((c == 1) & (x == 1), 0.0, -np.inf), out)
+
+
 def _pearson3_parts(x, skew):
     beta = 2.0 / skew
     return beta**2, 1.0 * beta, beta * x + beta**2
@@ -350,6 +360,7 @@ OWN = {
     ("skewnorm", "_pdf"): _skewnorm_pdf,
     ("genlogistic", "_logpdf"): _genlogistic_logpdf,
     ("genlogistic", "_pdf"): _genlogistic_pdf,
+    ("genextreme", "_logpdf"): _genextreme_logpdf,
     ("pearson3", "_logpdf"): _pearson3_logpdf,
     ("pearson3", "_pdf"): _pearson3_pdf,
     ("pearson3", "_cdf"): _pearson3_cdf,
