@@ -518,6 +518,24 @@ def test_shapes_of_points_and_values(make):
                 np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.parametrize("k", range(5))
+@pytest.mark.parametrize("ends", ["one", "all"])
+def test_knots_that_repeat(k, ends):
+    """Also where an interval at the end, from which SciPy extrapolates, has no length."""
+    times = 1 if ends == "one" else k + 1
+    t = np.r_[[0.0] * times, 1.0, [2.0] * max(k, 1), 3.5, 4.0, 5.0, 6.0, 7.0, [8.0] * times]
+    c = np.cos(np.arange(2.0 * (len(t) - k - 1))).reshape(-1, 2)
+    at = np.r_[t, -0.7, 0.4, 1.3, 1.9, 2.6, 7.7, 9.1, np.nan]
+    for extrapolate in (True, False):
+        plain = theirs.BSpline(t, c, k, extrapolate)
+        data = [tg.tensor(x, requires_grad=True) for x in (t, c)]
+        for nu in range(k + 2):
+            wanted = plain(at, nu)
+            for one in ((t, data[1]), (data[0], c)):
+                found = np.asarray(ours.BSpline(*one, k, extrapolate)(at, nu).detach())
+                np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-9)
+
+
 PLACES = np.stack(np.meshgrid(X, X[:6], indexing="ij"), -1)
 CORNERS = np.array([[0.0, 0.0], [5.3, 3.2], [np.nan, 1.0], [-1.0, 1.0], [9.0, 9.0], [0.35, 1.5]])
 

@@ -9,7 +9,7 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.trace import steered
-from .._core.tensor.values import shape_of
+from .._core.tensor.values import is_tensor, shape_of
 from . import _interpolators as shared
 from ._interpolators import columns, flat, floats, holds, refused, theirs
 from ._piecewise import evaluated
@@ -32,19 +32,22 @@ def local_basis(t, k: int):
 def _joined(t, k: int, found: list):
     """De Boor's recursion with polynomials in place of numbers.
 
-    An interval without length, which has no points, gets some finite coefficients.
+    An interval without length has no points of its own: what SciPy extrapolates from it is 0.
     """
     count = shape_of(t)[0] - 2 * k - 1
     for r in range(1, k + 1):
         for j in range(k, r - 1, -1):
             first, last = t[j : j + count], t[k + 1 + j - r : k + 1 + j - r + count]
-            width = PUBLIC["where"](steered(_is_none, first, last), 1.0, last - first)
+            none = steered(_is_none, first, last)
+            width = PUBLIC["where"](none, 1.0, last - first)
             step = (found[j] - found[j - 1]) / width[:, None]
             zero = np.zeros((1, *shape_of(step)[1:]))
             behind = (t[k : k + count] - first)[:, None]
             found[j] = np.concatenate([step, zero]) + np.concatenate(
                 [zero, found[j - 1] + behind * step]
             )
+            if is_tensor(none) or none.any():
+                found[j] = PUBLIC["where"](none[:, None], 0.0, found[j])
     return found[k]
 
 
