@@ -758,6 +758,11 @@ def test_refusals():
         (lambda y: ours.CubicSpline(X, y).solve(0.1)[0], r"CubicSpline.solve: it has no deriv"),
         (lambda y: ours.PPoly(y[None, 1:], X).roots()[0], r"PPoly.roots: it has no derivative"),
         (lambda y: ours.CubicSpline(X, y + z[:, 0])(0.5).real, "y is complex; interpolate real"),
+        (lambda y: bernstein(ours, X[[0, 0, *range(2, 9)]], y)(0.5), "two equal breakpoints"),
+        (
+            lambda y: powers(ours, X[::-1], y, extrapolate="periodic").integrate(1.0, 9.0),
+            "with decreasing x and extrapolate='periodic'",
+        ),
         (lambda y: ours.BPoly.from_derivatives(X, y[:, None])(0.5), "from_derivatives: it has no"),
         (lambda y: ours.UnivariateSpline(X, y)(0.5), "s > 0 FITPACK chooses knots by iterations"),
         (lambda y: ours.splev(0.5, ours.splrep(X, y, s=0.1)), "splrep: with s > 0 FITPACK"),

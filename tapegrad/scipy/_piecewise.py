@@ -84,6 +84,9 @@ class Pieces(shared.Interpolator):
         a, b = floats(name, "a", a), floats(name, "b", b)
         if extrapolate != "periodic":
             return whole(b, extrapolate=extrapolate) - whole(a, extrapolate=extrapolate)
+        if not holds(f"x of {name}", shared.is_sorted, self.x):
+            why = "with decreasing x and extrapolate='periodic' it has no derivative; reverse x"
+            raise refused(name, why, a, b, self.c, self.x)
         inside = lambda at: whole(at, extrapolate=True)  # noqa: E731
         return shared.over_periods(inside, self.x[0], self.x[-1], a, b)
 
@@ -152,6 +155,10 @@ class PPoly(Pieces, theirs.PPoly):
         return cls.construct_fast(_of_bernstein(bp.c, bp.x), bp.x, extrapolate, bp.axis)
 
 
+def _are_apart(x) -> bool:
+    return bool((x[1:] != x[:-1]).all())
+
+
 def _of_bernstein(c, x):
     """The coefficients of powers, from those of Bernstein's polynomials."""
     k = shape_of(c)[0] - 1
@@ -172,6 +179,9 @@ class BPoly(Pieces, theirs.BPoly):
             self._start("BPoly", c, x, extrapolate, axis)
 
     def _powers(self):
+        if not holds("x of BPoly", _are_apart, self.x):
+            why = "with two equal breakpoints it has no derivative here; leave one of them out"
+            raise refused("BPoly", why, self.c, self.x)
         return _of_bernstein(self.c, self.x)
 
     def _derived(self, nu: int):
