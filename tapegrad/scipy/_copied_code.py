@@ -77,7 +77,7 @@ _PLAIN = {
 #: Where the functions are that are copied when they are called: never solvers, see above.
 _PLACES = (
     *("scipy.stats.", "scipy.signal.", "scipy.fft._fftlog"),
-    *("scipy._lib.", "scipy._external.", "tapegrad.scipy._distribution_formulas"),
+    *("scipy._lib.", "scipy._external.", "tapegrad.scipy._distribution_"),
 )
 #: By name below `scipy`.
 COPIED = [f"{module}.{name}" for module, names in _BY_MODULE.items() for name in names.split()]

@@ -19,7 +19,8 @@ from .._core.tensor.stop_gradient import stop_gradient
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import dtype_of, is_recorded, is_tensor, value_of
 from ._copied_code import STANDING, copy_of
-from ._distribution_formulas import BY_SHAPE, CALLED, OWN
+from ._distribution_formulas import BY_SHAPE, OWN
+from ._distribution_parts import CALLED
 from ._distribution_table import SUMMED, ZERO_SHAPES
 
 where = PUBLIC["where"]
