@@ -5,6 +5,7 @@ The exit status is 1 where something differs or crashes.
 """
 
 import collections
+import importlib
 import linecache
 import logging
 import math
@@ -36,15 +37,35 @@ def function(seed: int, single: bool = False, plain: bool = False):
     Plain ones have the imports of NumPy and `math`, the others those of their stand-ins. That of
     float32 calls NumPy, since functions of `tapegrad.math` give float64.
     """
-    text, name = random_branches.source(seed), f"<random branches {seed}>"
+    text, name = source(seed), f"<random branches {seed}>"
     if single:
         text = text.replace("np.zeros(3)", "np.zeros(3, np.float32)").replace("math.", "np.")
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     scope = {"np": tapegrad.numpy, "math": tapegrad.math, "__name__": "random_branches"}
     if plain:
         scope |= {"np": np, "math": math}
+    if seed_runs.have_scipy():
+        scope |= names_of_scipy("" if plain else "tapegrad.")
     exec(compile(text, name, "exec"), scope)
     return scope["f"]
+
+
+def source(seed: int) -> str:
+    """The text of the program of a seed."""
+    return random_branches.source(seed, seed_runs.have_scipy())
+
+
+def names_of_scipy(prefix: str) -> dict:
+    """SciPy's names in programs, and objects made outside of them."""
+    found = {
+        name: importlib.import_module(f"{prefix}scipy.{name}")
+        for name in ("special", "stats", "ndimage")
+    }
+    distance = importlib.import_module(f"{prefix}scipy.spatial.distance")
+    interpolate = importlib.import_module(f"{prefix}scipy.interpolate")
+    knots = np.linspace(-3.0, 3.0, 9)
+    found["spline"] = interpolate.CubicSpline(knots, np.cos(knots))
+    return found | {"cdist": distance.cdist, "frozen": found["stats"].norm(0.3, 1.2)}
 
 
 def arguments(rng, k: int):
@@ -225,13 +246,14 @@ def batch(first: int, count: int, native: frozenset, single: frozenset):
             found, said = {"crashed": 1}, [f"seed {seed}: {traceback.format_exc()}"]
         signal.alarm(0)
         counts.update(found)
-        wrong += [(seed, one[:600], random_branches.source(seed)) for one in said]
+        wrong += [(seed, one[:600], source(seed)) for one in said]
     return counts, wrong
 
 
 def main() -> int:
     options = seed_runs.parser(__doc__, "natively from the start")
     options.add_argument("--float32", type=int, default=100, help="of them, in float32, too")
+    options.add_argument("--scipy", action="store_true", help="with functions of SciPy, too")
     given = options.parse_args()
     subsets = [seed_runs.first_seeds(given, count) for count in (given.native, given.float32)]
     return seed_runs.run(given, "branches", batch, *subsets, size=BATCH)

@@ -21,6 +21,19 @@ EXPRESSIONS = [
     "m[np.argmax(m[:, n % 3]), 0] * {a}", "0.3 * table[mode]", "np.mean(np.maximum(cells, {a}))",
     "either.value * 0.4", "sum(kept[:2]) * 0.3", "sum([u * 0.1 for u in reversed(kept)])",
 ]  # fmt: skip
+#: The same with SciPy's functions.
+SCIPY = [
+    "special.ndtr({a})", "0.2 * special.gammaln(1.5 + {a} ** 2)", "special.expit({a} - {b})",
+    "special.gammainc(1.2 + abs({b}), abs({a}))", "special.i0e({a}) * {b}", "special.erf({a})",
+    "0.1 * stats.norm.logpdf({a}, {b}, 1.3)", "stats.norm.cdf({a} - {b})", "stats.t.cdf({a}, 3.0)",
+    "0.1 * stats.expon.logpdf(abs({a}), scale=1.5)", "stats.beta.cdf({a}, 2.0, 3.0)",
+    "0.3 * stats.gamma.sf({a}, 2.0 + abs({b}))", "frozen.cdf({a}) * {b}", "0.3 * spline({a})",
+    "0.2 * stats.norm.ppf(0.5 + 0.3 * np.tanh({a}))", "0.3 * spline.derivative()({a})",
+    "np.tanh(np.sum(ndimage.gaussian_filter1d(m * {a}, 0.8)))", "stats.uniform.pdf({a}) * {b}",
+    "np.tanh(np.max(ndimage.maximum_filter1d(cells + {a}, 3)))", "np.tanh(spline(m * {a})[0, 0])",
+    "np.tanh(np.sum(cdist(m, m * {a} + 0.7)))", "0.1 * special.logsumexp(m * {a})",
+    "stats.poisson.cdf(n, 0.5 + {a} ** 2)", "0.1 * stats.skew(m[0] * {a} + cells)",
+]  # fmt: skip
 CONDITIONS = [
     "{a} < {b}", "{a} > {b} + 0.2 * p", "{a} <= 0.3", "-0.5 < {a} < {b}", "{a} > 0 and {b} < 1",
     "{a} > 1 or {b} < -1", "not {a} > {b}", "n % 2", "n > 3", "n % 3 == 1", "flag", "not flag",
@@ -83,7 +96,8 @@ TAIL = """\
 class Writer:
     """Writes the lines of one program."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, has_scipy: bool = False):
+        self.expressions = [*EXPRESSIONS, *SCIPY, *SCIPY] if has_scipy else EXPRESSIONS
         self.random = random.Random(seed)
         self.lines: list[str] = []
         self.whiles = 0
@@ -99,7 +113,7 @@ class Writer:
         x, y = self.random.sample(NAMES, 2)
         given = {name: self.operand() for name in "abc"}
         if "{e}" in text:
-            given["e"] = self.fill(self.pick(EXPRESSIONS))
+            given["e"] = self.fill(self.pick(self.expressions))
         if "{k}" in text:
             given["k"] = self.fill(self.pick(CONDITIONS))
         return text.format(x=x, y=y, **given)
@@ -147,9 +161,9 @@ class Writer:
             self.put(indent + 1, self.fill(self.pick(STATEMENTS)))
 
 
-def source(seed: int) -> str:
+def source(seed: int, has_scipy: bool = False) -> str:
     """The text of the program of a seed: bounded values, loops of few rounds."""
-    writer = Writer(seed)
+    writer = Writer(seed, has_scipy)
     for _ in range(2):
         writer.block(1, 3)
     return HEAD + "\n".join(writer.lines) + "\n" + TAIL

@@ -23,8 +23,8 @@ def parser(doc: str, native: str) -> argparse.ArgumentParser:
     return options
 
 
-#: Set in processes in which the programs have plain imports, and are entered.
-_PLAIN = "TAPEGRAD_PLAIN_PROGRAMS"
+#: Set in processes in which the programs have plain imports, and are entered; or SciPy's functions.
+_PLAIN, _SCIPY = "TAPEGRAD_PLAIN_PROGRAMS", "TAPEGRAD_SCIPY_PROGRAMS"
 
 
 def add_plain(options: argparse.ArgumentParser) -> None:
@@ -35,11 +35,17 @@ def add_plain(options: argparse.ArgumentParser) -> None:
 def set_plain(given) -> None:
     """Let the processes that are started know of the option."""
     os.environ[_PLAIN] = "1" if given.plain else ""
+    os.environ[_SCIPY] = "1" if getattr(given, "scipy", False) else ""
 
 
 def are_plain() -> bool:
     """Whether programs have plain imports."""
     return bool(os.environ.get(_PLAIN))
+
+
+def have_scipy() -> bool:
+    """Whether programs call SciPy's functions, too."""
+    return bool(os.environ.get(_SCIPY))
 
 
 def first_seeds(given, count: int) -> frozenset:
