@@ -294,7 +294,9 @@ def of_instance(theirs) -> Any:
         found = of_instance(theirs.dist)
         return None if found is None else Frozen(found, theirs.args, theirs.kwds, theirs)
     if not hasattr(theirs, "_parse_args") or not hasattr(theirs, "logsf"):
-        return importlib.import_module("tapegrad.scipy._multivariate").of_instance(theirs)
+        made = importlib.import_module("tapegrad.scipy._multivariate").of_instance(theirs)
+        classes = importlib.import_module("tapegrad.scipy._distribution_classes")
+        return classes.of_object(theirs) if made is None else made
     public = getattr(importlib.import_module("scipy.stats"), theirs.name or "", None)
     return _of_public(public) if type(public) is type(theirs) else None
 

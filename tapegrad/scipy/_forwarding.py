@@ -128,11 +128,14 @@ def _never(arguments) -> bool:
     return False
 
 
-def _of_stats(theirs):
+def _of_stats(place: str, theirs):
     """What stands for an object of SciPy's `stats`, or a class of such; None if nothing does."""
     if not isinstance(theirs, type):
         return _distributions().of_instance(theirs)
     made = importlib.import_module(f"{_PACKAGE}._multivariate").of_class(theirs)
+    if made is None:
+        classes = importlib.import_module(f"{_PACKAGE}._distribution_classes")
+        made = classes.of_class(theirs, place.rpartition(".")[0])
     if made is not None:
         STAND_INS[made] = theirs
     return made
@@ -172,7 +175,7 @@ def stand_in(place: str, theirs):
         STAND_INS[made] = theirs
         return made
     if name.startswith("stats.") and not inspect.isroutine(theirs):
-        made = _of_stats(theirs)
+        made = _of_stats(place, theirs)
         return theirs if made is None else made
     if isinstance(theirs, type) and ours is not None:
         is_derived = isinstance(ours, type) and issubclass(ours, theirs)
