@@ -205,6 +205,49 @@ def test_distributions_with_parameters_made_outside():
     np.testing.assert_allclose(tg.grad(lambda x: np.sum(made.logpdf(x)))(X), found)
 
 
+#: What comes after the parameters by its place, and by its name.
+PLACES = {
+    "draws": lambda a, s: stats.gamma(a, scale=s).rvs(4, np.random.default_rng(3)),
+    "draws of one size": lambda a, s: stats.gamma(a, 0.0, s).rvs((2, 2), random_state=3),
+    "draws by all places": lambda a, s: stats.gamma.rvs(a, 0.0, s, 4, random_state=3),
+    "statistics": lambda a, s: stats.gamma(a, scale=s).stats("mvsk"),
+    "statistics by all places": lambda a, s: stats.gamma.stats(a, 0.0, s, "vs"),
+    "of whole numbers": lambda a, s: stats.nbinom(a, s / 9.0).stats("mv"),
+    "of whole numbers, all": lambda a, s: stats.nbinom.stats(a, s / 9.0, 1, "mk"),
+    "interval": lambda a, s: stats.gamma(a, scale=s).interval(0.3),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_arguments_after_the_parameters(name):
+    f, point = PLACES[name], np.array([2.3, 1.5])
+    loss = lambda p: np.sum(np.arctan(np.stack(f(p[0], p[1]))))  # noqa: E731
+    value, gradient = tg.value_and_grad(loss)(point)
+    assert value == pytest.approx(loss(point), rel=1e-13)
+    wanted = []
+    for e in 1e-3 * np.eye(2):
+        first, last = loss(point + e) - loss(point - e), loss(point + 2 * e) - loss(point - 2 * e)
+        wanted.append((8.0 * first - last) / 12e-3)
+    if "draws" in name:  # SciPy's draws jump with the shape: those of a scale are multiples
+        gradient, wanted = gradient[1:], wanted[1:]
+    np.testing.assert_allclose(gradient, wanted, rtol=1e-7, atol=1e-9)
+
+
+def test_too_many_arguments_are_scipys_error():
+    for call in (
+        lambda a: stats.gamma(a).rvs(1, 2, 3),
+        lambda a: stats.gamma(a).stats("m", "v"),
+        lambda a: stats.gamma(a).mean(1.0),
+        lambda a: stats.gamma(a).logpdf(0.5, 2.0),
+        lambda a: stats.gamma(a).cdf(0.5, x=2.0),
+        lambda a: stats.gamma.stats(a, 0.0, 1.0, "m", 2),
+        lambda a: stats.gamma.rvs(a, 0.0, 1.0, 4, size=5),
+    ):
+        for f in (call, tg.grad(call)):
+            with pytest.raises(TypeError):
+                f(2.3)
+
+
 def test_objects_are_of_scipys_classes():
     assert isinstance(ours.norm, stats.rv_continuous)
     assert isinstance(ours.norm(0.0, 1.0), type(FROZEN))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 from typing import Any, cast
 
 import numpy as np
@@ -125,9 +126,18 @@ def _plain(x):
     return stop_gradient(x).numpy() if is_tensor(x) else x
 
 
+def _last(name: str, usual, theirs, args, kwds):
+    """The argument after the parameters, by its name or its place, and the arguments before it."""
+    parameters = theirs.numargs + (2 if hasattr(theirs, "pdf") else 1)
+    if len(args) == parameters + 1 and name not in kwds:
+        return args[-1], args[:-1]
+    return kwds.pop(name, usual), args
+
+
 def _draws(theirs, args, kwds):
     """Draws of SciPy's, that move with the parameters so that their probabilities stay."""
-    size, random_state = kwds.pop("size", None), kwds.pop("random_state", None)
+    size, args = _last("size", None, theirs, args, kwds)
+    random_state = kwds.pop("random_state", None)
     given = Given(theirs, args, kwds)
     refuse(f"scipy.stats.{theirs.name}.rvs() draws random numbers", faithful=True)
     plain = [*map(_plain, given.shapes), _plain(given.loc)]
@@ -265,11 +275,11 @@ class Frozen:
         if name in ("a", "b"):
             return self._support()["ab".index(name)]
         if self._theirs is None:
-            return functools.partial(self._call, getattr(self.dist, name), None)
+            return functools.partial(self._call, name, getattr(self.dist, name), None)
         found = getattr(self._theirs, name)
         if not callable(found):
             return found
-        return functools.partial(self._call, getattr(self.dist, name, None), found)
+        return functools.partial(self._call, name, getattr(self.dist, name, None), found)
 
     def __setattr__(self, name: str, value) -> None:
         is_theirs = name == "random_state" and self._theirs is not None
@@ -279,11 +289,19 @@ class Frozen:
         given = Given(self.dist._theirs, self.args, self.kwds)
         return given.formulas._get_support(*given.shapes)
 
-    def _call(self, method, plain, *points, **keywords):
+    def _call(self, name, method, plain, *points, **keywords):
         if plain is not None and _are_plain(points, keywords):
             return plain(*points, **keywords)
-        named = [keywords.pop(one) for one in ("x", "k", "q") if one in keywords]
-        return method(*named, *points, *self.args, **self.kwds, **keywords)
+        given = _signature(self.__class__, name).bind(self, *points, **keywords).arguments
+        given.pop("self")
+        if name in ("rvs", "stats"):  # which have no point
+            return method(*self.args, **self.kwds, **given)
+        return method(*given.values(), *self.args, **self.kwds)
+
+
+@functools.cache
+def _signature(frozen: type, name: str) -> inspect.Signature:
+    return inspect.signature(getattr(frozen, name))
 
 
 def of_instance(theirs) -> Any:
@@ -313,7 +331,7 @@ def _computed(name: str, theirs, args, kwds):
     if name == "rvs":
         return _draws(theirs, args, kwds)
     if name == "stats":
-        moments = kwds.pop("moments", "mv")
+        moments, args = _last("moments", "mv", theirs, args, kwds)
         return _statistics(Given(theirs, args, kwds), moments)
     if name in _OF_PARAMETERS:
         return _OF_PARAMETERS[name](Given(theirs, args, kwds))
