@@ -306,6 +306,45 @@ def test_probabilities_that_sum_to_one():
     assert_allclose(found - found[-1], [1 / 0.2 - 2, 2 / 0.3 - 2, 0.0], rtol=1e-12)
 
 
+def correlated(a):
+    """At 0, eigenvalues are equal, and their vectors have no derivative."""
+    return np.array([[1.5, a[0]], [a[0], 1.5 + a[1]]])
+
+
+EQUAL = {
+    "normal": lambda s, a: s.multivariate_normal.logpdf(V, M, correlated(a)),
+    "normal, frozen": lambda s, a: s.multivariate_normal(M, correlated(a)).logpdf(V),
+    "normal, singular": lambda s, a: s.multivariate_normal.pdf(
+        V, M, correlated(a), allow_singular=True
+    ),
+    "normal, one variance": lambda s, a: s.multivariate_normal.logpdf(V, a, (a[1] + 2) * np.eye(2)),
+    "t": lambda s, a: s.multivariate_t.logpdf(V, M, correlated(a), 3.0),
+    "matrix normal": lambda s, a: s.matrix_normal.logpdf(V, None, np.eye(5), correlated(a)),
+}
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_equal_eigenvalues(name):
+    f, at = EQUAL[name], np.zeros(2)
+    loss = lambda a: np.sum(np.sin(f(ours, a)))  # noqa: E731
+    plain = lambda a: np.sum(np.sin(f(theirs, a)))  # noqa: E731
+    slopes, program = tg.grad(loss), tg.compile(loss)
+    for a in (at, at, np.array([0.3, -0.2]), at):
+        for call in (tg.value_and_grad(loss), program.value_and_grad):
+            value, gradient = call(a)
+            assert_allclose(value, plain(a), rtol=1e-13)
+            assert_allclose(gradient, differences_of(plain, a), rtol=1e-8, atol=1e-9)
+    assert "1 program" in repr(program)
+    assert_allclose(tg.hessian(loss)(at), differences_of(slopes, at), rtol=1e-7, atol=1e-8)
+
+
+def differences_of(f, a):
+    found = []
+    for h in 1e-3 * np.eye(len(a)):
+        found.append((8.0 * (f(a + h) - f(a - h)) - (f(a + 2 * h) - f(a - 2 * h))) / 12e-3)
+    return np.array(found)
+
+
 def test_singular_covariances():
     """On and off the support, as SciPy decides by values."""
     cov = np.array([[1.0, 1.0], [1.0, 1.0]])
@@ -318,8 +357,16 @@ def test_singular_covariances():
             assert_allclose(found, value)
             if np.isfinite(value):
                 assert_allclose(gradient, -x / 2, atol=1e-12)
-    with pytest.raises(np.linalg.LinAlgError):
-        tg.grad(lambda c: ours.multivariate_normal.logpdf(M, None, c))(cov)
+    f = lambda v: ours.multivariate_normal.logpdf(  # noqa: E731
+        np.ones(2), None, v * cov, allow_singular=True
+    )
+    program = tg.compile(f)
+    for v in (1.0, 1.0, 2.0):  # its one value that is not 0 is 2 v
+        for call in (tg.grad(f), program.grad):
+            assert_allclose(call(v), (1.0 / v - 1.0) / (2.0 * v), atol=1e-12)
+    for c, error in ((cov, np.linalg.LinAlgError), (cov - 2 * np.eye(2), ValueError)):
+        with pytest.raises(error, match="symmetric positive"):
+            tg.grad(lambda c: ours.multivariate_normal.logpdf(M, None, c))(c)
 
 
 def test_outside_of_supports():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 import warnings
 
@@ -11,7 +12,7 @@ from .._core.operations import PUBLIC
 from .._core.tensor.stop_gradient import stop_gradient
 from . import linalg, special
 from ._copied_classes import converted, copied_class, copied_classes
-from ._copied_code import OWN
+from ._copied_code import OWN, copy_of
 from ._differentiable import is_before
 
 _PLACES = ("scipy.stats._multivariate", "scipy.stats._covariance", "scipy.stats._kde")
@@ -93,6 +94,32 @@ def _effective_count(self):
 
 
 # --- distributions --------------------------------------------------------------------------------
+
+
+@_own("_PSD.__init__")
+def _factored(self, M, cond=None, rcond=None, lower=True, check_finite=True, allow_singular=True):
+    """SciPy's, but by a Cholesky factor where no eigenvalue is 0: vectors of equal ones are any."""
+    theirs = importlib.import_module("scipy.stats._multivariate")
+    M = np.asarray(M)
+    s = linalg.eigvalsh(M, lower=lower, check_finite=check_finite)
+    eps = copy_of(theirs._eigvalsh_to_eps)(s, cond, rcond)
+    if np.min(s) < -eps:
+        raise ValueError("The input matrix must be symmetric positive semidefinite.")
+    is_kept = s > eps
+    if np.all(is_kept):
+        factor = linalg.cholesky(M if lower else M.T, lower=True)
+        d, V = np.diag(factor) ** 2, np.zeros((len(s), 0))
+        U = linalg.solve_triangular(factor, np.eye(len(s)), lower=True).T
+    elif allow_singular:
+        s, u = linalg.eigh(M, lower=lower, check_finite=check_finite)
+        d, V = s[is_kept], u[:, ~is_kept]
+        U = np.where(is_kept, u / np.sqrt(np.where(is_kept, s, 1.0)), 0.0)
+    else:
+        raise np.linalg.LinAlgError(
+            "When `allow_singular is False`, the input matrix must be symmetric positive definite."
+        )
+    self._M, self.eps, self.V, self.U, self._pinv = M, 1e3 * eps, V, U, None
+    self.rank, self.log_pdet = len(d), np.sum(np.log(d))
 
 
 @_own("invwishart_gen._logpdf")
