@@ -300,6 +300,9 @@ EQUATIONS = {
     "spsolve, plain matrix": lambda x: sl.spsolve(regular(X), x),
     "spsolve, plain side": lambda x: sl.spsolve(regular(x).tocsr(), X, permc_spec="NATURAL"),
     "splu": lambda x: sl.splu(regular(x)).solve(x, "T"),
+    "splu, plain matrix": lambda x: sl.splu(regular(X)).solve(x, "T"),
+    "splu, plain and diagonal": lambda x: sl.splu(regular(X), "NATURAL", 0.1).solve(np.outer(x, x)),
+    "factorized, plain matrix": lambda x: sl.factorized(regular(X))(sl.factorized(regular(X))(x)),
     "splu of a matrix": lambda x: sl.splu(regular(x)).solve(np.outer(x, x)),
     "factorized": lambda x: sl.factorized(regular(x))(x),
     "triangular": lambda x: sl.spsolve_triangular(lower(x), x),
@@ -335,6 +338,33 @@ def slopes_of(loss, x, h=1e-3):
         first, last = loss(x + e) - loss(x - e), loss(x + 2.0 * e) - loss(x - 2.0 * e)
         found.append((8.0 * first - last) / (12.0 * h))
     return np.array(found)
+
+
+def test_factors_of_a_plain_matrix():
+    """They are SciPy's for plain right sides, and are of the numbers that the matrix had."""
+    import tapegrad.scipy.sparse.linalg as ours
+
+    a = regular(X)
+    made, theirs = ours.splu(a), sl.splu(a)
+    a.data[:] = 7.0
+    assert np.array_equal(made.solve(X, "T"), theirs.solve(X, "T"))
+    assert np.array_equal(made.perm_c, theirs.perm_c) and (made.U != theirs.U).nnz == 0
+    assert (made.shape, made.nnz) == (theirs.shape, theirs.nnz)
+    slopes = tg.jacobian(made.solve)(X)
+    np.testing.assert_allclose(slopes, np.linalg.inv(regular(X).toarray()), rtol=1e-13)
+    with pytest.raises(AttributeError, match="no attribute"):
+        made.other  # noqa: B018
+    with pytest.raises(RuntimeError, match="singular"):
+        tg.grad(lambda x: np.sum(sl.splu(ss.csc_array((3, 3))).solve(x)))(X)
+
+
+def test_a_program_notices_another_matrix_of_factors():
+    a = regular(X)
+    compiled = tg.compile(lambda x: np.sum(sl.factorized(a)(x) ** 2))
+    for scale in (1.0, 1.0, 1.0, 2.0, 0.5):
+        a.data[:] = scale * regular(X).data
+        wanted = np.linalg.inv(a.toarray())
+        np.testing.assert_allclose(compiled.grad(X), 2.0 * wanted.T @ (wanted @ X), atol=1e-14)
 
 
 def test_singular_matrices():

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations.sparse_solving import ORDERS, factors, in_linalg, sparse_solve
+from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.refused_derivatives import DerivativeLost
 from .._core.tensor.stop_gradient import stop_gradient
 from .._core.tensor.trace import fixed, named, steered
@@ -72,22 +73,30 @@ def spsolve(A, b, permc_spec=None, use_umfpack=True):  # noqa: N803
     return _solved(one, b, False, order)
 
 
-class RecordedFactors:
-    """Factors of a sparse matrix of recorded numbers, as `splu` and `factorized` give them."""
+class Factors:
+    """Factors of a sparse matrix, as `splu` and `factorized` give them.
 
-    def __init__(self, one: SparseTensor, order: int):
-        self._one, self._order, self.shape, self.nnz = one, order, one.shape, one.nnz
+    `theirs` are SciPy's, of a matrix of plain numbers; they solve equations with plain right sides.
+    """
+
+    def __init__(self, one: SparseTensor, order: int, theirs=None):
+        self._one, self._order, self._theirs = one, order, theirs
+        self.shape, self.nnz = one.shape, one.nnz if theirs is None else theirs.nnz
 
     def solve(self, rhs, trans="N"):
         """The solution of the equations, or with trans='T' or 'H' of those of the transpose."""
+        if self._theirs is not None and none_traced((rhs,)):
+            return self._theirs.solve(rhs, trans)
         if trans not in ("N", "T", "H"):
             raise ValueError("trans must be N, T, or H")
         one = self._one.conj() if trans == "H" else self._one
         return _solved(one, array_of_operand(rhs), trans != "N", self._order)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or not hasattr(in_linalg("SuperLU"), name):
+        if name.startswith("_") or not hasattr(in_linalg("SuperLU"), name):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if self._theirs is not None:
+            return getattr(self._theirs, name)
         raise DerivativeLost(
             f"tapegrad.scipy.sparse.linalg.splu: .{name} of a matrix of recorded numbers has no "
             "derivative; use .solve(b), or the factors of A.detach()"
@@ -96,12 +105,17 @@ class RecordedFactors:
 
 @_entered
 def splu(A, permc_spec=None, diag_pivot_thresh=None, relax=None, panel_size=None, options=None):  # noqa: N803
-    if (diag_pivot_thresh, relax, panel_size, options) != (None,) * 4:
+    choices = (diag_pivot_thresh, relax, panel_size, options)
+    if none_sparse((A,)):
+        theirs = in_linalg("splu")(A, permc_spec, *choices)
+        copied = in_sparse("csc_array")(A, copy=True)  # which may be written to later
+        return Factors(_square("splu", copied), _order(permc_spec), theirs)
+    if choices != (None,) * 4:
         raise DerivativeLost(
             "tapegrad.scipy.sparse.linalg.splu: of recorded numbers it takes permc_spec= alone"
         )
     one = _square("splu", A)
-    return RecordedFactors(one, _checked(one, _order(permc_spec)))
+    return Factors(one, _checked(one, _order(permc_spec)))
 
 
 def _checked(one: SparseTensor, order: int) -> int:
@@ -116,6 +130,10 @@ def _checked(one: SparseTensor, order: int) -> int:
 @_entered
 def factorized(A):  # noqa: N803
     return splu(A).solve
+
+
+#: Their results may be called with recorded values later.
+splu.makes_objects = factorized.makes_objects = True  # type: ignore[attr-defined]
 
 
 # --- triangular equations -------------------------------------------------------------------------
