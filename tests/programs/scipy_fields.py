@@ -225,6 +225,18 @@ def implicit_heat(p):
     return np.sum(u**2)
 
 
+ROD = sparse.identity(15) - 0.3 * diags([1.0, -2.0, 1.0], [-1, 0, 1], shape=(15, 15))
+
+
+def heated_rod(p):
+    """Implicit steps of a matrix without parameters, whose factors all steps share."""
+    solve, u = factorized(ROD.tocsc()), np.zeros(15)
+    for k in range(6):
+        u = solve(u + p[0] * np.exp(-((np.arange(15) - p[1] - k) ** 2)))
+    adjoint = spl.splu(ROD.tocsc()).solve(u**2, trans="T")
+    return adjoint.max() + np.minimum(u, p[2]).sum()
+
+
 def crank_nicolson(p):
     """Diffusion with a layer of other material, on a plane, by Kronecker sums."""
     n = 5
@@ -419,6 +431,7 @@ POINTS = {
     "local_contrast": [[0.8, 0.9], [1.3, 0.2]],
     "finite_elements": [[0.3, -0.4, 0.2], [-1.0, 0.8, 0.5]],
     "implicit_heat": [[1.0, 0.8, 0.47], [4.0, 1.2, 0.83]],
+    "heated_rod": [[1.0, 2.3, 0.41], [2.0, 5.7, 1.13]],
     "crank_nicolson": [[1.0, 0.4], [0.3, 2.0]],
     "resistor_network": [[0.1, 0.4, -0.2, 0.3, 0.0, -0.5], [-1.0, 0.2, 0.7, -0.3, 1.1, 0.6]],
     "page_rank": [[0.3, -0.2, 0.85], [-1.0, 0.6, 0.6]],

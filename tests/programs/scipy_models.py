@@ -314,10 +314,32 @@ def discriminant(p):
     return -np.sum(scores[[0, 1, 0, 1, 1, 0], np.arange(6)] - logsumexp(scores, axis=0))
 
 
+def random_effects(p):
+    """Pairs with a common effect: a covariance of equal eigenvalues."""
+    cov = np.exp(p[0]) * np.kron(np.eye(4), np.ones((2, 2))) + np.exp(p[1]) * np.eye(8)
+    return -multivariate_normal.logpdf(INCOME, DESIGN @ p[2:], cov)
+
+
+def correlated_errors(p):
+    """From no correlation on, where a fit begins."""
+    cov = np.array([[1.0, p[0], 0.0], [p[0], 1.0, p[1]], [0.0, p[1], 1.0]])
+    rows = np.array([[0.3, 0.5, -0.2], [1.1, 0.8, 0.4], [-0.7, 0.1, 0.2]])
+    normal = stats.multivariate_normal(mean=[p[2], 0.0, 0.0], cov=cov)
+    return -normal.logpdf(rows).sum() - stats.multivariate_t.logpdf(rows, shape=cov, df=4).sum()
+
+
 def density_estimate(p):
     """A kernel density of shifted and stretched data, at places."""
     density = stats.gaussian_kde(SPEEDS * p[0] + p[1])
     return -np.log(density([8.0, 15.0, 21.0])).sum()
+
+
+def moments_matched(p):
+    """The method of moments, by frozen distributions' statistics."""
+    mean, var, skew = stats.gamma(np.exp(p[0]), scale=np.exp(p[1])).stats("mvs")
+    low, high = stats.gamma(np.exp(p[0]), scale=np.exp(p[1])).interval(0.8)
+    wanted = INCOME.mean(), INCOME.var(), stats.skew(INCOME)
+    return sum((a - b) ** 2 for a, b in zip((mean, var, skew), wanted)) + 0.1 * (high - low)
 
 
 def copula(p):
@@ -377,7 +399,10 @@ POINTS = {
     "moved_sites": [[1.2, 1.7, 2.2, 0.2], [0.3, 0.4, -0.5, 1.9]],
     "time_series": [[0.5, -0.2, 2.0], [-0.3, 0.6, 1.0]],
     "discriminant": [[0.2, 0.3, -0.1, 0.8, 0.5], [-0.3, -0.4, 0.4, -0.2, 1.1]],
+    "random_effects": [[-0.5, -1.0, 2.0, 0.7], [0.4, -0.2, 1.0, 0.2]],
+    "correlated_errors": [[0.0, 0.0, 0.1], [0.4, -0.3, 0.5]],
     "density_estimate": [[1.0, 0.0], [0.7, 3.0]],
+    "moments_matched": [[0.9, 0.1], [1.6, -0.4]],
     "copula": [[0.6, 1.0, 0.5], [-0.3, 1.4, 0.9]],
     "tested_groups": [[0.5, 0.8], [-0.7, 0.3]],
     "dose_response": [[0.3, -0.2, 0.4], [0.9, 0.5, 1.1]],
