@@ -435,3 +435,61 @@ def test_genextreme_of_numbers(c):
     slope = tg.grad(ours.genextreme.logpdf, 1)(0.4, c)
     wanted, error = derivative(lambda c: stats.genextreme.logpdf(0.4, c), c)
     assert abs(slope - wanted) <= 1e-7 * abs(wanted) + 50 * error
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "point", "shapes"),
+    [
+        ("kappa3", "sf", 0.4, (1.3,)),
+        ("kappa3", "logcdf", 0.4, (1.3,)),
+        ("nbinom", "logcdf", 3.0, (5.0, 0.4)),
+    ],
+)
+def test_formulas_that_are_of_vectors_in_scipy(name, method, point, shapes):
+    f = functools.partial(getattr(getattr(ours, name), method), point)
+    wanted = getattr(getattr(stats, name), method)(point, *shapes)
+    line = tuple(0.3 + 0.1 * k for k in range(len(shapes)))
+    value, slope = tg.jvp(f, shapes, line)
+    np.testing.assert_allclose(value, wanted, rtol=1e-13)
+    wanted, error = derivative(
+        lambda s: getattr(getattr(stats, name), method)(
+            point, *[a + s * b for a, b in zip(shapes, line, strict=True)]
+        ),
+        0.0,
+    )
+    assert np.all(np.abs(slope - wanted) <= 1e-7 * np.abs(wanted) + 50 * error)
+
+
+def test_vectors_of_hypergeom_with_two_axes():
+    k = np.array([[1, 2], [4, 5]])
+    for method in ("logcdf", "logsf"):
+        f = functools.partial(getattr(ours.hypergeom, method), k, 20, 7, 12)
+        value = tg.jvp(f, (0.0,), (1.0,))
+        np.testing.assert_allclose(value[0], getattr(stats.hypergeom, method)(k, 20, 7, 12))
+
+
+def test_sums_of_probabilities_of_many_and_of_nan():
+    with pytest.raises(tg.DerivativeLost, match=r"zipf\.cdf\(\).* more than 100000"):
+        tg.grad(lambda a: ours.zipf.cdf(1e9, a))(3.0)
+    k = np.array([3.0, np.nan, np.inf, -1.0])
+    found = tg.jvp(lambda a: ours.zipf.cdf(k, a), (3.0,), (1.0,))[0]
+    np.testing.assert_allclose(found, stats.zipf.cdf(k, 3.0), rtol=1e-12)
+
+
+#: Where SciPy's own values are NaN, or limits that its compiled code has.
+UNLIKE = {"skellam", "ncx2"}
+
+
+@pytest.mark.parametrize("name", sorted(set(SHAPES) & set(RELEASED) - UNLIKE - {"nhypergeom"}))
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+def test_nan_infinities_and_ends_of_the_support(name):
+    """The values are SciPy's; they were numbers for NaN, and NaN for infinities."""
+    plain, shapes = getattr(stats, name), SHAPES[name]
+    x = np.array([np.nan, np.inf, -np.inf, *plain.support(*shapes), plain.ppf(0.3, *shapes), 1.0])
+    for method in ("logpdf", "cdf", "logsf"):
+        method = method_of(name, method)
+        if method in RELEASED[name]:
+            found = functools.partial(getattr(getattr(ours, name), method), x, *shapes)
+            wanted = getattr(plain, method)(x, *shapes)
+            value = tg.jvp(found, (0.0,), (1.0,))[0]
+            np.testing.assert_allclose(value, wanted, rtol=1e-9, atol=1e-14)

@@ -51,18 +51,12 @@ def _genlogistic_logpdf(self, x, c):
     return np.log(c) - x - (c + 1.0) * np.logaddexp(0.0, -x)
 
 
+def _genlogistic_support_mask(self, x, c):
+    return np.isfinite(x)
+
+
 def _genlogistic_pdf(self, x, c):
     return np.exp(_genlogistic_logpdf(self, x, c))
-
-
-def _genextreme_logpdf(self, x, c):
-    is_zero, is_far = c == 0, (c == 0) & (x == -np.inf)
-    moved = np.where(is_zero, 0.0, c * np.where(is_zero, 0.0, x))
-    is_end = (moved == 1) | (moved == -np.inf)
-    log_left = special.log1p(-np.where(is_end, 0.0, moved))
-    log_log = np.where(is_zero, -np.where(is_far, 0.0, x), log_left / np.where(is_zero, 1.0, c))
-    out = log_log - np.exp(log_log) - log_left
-    return np.where(is_end | is_far, np.where((c == 1) & (x == 1), 0.0, -np.inf), out)
 
 
 def _pearson3_parts(x, skew):
@@ -72,9 +66,10 @@ def _pearson3_parts(x, skew):
 
 def _pearson3_logpdf(self, x, skew):
     alpha, beta, y = _pearson3_parts(x, skew)
-    inside = np.where(y > 0, y, 1.0)
-    out = np.log(np.abs(beta)) + (alpha - 1) * np.log(inside) - inside - special.gammaln(alpha)
-    return np.where(y > 0, out, -np.inf)
+    inside = np.where(y >= 0, y, 1.0)
+    power = special.xlogy(alpha - 1, inside)
+    out = np.log(np.abs(beta)) + power - inside - special.gammaln(alpha)
+    return np.where(y >= 0, out, -np.inf)
 
 
 def _pearson3_pdf(self, x, skew):
@@ -101,6 +96,10 @@ def _dpareto_lognorm_logpdf(self, x, u, s, a, b):
         special.log_ndtr(-near) - _norm_logpdf(near), special.log_ndtr(-far) - _norm_logpdf(far)
     )
     return np.log(a) + np.log(b) - np.log(a + b) - np.log(x) + log_phi + sum_of_ratios
+
+
+def _dpareto_lognorm_support_mask(self, x, u, s, a, b):
+    return (x > 0) & (x < np.inf)
 
 
 def _dpareto_lognorm_pdf(self, x, u, s, a, b):
@@ -259,7 +258,8 @@ OWN = {
     ("skewnorm", "_pdf"): _skewnorm_pdf,
     ("genlogistic", "_logpdf"): _genlogistic_logpdf,
     ("genlogistic", "_pdf"): _genlogistic_pdf,
-    ("genextreme", "_logpdf"): _genextreme_logpdf,
+    ("genlogistic", "_support_mask"): _genlogistic_support_mask,
+    ("dpareto_lognorm", "_support_mask"): _dpareto_lognorm_support_mask,
     ("pearson3", "_logpdf"): _pearson3_logpdf,
     ("pearson3", "_pdf"): _pearson3_pdf,
     ("pearson3", "_cdf"): _pearson3_cdf,

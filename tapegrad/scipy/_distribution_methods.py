@@ -7,6 +7,8 @@ repeat: support and valid parameters by `where`. The formulas are copies of SciP
 from __future__ import annotations
 
 import functools
+import importlib
+import operator
 import types
 from typing import Any
 
@@ -29,6 +31,14 @@ for _place in ("special._ufuncs", "stats._continuous_distns"):
     STANDING |= {f"{_place}.{name}": copy_of(ours) for name, ours in CALLED.items()}
 #: Classes of SciPy whose formulas are quadratures, searches and differences.
 _GENERIC = ("rv_generic", "rv_continuous", "rv_discrete", "rv_sample")
+
+#: Distributions of which some formulas have a number for NaN.
+_ANSWER_NAN = SUMMED | {
+    *("bernoulli", "binom", "hypergeom", "nbinom", "pearson3", "recipinvgauss", "trapezoid"),
+    *("triang", "tukeylambda", "uniform"),
+}
+#: Distributions of which some formulas are loops over vectors.
+_OF_VECTORS = frozenset(("hypergeom",))
 
 
 class _Formulas:
@@ -102,11 +112,15 @@ class Given:
         return out if is_all(valid, True) else out * where(valid, 1.0, np.nan)
 
     def beyond(self, y, closed: bool):
-        """Where an argument is below and above the support; None where that is nowhere."""
+        """Where an argument is below and above the support; None where that is nowhere.
+
+        An infinite end is not in an open one. The normal distribution's formulas have its limits.
+        """
         a, b = self.formulas._get_support(*self.shapes)
-        below = None if is_all(a, -np.inf) else (y < a if closed else y <= a)
-        above = None if is_all(b, np.inf) else (y > b if closed else y >= b)
-        return below, above
+        if closed:
+            below = None if is_all(a, -np.inf) else y < a
+            return below, None if is_all(b, np.inf) else y > b
+        return (None, None) if self.theirs.name == "norm" else (y <= a, y >= b)
 
     def inner(self):
         """An argument inside of the support."""
@@ -115,7 +129,7 @@ class Given:
             a, b = np.asarray(a), np.asarray(b)
         a, b = stop_gradient(a), stop_gradient(b)
         both = where(np.isfinite(a), a, b - 2.0) + where(np.isfinite(b), b, a + 2.0)
-        found = where(np.isfinite(a) | np.isfinite(b), both, 0.0) / 2.0
+        found = where(np.isfinite(a) | np.isfinite(b), both, 1.0) / 2.0
         return found if self.is_continuous else np.floor(found)
 
     @property
@@ -127,10 +141,20 @@ class Given:
         for name, made in names.items():
             if self.formulas.has(name):
                 found = getattr(self.formulas, name)
-                return lambda y: made(found(y, *self.shapes))
+                return lambda y: made(self._called(found, y))
         raise DerivativeLost(
             f"it has no formula for it in SciPy, but {' or '.join(names)} by quadrature"
         )
+
+    def _called(self, formula, y):
+        """A formula at a point: SciPy's own are of vectors, into which some of them write."""
+        given = (y, *self.shapes)
+        counts = set(map(np.ndim, given))
+        if counts != {0} and (self.theirs.name not in _OF_VECTORS or counts == {1}):
+            return formula(*given)
+        every = PUBLIC["broadcast_arrays"](*given)
+        out = formula(*[PUBLIC["reshape"](one, (-1,)) for one in every])
+        return PUBLIC["reshape"](out, np.shape(every[0]))
 
 
 def _check_shape(distribution: str, shape, width: float) -> None:
@@ -156,15 +180,22 @@ def same(y):
 def _inside(given: Given, y, formula, closed: bool, below_value: float, above_value: float):
     """A formula on the support, and values beyond it, without derivatives there."""
     below, above = given.beyond(y, closed)
-    if below is None and above is None:
-        return formula(y)
-    outside = above if below is None else below if above is None else below | above
+    return _by_places(given, y, formula, below, above, (below_value, above_value))
+
+
+def _by_places(given: Given, y, formula, below, above, values: tuple[float, float]):
+    """The same of masks; and NaN of NaN, to which some formulas have a number."""
+    is_nan = np.isnan(y) if given.theirs.name in _ANSWER_NAN else False
+    masks = [one for one in (below, above) if one is not None]
+    if not is_all(is_nan, False):
+        masks.append(is_nan)
+    outside = functools.reduce(operator.or_, masks, np.False_)
     if is_all(outside, False):
         return formula(y)
-    out = where(outside, below_value, formula(where(outside, given.inner(), y)))
-    if below_value == above_value or above is None:
-        return out
-    return where(above, above_value, out)
+    out = where(outside, values[0], formula(where(outside, given.inner(), y)))
+    if values[0] != values[1] and above is not None:
+        out = where(above, values[1], out)
+    return out if is_all(is_nan, False) else out * where(is_nan, np.nan, 1.0)
 
 
 DENSITY = {
@@ -173,6 +204,12 @@ DENSITY = {
     "pmf": ({"_pmf": same, "_logpmf": PUBLIC["exp"]}, 0.0),
     "logpmf": ({"_logpmf": same, "_pmf": _log}, -np.inf),
 }
+
+
+def _has_own_support(theirs) -> bool:
+    """Whether SciPy's density is 0 at some of the ends of the support, too."""
+    general = importlib.import_module("scipy.stats").rv_continuous._support_mask
+    return type(theirs)._support_mask is not general or (theirs.name, "_support_mask") in OWN
 
 
 def density(name: str, given: Given, x):
@@ -187,7 +224,11 @@ def density(name: str, given: Given, x):
         return given.checked(
             out if safe is y else where(is_whole, out, where(np.isnan(y), y, beyond))
         )
-    out = _inside(given, y, formula, True, beyond, beyond)
+    if _has_own_support(given.theirs):
+        outside = ~(given.formulas._support_mask(y, *given.shapes) | np.isnan(y))
+        out = _by_places(given, y, formula, outside, None, (beyond, beyond))
+    else:
+        out = _inside(given, y, formula, True, beyond, beyond)
     if not is_all(given.scale, 1):
         out = out - _log(given.scale) if name == "logpdf" else out / given.scale
     return given.checked(out)
@@ -241,6 +282,10 @@ def _by_derivatives(name: str, given: Given):
     return function
 
 
+#: The most probabilities that are added for a distribution function.
+_MOST = 100_000
+
+
 def _summed(name: str, given: Given):
     """A distribution function of a discrete distribution as the sum of the probabilities."""
     a, _ = given.formulas._get_support(*given.shapes)
@@ -250,10 +295,17 @@ def _summed(name: str, given: Given):
         top = steered(np.max, k, initial=0.0)
         learned(top, f"the largest k of {given.theirs.name}.{name}")
         low = int(np.min(value_of(a)))
+        if value_of(top) - low > _MOST:
+            raise DerivativeLost(
+                f"it is a sum of the probabilities of all whole numbers below k, of more than "
+                f"{_MOST}; keep k smaller"
+            )
         every = np.arange(low, int(value_of(top)) + 1.0).reshape(
             -1, *(1,) * max(map(np.ndim, (k, *given.shapes)))
         )
-        total = np.sum(where(every <= k, mass(every), 0.0), axis=0)
+        total = np.sum(where(every <= k, mass(every), 0.0), axis=0) + where(
+            np.isnan(k), np.nan, 0.0
+        )
         return total if name == "cdf" else 1.0 - total
 
     return function
@@ -292,12 +344,8 @@ def distribution(name: str, given: Given, x):
 
 def _inside_discrete(given: Given, k, formula, below_value: float, above_value: float):
     a, b = given.formulas._get_support(*given.shapes)
-    below, above = k < a, k >= b
-    outside = below | above
-    if is_all(outside, False):
-        return formula(k)
-    out = where(outside, below_value, formula(where(outside, given.inner(), k)))
-    return where(above, above_value, out)
+    below = (k < a) | (k == -np.inf)
+    return _by_places(given, k, formula, below, k >= b, (below_value, above_value))
 
 
 def _check_density(given: Given, density, lost: float = np.inf) -> None:
