@@ -246,9 +246,10 @@ def _resolver(f: types.FunctionType, assigned: set, names: dict, kinds: dict):
         found = kinds_of((value,))
         if found and found[0] is not value:
             kinds[id(owner), name] = owner, key, found
-        elif callable(value) or isinstance(value, types.ModuleType):
+        counts = may_count(value)
+        if (counts or callable(value)) and not (found and found[0] is not value):
             names[id(owner), name] = owner, key, value
-        return value if may_count(value) else ABSENT
+        return value if counts else ABSENT
 
     return resolve
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from .._core.tensor.reachable import outer
 from .name_uses import COMPARED, Unread, Use, instructions, uses
-from .stand_ins import is_of_scipys_class, stand_in, view_of
+from .stand_ins import is_of_scipys_class, made_of, stand_in, view_of
 from .types_asked import OF_PYTHON
 
 _VERSION = sys.version_info[:2]
@@ -273,8 +273,12 @@ class _Rewriter:
         return self._watched.assigned.isdisjoint([(id(one), name) for one, name in owners])
 
     def _note(self, value, path: tuple[str, ...]) -> None:
-        """Keep the attributes of modules that are read: another value is another code."""
-        for owner, name in _owners(value, path):
+        """Keep the attributes of modules that are read: another value is another code.
+
+        So are those of which a stand-in has been made.
+        """
+        read = [*_owners(value, path), *[(value, name) for name in made_of(value)]]
+        for owner, name in read:
             if name in vars(owner):
                 self.attributes[id(owner), name] = vars(owner), name, vars(owner)[name]
 

@@ -98,8 +98,8 @@ _INSTANCES = {
     "scipy.spatial": "_spatial_objects",
     "scipy.stats": "_distributions",
 }
-#: As `_table`, of the instances that were asked for last.
-_of_instances: dict[int, tuple[Any, Any]] = {}
+#: As `_table`, of the instances that were asked for last, with what the stand-in has been made of.
+_of_instances: dict[int, tuple[Any, Any, dict[str, Any]]] = {}
 
 
 def is_of_scipys_class(value) -> bool:
@@ -115,12 +115,26 @@ def _package_of(value) -> str:
 def _of_instance(value) -> Any:
     """The stand-in of an object as `scipy.stats.norm`, or one that users make as splines."""
     held = _of_instances.get(id(value))
-    if held is None or held[0] is not value:
+    if held is None or held[0] is not value or not _has_still(value, held[2]):
         file = importlib.import_module(f"tapegrad.scipy.{_INSTANCES[_package_of(value)]}")
         if len(_of_instances) >= 256:
             _of_instances.clear()
-        held = _of_instances[id(value)] = value, file.of_instance(value)
+        made = file.of_instance(value)
+        state = {**vars(value)} if getattr(type(made), "is_made_of_state", False) else {}
+        held = _of_instances[id(value)] = value, made, state
     return held[1]
+
+
+def _has_still(value, state: dict[str, Any]) -> bool:
+    return all([vars(value).get(name) is one for name, one in state.items()])
+
+
+def made_of(value) -> list[str]:
+    """The attributes of an object of SciPy's of which its stand-in has copies."""
+    if not is_of_scipys_class(value) or stand_in(value) is None:
+        return []
+    held = _of_instances.get(id(value))
+    return [] if held is None else [*held[2]]
 
 
 class ModuleView:

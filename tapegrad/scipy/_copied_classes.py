@@ -121,6 +121,7 @@ def copied_class(theirs: type) -> type:
     members = {name: _member(value) for name, value in vars(theirs).items()}
     space = {name: one for name, one in members.items() if one is not None}
     space |= {"__doc__": theirs.__doc__, "__module__": theirs.__module__, "__reduce__": _reduced}
+    space["is_made_of_state"] = True  # an object for one of SciPy's has its attributes
     made = type(theirs)(theirs.__name__, (*bases, theirs), space)
     made.__qualname__ = theirs.__qualname__
     _THEIRS[made] = theirs

@@ -253,6 +253,8 @@ def _frozen_class(is_continuous: bool) -> type:
 class Frozen:
     """What stands for a distribution with parameters."""
 
+    is_made_of_state = True  # the parameters are those of SciPy's object
+
     def __init__(self, dist: Distribution, args: tuple, kwds: dict, theirs=None):
         self.dist, self.args, self.kwds = dist, args, kwds
         if theirs is None and _are_plain(args, kwds):
