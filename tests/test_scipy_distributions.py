@@ -493,3 +493,13 @@ def test_nan_infinities_and_ends_of_the_support(name):
             wanted = getattr(plain, method)(x, *shapes)
             value = tg.jvp(found, (0.0,), (1.0,))[0]
             np.testing.assert_allclose(value, wanted, rtol=1e-9, atol=1e-14)
+
+
+def test_points_of_float32_are_moved_in_float32_as_in_scipy():
+    x, loc, scale = np.float32([0.3, 1.2]), np.float32([0.1, 0.2]), np.float32(1.7)
+    for place in (loc, 0.1, 0, np.float32(0.0)):
+        for width in (1, scale, 1.7):
+            value = tg.jvp(lambda x, a=place, b=width: ours.uniform.cdf(x, a, b), (x,), (x,))[0]
+            wanted = stats.uniform.cdf(x, place, width)
+            np.testing.assert_allclose(value, wanted, rtol=1e-15)
+            assert value.dtype == wanted.dtype

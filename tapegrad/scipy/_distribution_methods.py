@@ -96,10 +96,12 @@ class Given:
             _check_shape(theirs.name, shape, width)
 
     def standard(self, x):
-        """The argument of the formulas at a point."""
-        x = x.astype(np.float64) if dtype_of(x) == np.float32 else x
+        """The argument of the formulas at a point, in float64 after steps in its own dtype."""
         moved = x if is_all(self.loc, 0) else x - self.loc
-        return moved if is_all(self.scale, 1) else moved / self.scale
+        if moved is x and dtype_of(x) == np.float32 and dtype_of(self.loc) != np.float32:
+            moved = x.astype(np.float64)
+        moved = moved if is_all(self.scale, 1) else moved / self.scale
+        return moved.astype(np.float64) if dtype_of(moved) == np.float32 else moved
 
     def placed(self, z):
         """The point at an argument of the formulas."""
