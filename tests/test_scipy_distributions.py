@@ -397,6 +397,8 @@ def test_statistics_of_several_orders(name, shapes):
     [
         # more components than any fixed number
         *[("ncx2", 1.1 * nc, (4.0, nc), k) for nc in (30.0, 320.0, 3000.0) for k in (0, 1)],
+        # far in a heavy tail
+        *[("genpareto", x, (3.0,), 0) for x in (1e9, 1e15, 1e20)],
         # SciPy's other formula, also where the angle has turned
         *[("vonmises", x, (kappa,), 0) for kappa in (300.0, 5000.0) for x in (0.03, 6.31)],
     ],
@@ -503,3 +505,9 @@ def test_points_of_float32_are_moved_in_float32_as_in_scipy():
             wanted = stats.uniform.cdf(x, place, width)
             np.testing.assert_allclose(value, wanted, rtol=1e-15)
             assert value.dtype == wanted.dtype
+
+
+def test_whole_numbers_as_parameters_of_continuous_distributions():
+    """NumPy has no negative powers of whole numbers, SciPy computes with floats."""
+    found = tg.value_and_grad(lambda s: ours.truncpareto.entropy(-2, 5, scale=s))(1.7)
+    assert found == pytest.approx((stats.truncpareto.entropy(-2, 5, scale=1.7), 1 / 1.7))

@@ -91,6 +91,8 @@ class Given:
         shapes, loc, scale = theirs._parse_args(*args, **kwds)
         self.theirs, self.formulas = theirs, formulas_of(theirs)
         self.shapes = tuple(map(operand, shapes))
+        if self.is_continuous:  # SciPy's formulas get floats
+            self.shapes = tuple(map(_floating, self.shapes))
         self.loc, self.scale = operand(loc), operand(scale)
         for shape, width in zip(self.shapes, ZERO_SHAPES.get(theirs.name, ()), strict=False):
             _check_shape(theirs.name, shape, width)
@@ -173,6 +175,10 @@ def _check_shape(distribution: str, shape, width: float) -> None:
 def operand(x):
     x = unlisted(x)
     return x if is_tensor(x) else np.asarray(x)
+
+
+def _floating(x):
+    return x.astype(np.float64) if dtype_of(x).kind in "biu" else x
 
 
 def same(y):

@@ -70,9 +70,16 @@ for _name, _value in (("inv_boxcox", "out"), ("inv_boxcox1p", "(out + 1.0)")):
         "y lmbda",
         "",
         f"{_value} / (1.0 + lmbda * y)",
-        f"-0.5 * {_value} * y * y * np.hyp2f1(2.0, 2.0, 3.0, -lmbda * y)",
+        f"-{_value} * select(is_far, ratio * ratio * (np.log1p(far) - far / (1.0 + far)),"
+        " 0.5 * y * y * np.hyp2f1(2.0, 2.0, 3.0, -near))",
         doc=f"inverse of {_name[4:]}",
         domain=POSITIVE,
+        steps=(  # far from 0 SciPy's function is infinite, and r'(u) has no cancellation
+            ("is_far", "lmbda * y > 10.0"),
+            ("far", "select(is_far, lmbda * y, 1.0)"),
+            ("near", "select(is_far, 0.0, lmbda * y)"),
+            ("ratio", "y / far"),
+        ),
     )
 scipys(
     "huber",
