@@ -232,7 +232,7 @@ def piecewise_polynomial_vjp(np, g, _out, c, x, points, *, nu, extrapolate):
     )
 
 
-_AT = "{0} + np.array([0.0, 2.2, -2.0])[np.arange(len({0})) % 3]"
+_AT = "{0} + np.array([0.0, 2.27, -2.0])[np.arange(len({0})) % 3]"
 _PIECES = "tg.scipy.interpolate.PPoly(np.stack([{0}, {0} ** 2, -{0}]), " + (
     "2.0 * np.arange(len({0}) + 1.0){1})"
 )
