@@ -135,8 +135,8 @@ def test_what_takes_plain_arrays(name, call):
         (lambda x: math.gamma(x[0]), r"math.gamma\(\) .*; use tg.gamma on the tensor, or `import"),
         (lambda x: math.isclose(x[0], 1.0), r"math.isclose\(\) .*; use .*`import tapegrad.math"),
         (lambda x: float(x[0]), r"float\(\) of .*np.float64 and np.array of `import tapegrad.num"),
-        (lambda x: scipy.stats.norm.logpdf(x), r"scipy.stats.norm.logpdf\(\) .*write the density"),
-        (lambda x: scipy.stats.norm.logpdf(x[0]), r"scipy.stats.norm.logpdf\(\) .*the density"),
+        (lambda x: scipy.stats.norm.logpdf(x), r"scipy.stats.norm.logpdf\(\) .*import stats` has"),
+        (lambda x: scipy.stats.norm(0.0).cdf(x), r"rv_frozen.cdf\(\) .*tapegrad.scipy.stats makes"),
         (lambda x: scipy.integrate.simpson(x), r"scipy.integrate.simpson\(\) .*import integrate`"),
     ],
 )
@@ -207,10 +207,20 @@ ENTERED = {
     ),
     "not entered": (evaluated, f"<string>:1.*; {CHANGE} keeps it"),
     "no derivative": (
-        lambda x: scipy.stats.norm.logpdf(x[0], x[1]),
-        r"^tapegrad: scipy.stats.norm.logpdf\(\).*; write the density with NumPy and scipy.special",
+        lambda x: scipy.stats.ppcc_max(x),
+        r"^tapegrad: scipy.stats.ppcc_max\(\).*; write the density with NumPy and scipy.special",
+    ),
+    "distribution in a container": (
+        lambda x: HELD["normal"].logpdf(x[0]),
+        r"rv_frozen.logpdf\(\).*; objects that tapegrad.scipy.stats makes keep it",
+    ),
+    "density in a container": (
+        lambda x: HELD["density"](x[0])[0],
+        r"gaussian_kde.evaluate\(\).*; objects that tapegrad.scipy.stats makes keep it",
     ),
 }
+
+HELD = {"normal": scipy.stats.norm(1.0, 2.0), "density": scipy.stats.gaussian_kde([1.0, 3.0, 4.0])}
 
 
 @needs("cpython-bytecode")

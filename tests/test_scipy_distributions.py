@@ -248,6 +248,18 @@ def test_too_many_arguments_are_scipys_error():
                 f(2.3)
 
 
+def test_distributions_of_ours_in_containers():
+    """As priors are held; those of SciPy there are not found."""
+    priors = {"m": ours.norm(0.5, 2.0), "s": [ours.gamma(2.3, scale=1.5), ours.gaussian_kde(X)]}
+    compiled = tg.compile(
+        lambda x: priors["m"].logpdf(x[0]) + priors["s"][0].logpdf(x[1]) + priors["s"][1](x[2])[0]
+    )
+    kde = tg.grad(lambda x: stats.gaussian_kde(X)(x)[0])
+    for x in (X, X, X + 0.3):
+        wanted = [(0.5 - x[0]) / 4.0, 1.3 / x[1] - 1.0 / 1.5, kde(x[2])]
+        np.testing.assert_allclose(compiled.grad(x), wanted, rtol=1e-13)
+
+
 def test_objects_are_of_scipys_classes():
     assert isinstance(ours.norm, stats.rv_continuous)
     assert isinstance(ours.norm(0.0, 1.0), type(FROZEN))

@@ -117,6 +117,7 @@ _STEPS = "write the steps with NumPy, such as a loop of Runge-Kutta steps, which
 _LINEAR = "CubicSpline, make_interp_spline and others alike have derivatives"
 _SPARSE = "use a @ t, or t * sparse.csr_array(a) with the recorded value first"
 _DENSITY = "write the density with NumPy and scipy.special"
+_MADE = "objects that tapegrad.scipy.stats makes keep it, in attributes and containers, too"
 #: SciPy's functions without derivative, by name below `scipy`, or modules and classes of them.
 OF_SCIPY = {
     "linalg.funm": "it calls a user's function with eigenvalues; expm, logm, sqrtm, cosm, "
@@ -155,6 +156,7 @@ OF_SCIPY = {
     "sparse": _SPARSE,
     "spatial.distance": "for Euclidean distances write "
     "np.sqrt(np.sum((a[:, None] - b) ** 2, axis=-1))",
+    **dict.fromkeys(["stats.distributions.rv_frozen", "stats.gaussian_kde"], _MADE),
     "stats": _DENSITY,
 }
 
