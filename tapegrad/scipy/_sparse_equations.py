@@ -133,7 +133,7 @@ def factorized(A):  # noqa: N803
 
 
 #: Their results may be called with recorded values later.
-splu.makes_objects = factorized.makes_objects = True  # type: ignore[attr-defined]
+splu.makes_objects = factorized.makes_objects = True
 
 
 # --- triangular equations -------------------------------------------------------------------------
