@@ -233,3 +233,28 @@ def test_second_derivatives_forward_mode_batches_float32(rng):
     np.testing.assert_allclose(tg.vmap(gradient)(batch), looped, rtol=1e-9, atol=1e-9)
     narrow = tg.grad(loss)(x.astype(np.float32))
     np.testing.assert_allclose(narrow, gradient(x), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("order", [3, 4])
+def test_programs_of_sections_that_are_designed(order):
+    """Whether a section is of order 1 is decided anew, not by the numbers of the first call."""
+    x = np.cos(0.7 * np.arange(60.0))
+
+    def f(p):
+        sos = scipy.signal.butter(order, p[0], output="sos")
+        return np.sum(scipy.signal.sosfiltfilt(sos, x * p[1]) ** 2)
+
+    compiled = tg.compile(f)
+    for p in (np.array([0.2, 1.0]), np.array([0.2, 1.0]), np.array([0.35, 1.3])):
+        wanted = []
+        for h in 1e-4 * np.eye(2):
+            ends = 8.0 * (f(p + h) - f(p - h)) - (f(p + 2 * h) - f(p - 2 * h))
+            wanted.append(ends / 12e-4)
+        np.testing.assert_allclose(compiled.grad(p), wanted, rtol=1e-7)
+    assert "1 program" in repr(compiled)
+    g = lambda sos: np.sum(scipy.signal.sosfiltfilt(sos, x))  # noqa: E731
+    program = tg.compile(g)
+    for rest in (0.1, 0.1, 0.0, 0.2):  # with a shorter padding at 0
+        sos = np.array([[0.3, 0.2, rest, 1.0, -0.4, rest], [0.5, 0.1, rest, 1.0, 0.2, rest]])
+        np.testing.assert_allclose(program(sos), g(sos), rtol=1e-12)
+        np.testing.assert_allclose(program.grad(sos), tg.grad(g)(sos), rtol=1e-10)

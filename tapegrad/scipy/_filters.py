@@ -174,13 +174,24 @@ def filtfilt(b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=N
 # --- sections -------------------------------------------------------------------------------------
 
 
+@named("signal.are_normalised")
+def _are_normalised(sos):
+    return bool((sos[:, 3] == 1.0).all())
+
+
+@named("signal.sections_of_order_1")
+def _sections_of_order_1(sos):
+    """How many there are at least, as SciPy counts them for its padding."""
+    return int((sos[:, 2::3] == 0.0).sum(axis=0).min())
+
+
 def _sections(name: str, sos):
     """Sections of second order; their weights are checked, by programs too."""
     sos = _real(name, sos)
     sos = sos[None] if len(shape_of(sos)) == 1 else sos
     if len(shape_of(sos)) != 2 or shape_of(sos)[1] != 6:
         raise ValueError("sos array must be shape (n_sections, 6)")
-    if not (fixed(sos[:, 3], f"{name}()") == 1.0).all():
+    if not fixed(steered(_are_normalised, sos), f"{name}()"):
         raise ValueError("sos[:, 3] should be all ones")
     return sos
 
@@ -217,8 +228,9 @@ def sosfilt(sos, x, axis=-1, zi=None):
 def sosfiltfilt(sos, x, axis=-1, padtype="odd", padlen=None):
     sos = _sections("sosfiltfilt", sos)
     x = np.moveaxis(_real("sosfiltfilt", x), axis, -1)
-    ends = fixed(sos[:, 2::3], "sosfiltfilt()") == 0.0
-    taps = 2 * shape_of(sos)[0] + 1 - int(ends.sum(0).min())
+    taps = (
+        2 * shape_of(sos)[0] + 1 - int(fixed(steered(_sections_of_order_1, sos), "sosfiltfilt()"))
+    )
     x, edge = _continued(x, padtype, padlen, taps)
     steady, scale = [], 1.0
     for k in range(shape_of(sos)[0]):
