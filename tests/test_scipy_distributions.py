@@ -522,4 +522,5 @@ def test_points_of_float32_are_moved_in_float32_as_in_scipy():
 def test_whole_numbers_as_parameters_of_continuous_distributions():
     """NumPy has no negative powers of whole numbers, SciPy computes with floats."""
     found = tg.value_and_grad(lambda s: ours.truncpareto.entropy(-2, 5, scale=s))(1.7)
-    assert found == pytest.approx((stats.truncpareto.entropy(-2, 5, scale=1.7), 1 / 1.7))
+    wanted = stats.truncpareto.entropy(-2, 5, scale=1.7)  # NaN in older versions
+    assert found == pytest.approx((wanted, 1 / 1.7 + 0 * wanted), nan_ok=True)
