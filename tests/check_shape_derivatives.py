@@ -45,9 +45,18 @@ def regularized_beta(a, b, x):
     return mpmath.betainc(a, b, 0, x, regularized=True)
 
 
+# The next ones leave out a constant, 1, where it would hide the digits of a small derivative.
+
+
+def lower_gamma(a, x):
+    if x < a:
+        return mpmath.gammainc(a, 0, x, regularized=True)
+    return -mpmath.gammainc(a, x, regularized=True)
+
+
 def distribution_of_t(df, t):
     half = regularized_beta(df / 2, mpmath.mpf(1) / 2, df / (df + t**2)) / 2
-    return half if t < 0 else 1 - half
+    return half if t < 0 else -half
 
 
 #: By names: our function, points, mpmath's function, the argument of the derivative.
@@ -55,13 +64,13 @@ CASES = {
     "gammainc by a": (
         special.gammainc,
         gamma_points,
-        lambda a, x: mpmath.gammainc(a, 0, x, regularized=True),
+        lower_gamma,
         0,
     ),
     "gammaincc by a": (
         special.gammaincc,
         gamma_points,
-        lambda a, x: mpmath.gammainc(a, x, regularized=True),
+        lambda a, x: -lower_gamma(a, x),
         0,
     ),
     "betainc by a": (special.betainc, beta_points, regularized_beta, 0),

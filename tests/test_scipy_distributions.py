@@ -369,6 +369,7 @@ def test_beyond_the_support():
         (lambda q: ours.genpareto.logpdf(0.7, q), "less than 1e-05 from 0"),
         (lambda q: ours.pearson3.cdf(0.7, q), "less than 0.01 from 0"),
         (lambda q: ours.poisson.rvs(q + 2.0), "whole numbers that are drawn"),
+        (lambda q: ours.vonmises.ppf(0.3, q + 60.0), "is an approximation"),
         (lambda q: ours.dweibull.cdf(q, 0.5), "the density is infinite"),
     ],
 )

@@ -378,8 +378,26 @@ def quantile(name: str, given: Given, q):
     if not given.is_continuous:
         return given.checked(given.placed(z))
     if any(map(is_recorded, (q, *given.shapes))):
+        if given.theirs.name in _APPROXIMATE:
+            _check_quantile(given)
         z = z + correction(name, given, q, z)
     return given.checked(given.placed(z))
+
+
+#: By distributions, a shape from which on SciPy's distribution function is an approximation, of
+#: which the density is not the derivative.
+_APPROXIMATE = {"vonmises": 50.0, "vonmises_line": 50.0}
+
+
+def _check_quantile(given: Given) -> None:
+    limit, shape = _APPROXIMATE[given.theirs.name], given.shapes[0]
+    is_lost = np.any(stop_gradient(shape) >= limit) & is_recorded(shape)
+    learned(is_lost, f"a shape of {given.theirs.name}")
+    if value_of(is_lost):
+        raise DerivativeLost(
+            f"from a shape of {limit:g} on, SciPy's distribution function is an approximation; use "
+            "the normal distribution, whose variance is 1 / kappa"
+        )
 
 
 def correction(name: str, given: Given, q, z):
