@@ -342,8 +342,8 @@ def _pair_all(package: str) -> None:
         if module.partition(".")[0] in (package, "special") and module[-1].islower():
             theirs = getattr(importlib.import_module(f"scipy.{module}"), name, None)
             owner = getattr(theirs, "__module__", f"scipy.{module}")  # of ufuncs
-            if theirs is not None and owner.startswith("scipy."):
-                pair(theirs, ours)  # not NumPy's, which code of others calls, too
+            if theirs is not None and owner == f"scipy.{module}":
+                pair(theirs, ours)  # not those of other modules, which code of others calls, too
     held = [vars(importlib.import_module(f"scipy.{place}")) for place in _HOLDING]
     for space in (*held, *[vars(one["xpx"]) for one in held if "xpx" in one]):
         for name in space.keys() & OF_ARRAYS.keys():
