@@ -23,10 +23,12 @@ from .._core.tensor.values import dtype_of, is_recorded, is_tensor, value_of
 from ._copied_code import STANDING, copy_of
 from ._distribution_formulas import BY_SHAPE, OWN
 from ._distribution_parts import CALLED
+from ._distribution_sums import OWN_SUMS
 from ._distribution_table import SUMMED, ZERO_SHAPES
 
 where = PUBLIC["where"]
 _log = PUBLIC["log"]
+OWN |= OWN_SUMS
 for _place in ("special._ufuncs", "stats._continuous_distns"):
     STANDING |= {f"{_place}.{name}": copy_of(ours) for name, ours in CALLED.items()}
 #: Classes of SciPy whose formulas are quadratures, searches and differences.
@@ -34,6 +36,7 @@ _GENERIC = ("rv_generic", "rv_continuous", "rv_discrete", "rv_sample")
 
 #: Distributions of which some formulas have a number for NaN.
 _ANSWER_NAN = SUMMED | {
+    "zipfian",
     *("bernoulli", "binom", "hypergeom", "nbinom", "pearson3", "recipinvgauss", "trapezoid"),
     *("triang", "tukeylambda", "uniform"),
 }

@@ -83,6 +83,7 @@ kstwobign F Q
 laplace D F Q M E
 laplace_asymmetric D F Q M E
 levy D F Q
+irwinhall D F Q
 levy_l D F Q
 loggamma D F Q M E
 logistic D F Q M E
@@ -94,6 +95,7 @@ maxwell D F Q M E
 mielke D F Q M
 moyal D F Q M
 nakagami D F Q M E
+ncf D F Q
 ncx2 D F Q M
 norm D F Q M E
 norminvgauss D M
@@ -141,6 +143,7 @@ poisson D F Q M
 randint D F Q M E
 skellam D F Q M E
 zipf D F Q
+zipfian D F Q
 yulesimon D F Q M
 nhypergeom D F Q M E
 """
@@ -175,6 +178,7 @@ ZERO_SHAPES: dict[str, tuple[float, ...]] = {
     "genpareto": (1e-5,),
     "genextreme": (1e-3,),
     "tukeylambda": (1e-5,),
+    "ncf": (0.0, 0.0, 1e-12),
     "ncx2": (0.0, 1e-12),
     "pearson3": (1e-2,),
     "rice": (1e-12,),

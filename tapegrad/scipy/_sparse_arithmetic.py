@@ -49,7 +49,7 @@ def _mismatch(rows: int, columns: int):
 
 def times_dense(a, x):
     """A x."""
-    both = is_recorded(a._numbers)
+    both = is_recorded(a._numbers) and is_recorded(x)
     return product(sparse_product, a._numbers, a._places, x, a.shape[1], both=both)
 
 

@@ -260,7 +260,8 @@ def sparse_samples_vjp(np, g, _out, columns, starts, u, v):
     helpers=HELPERS,
     refusal=_outside,
     work=lambda _static, out, _c, _s, u, _v: 2.0 * math.prod(out) * u[-1],
-    example=f"tg.grad(lambda n: np.sum(({_EXAMPLE.replace(_NUMBERS, 'n')} @ x) ** 2))({_NUMBERS})",
+    example=f"tg.grad(lambda n: np.sum(({_EXAMPLE.replace(_NUMBERS, 'n')} @ np.ones(len(x))) ** 2))"
+    f"({_NUMBERS})",
 )
 def sparse_samples(columns, starts, u, v):
     """sparse_samples(columns, starts, u, v): elements of u vᵀ at the places of stored numbers."""
