@@ -50,7 +50,7 @@ def spline_coefficients_jvp(np, t, _out, _x, **static):
     jvp=spline_coefficients_jvp,
     example="tg.scipy.ndimage.spline_filter1d(x)",
     examples=(
-        "tg.scipy.ndimage.spline_filter1d(x, 2, 0, mode='reflect')",
+        "tg.scipy.ndimage.spline_filter1d(x, 2, 0, mode='mirror')",
         "tg.scipy.ndimage.spline_filter1d(x, 5, 1, mode='grid-wrap')",
     ),
 )
