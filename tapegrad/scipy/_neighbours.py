@@ -59,9 +59,9 @@ class TreeTensor:
     --------
     >>> import numpy as np
     >>> import tapegrad as tg
-    >>> from scipy.spatial import KDTree
-    >>> tree = KDTree([[0.0, 0.0], [3.0, 4.0]])
-    >>> print(tg.grad(lambda x: tree.query(x)[0])(np.array([6.0, 8.0])))
+    >>> from tapegrad.scipy.spatial import KDTree
+    >>> places = [[0.0, 0.0], [3.0, 4.0]]
+    >>> print(tg.grad(lambda x: KDTree(places).query(x)[0])(np.array([6.0, 8.0])))
     [0.6 0.8]
     """
 

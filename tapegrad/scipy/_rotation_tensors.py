@@ -87,7 +87,7 @@ class RotationTensor:
     --------
     >>> import numpy as np
     >>> import tapegrad as tg
-    >>> from scipy.spatial.transform import Rotation
+    >>> from tapegrad.scipy.spatial.transform import Rotation
     >>> turned = lambda angle: Rotation.from_euler("z", angle).apply([1.0, 0.0, 0.0])
     >>> print(tg.jacobian(turned)(0.0).round(6))
     [0. 1. 0.]
