@@ -132,7 +132,7 @@ def copy_axes(to, array, at, ndim):
 
 
 @helper
-def is_whole(array, ndim):
+def is_whole_image(array, ndim):
     """Whether the last axes of an array are in C order."""
     step = 8
     for back in range(1, ndim + 1):
@@ -256,7 +256,7 @@ def each_image(refs, x, w, out, cval, is_turned):
         size *= lapack.size_along(out, k)
     if size == 0:
         return
-    is_direct = is_whole(x, ndim)
+    is_direct = is_whole_image(x, ndim)
     line = malloc((m + (0 if is_direct else size)) * 8)
     room = line + m * 8
     for b in range(lapack.batch_size(out, ndim)):
@@ -290,5 +290,5 @@ def line_correlation_transposed_forward(frame, id, refs, task):
 
 HELPERS = (
     *(source_of, parity_of, begin, add, add_both, row, correlate_rows, shape_of_axis, copy_axes),
-    *(is_whole, extend, correlate_image, spread_rows, spread_line, spread_image, each_image),
+    *(is_whole_image, extend, correlate_image, spread_rows, spread_line, spread_image, each_image),
 )
