@@ -11,6 +11,15 @@ from compiled import programs, same
 
 import tapegrad as tg
 from tapegrad._core.tensor import error_state
+from tapegrad._program.dispatch import background
+
+
+@pytest.fixture(autouse=True)
+def _nothing_compiles():
+    """Numba changes the filters of warnings, which all threads share, while it compiles."""
+    for future in [*background._under_way]:
+        future.exception()
+
 
 #: Text of expressions of x, values at which they meet what NumPy has an error for.
 NUMBERS = {
