@@ -525,3 +525,22 @@ def test_whole_numbers_as_parameters_of_continuous_distributions():
     found = tg.value_and_grad(lambda s: ours.truncpareto.entropy(-2, 5, scale=s))(1.7)
     wanted = stats.truncpareto.entropy(-2, 5, scale=1.7)  # NaN in older versions
     assert found == pytest.approx((wanted, 1 / 1.7 + 0 * wanted), nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("pareto", 5.3), ("skewnorm", 1.3), ("gamma", 2.3), ("invgauss", 0.6)]
+)
+def test_skewness_and_excess_alone(name, shape):
+    """They need neither the mean nor the variance where SciPy has formulas for them."""
+    for letter in "sk":
+
+        def of_shape(one, letter=letter):
+            return getattr(ours, name).stats(one, moments=letter)
+
+        def plain(one, letter=letter):
+            return float(getattr(stats, name).stats(one, moments=letter))
+
+        value, slope = tg.jvp(of_shape, (shape,), (1.0,))
+        wanted, error = derivative(plain, shape)
+        assert value == pytest.approx(plain(shape), rel=1e-12)
+        assert abs(slope - wanted) <= 1e-7 * abs(wanted) + 50 * error

@@ -54,12 +54,11 @@ def _moments(given: Given, wanted: str):
             raise DerivativeLost("it has no formula for it in SciPy, but a quadrature")
         return formulas._munp(n, *shapes)
 
-    is_central = (variance, "s" not in wanted or skew, "k" not in wanted or excess)
-    if mean is None and ("m" in wanted or any(one is None for one in is_central)):
+    is_open = ("s" in wanted and skew is None) or ("k" in wanted and excess is None)
+    needs_variance = variance is None and ("v" in wanted or is_open)
+    if mean is None and ("m" in wanted or needs_variance or is_open):
         mean = raw(1)
-    if wanted == "m":
-        return mean, None, None, None
-    if variance is None:
+    if needs_variance:
         variance = where(np.isinf(mean), np.inf, raw(2) - mean**2)
     if "s" in wanted and skew is None:
         third = (-mean * mean - 3 * variance) * mean + raw(3)
