@@ -87,7 +87,7 @@ def is_all(condition, plainly) -> bool:
     return not is_recorded(condition) and bool(np.all(np.asarray(condition) == plainly))
 
 
-class Given:
+class DistributionArguments:
     """The arguments of a call: shapes, place and scale, and the formulas of the distribution."""
 
     def __init__(self, theirs, args, kwds):
@@ -188,13 +188,15 @@ def same(y):
     return y
 
 
-def _inside(given: Given, y, formula, closed: bool, below_value: float, above_value: float):
+def _inside(
+    given: DistributionArguments, y, formula, closed: bool, below_value: float, above_value: float
+):
     """A formula on the support, and values beyond it, without derivatives there."""
     below, above = given.beyond(y, closed)
     return _by_places(given, y, formula, below, above, (below_value, above_value))
 
 
-def _by_places(given: Given, y, formula, below, above, values: tuple[float, float]):
+def _by_places(given: DistributionArguments, y, formula, below, above, values: tuple[float, float]):
     """The same of masks; and NaN of NaN, to which some formulas have a number."""
     is_nan = np.isnan(y) if given.theirs.name in _ANSWER_NAN else False
     masks = [one for one in (below, above) if one is not None]
@@ -223,7 +225,7 @@ def _has_own_support(theirs) -> bool:
     return type(theirs)._support_mask is not general or (theirs.name, "_support_mask") in OWN
 
 
-def density(name: str, given: Given, x):
+def density(name: str, given: DistributionArguments, x):
     names, beyond = DENSITY[name]
     y = given.standard(x)
     formula = given.formula(names)
@@ -265,7 +267,7 @@ DISTRIBUTION = {
 _NODES = (0.5 - 12**-0.5, 0.5 + 12**-0.5)
 
 
-def _by_derivatives(name: str, given: Given):
+def _by_derivatives(name: str, given: DistributionArguments):
     """A distribution function of SciPy's values and known partial derivatives.
 
     From the point where it is, which counts as a constant, it is the integral of its derivatives
@@ -297,7 +299,7 @@ def _by_derivatives(name: str, given: Given):
 _MOST = 100_000
 
 
-def _summed(name: str, given: Given):
+def _summed(name: str, given: DistributionArguments):
     """A distribution function of a discrete distribution as the sum of the probabilities."""
     a, _ = given.formulas._get_support(*given.shapes)
     mass = given.formula(DENSITY["pmf"][0])
@@ -322,7 +324,7 @@ def _summed(name: str, given: Given):
     return function
 
 
-def _distribution_formula(name: str, given: Given):
+def _distribution_formula(name: str, given: DistributionArguments):
     """The formula of a distribution function; a logarithm that SciPy does not have by parts."""
     names = DISTRIBUTION[name][0]
     if not name.startswith("log"):
@@ -344,7 +346,7 @@ def _distribution_formula(name: str, given: Given):
     return by_parts
 
 
-def distribution(name: str, given: Given, x):
+def distribution(name: str, given: DistributionArguments, x):
     y = given.standard(x)
     formula = _distribution_formula(name, given)
     if not given.is_continuous:
@@ -353,13 +355,15 @@ def distribution(name: str, given: Given, x):
     return given.checked(_inside(given, y, formula, False, *DISTRIBUTION[name][1]))
 
 
-def _inside_discrete(given: Given, k, formula, below_value: float, above_value: float):
+def _inside_discrete(
+    given: DistributionArguments, k, formula, below_value: float, above_value: float
+):
     a, b = given.formulas._get_support(*given.shapes)
     below = (k < a) | (k == -np.inf)
     return _by_places(given, k, formula, below, k >= b, (below_value, above_value))
 
 
-def _check_density(given: Given, density, lost: float = np.inf) -> None:
+def _check_density(given: DistributionArguments, density, lost: float = np.inf) -> None:
     """Refuse a derivative that is infinite, or the quotient of one."""
     known = stop_gradient(density)
     is_lost = np.any((known == lost) | (known == np.inf))
@@ -375,7 +379,7 @@ def _check_density(given: Given, density, lost: float = np.inf) -> None:
 # --- quantiles ------------------------------------------------------------------------------------
 
 
-def quantile(name: str, given: Given, q):
+def quantile(name: str, given: DistributionArguments, q):
     plain = getattr(given.theirs, name)
     z = steered(plain, q, *given.shapes)
     if not given.is_continuous:
@@ -392,7 +396,7 @@ def quantile(name: str, given: Given, q):
 _APPROXIMATE = {"vonmises": 50.0, "vonmises_line": 50.0}
 
 
-def _check_quantile(given: Given) -> None:
+def _check_quantile(given: DistributionArguments) -> None:
     limit, shape = _APPROXIMATE[given.theirs.name], given.shapes[0]
     is_lost = np.any(stop_gradient(shape) >= limit) & is_recorded(shape)
     learned(is_lost, f"a shape of {given.theirs.name}")
@@ -403,7 +407,7 @@ def _check_quantile(given: Given) -> None:
         )
 
 
-def correction(name: str, given: Given, q, z):
+def correction(name: str, given: DistributionArguments, q, z):
     """0 with the derivatives of a quantile to third order: two steps of Newton's method."""
     density = given.formula(DENSITY["pdf"][0])
     function = _distribution_formula("cdf" if name == "ppf" else "sf", given)

@@ -23,7 +23,7 @@ from .._core.tensor.values import is_recorded, is_tensor
 from ._distribution_methods import (
     DENSITY,
     DISTRIBUTION,
-    Given,
+    DistributionArguments,
     correction,
     density,
     distribution,
@@ -41,7 +41,7 @@ where = PUBLIC["where"]
 # --- moments --------------------------------------------------------------------------------------
 
 
-def _moments(given: Given, wanted: str):
+def _moments(given: DistributionArguments, wanted: str):
     """The mean and the variance, skewness and excess of the standard distribution."""
     formulas, shapes = given.formulas, given.shapes
     keywords = {"moments": wanted} if given.theirs._stats_has_moments else {}
@@ -72,7 +72,7 @@ def _moments(given: Given, wanted: str):
     return mean, variance, skew, excess
 
 
-def _statistics(given: Given, moments: str = "mv"):
+def _statistics(given: DistributionArguments, moments: str = "mv"):
     found = _moments(given, moments)
     scales = (given.placed, lambda v: v * given.scale * given.scale, same, same)
     out = [
@@ -83,30 +83,30 @@ def _statistics(given: Given, moments: str = "mv"):
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def _mean(given: Given):
+def _mean(given: DistributionArguments):
     return _statistics(given, "m")
 
 
-def _var(given: Given):
+def _var(given: DistributionArguments):
     return _statistics(given, "v")
 
 
-def _std(given: Given):
+def _std(given: DistributionArguments):
     return PUBLIC["sqrt"](_var(given))
 
 
-def _entropy(given: Given):
+def _entropy(given: DistributionArguments):
     if not given.formulas.has("_entropy"):
         raise DerivativeLost("it has no formula for it in SciPy, but a quadrature")
     out = given.formulas._entropy(*given.shapes)
     return given.checked(out if is_all(given.scale, 1) else out + PUBLIC["log"](given.scale))
 
 
-def _median(given: Given):
+def _median(given: DistributionArguments):
     return quantile("ppf", given, 0.5)
 
 
-def _support(given: Given):
+def _support(given: DistributionArguments):
     return tuple(
         given.checked(given.placed(one)) for one in given.formulas._get_support(*given.shapes)
     )
@@ -137,7 +137,7 @@ def _draws(theirs, args, kwds):
     """Draws of SciPy's, that move with the parameters so that their probabilities stay."""
     size, args = _last("size", None, theirs, args, kwds)
     random_state = kwds.pop("random_state", None)
-    given = Given(theirs, args, kwds)
+    given = DistributionArguments(theirs, args, kwds)
     refuse(f"scipy.stats.{theirs.name}.rvs() draws random numbers", faithful=True)
     plain = [*map(_plain, given.shapes), _plain(given.loc)]
     plain += [_plain(given.scale)] if given.is_continuous else []
@@ -287,7 +287,7 @@ class Frozen:
         object.__setattr__(self._theirs if is_theirs else self, name, value)
 
     def _support(self):
-        given = Given(self.dist._theirs, self.args, self.kwds)
+        given = DistributionArguments(self.dist._theirs, self.args, self.kwds)
         return given.formulas._get_support(*given.shapes)
 
     def _call(self, name, method, plain, *points, **keywords):
@@ -333,10 +333,10 @@ def _computed(name: str, theirs, args, kwds):
         return _draws(theirs, args, kwds)
     if name == "stats":
         moments, args = _last("moments", "mv", theirs, args, kwds)
-        return _statistics(Given(theirs, args, kwds), moments)
+        return _statistics(DistributionArguments(theirs, args, kwds), moments)
     if name in _OF_PARAMETERS:
-        return _OF_PARAMETERS[name](Given(theirs, args, kwds))
-    point, given = operand(args[0]), Given(theirs, args[1:], kwds)
+        return _OF_PARAMETERS[name](DistributionArguments(theirs, args, kwds))
+    point, given = operand(args[0]), DistributionArguments(theirs, args[1:], kwds)
     if name == "interval":
         low, high = (1.0 - point) / 2, (1.0 + point) / 2
         return quantile("ppf", given, low), quantile("ppf", given, high)

@@ -73,8 +73,8 @@ def spsolve(A, b, permc_spec=None, use_umfpack=True):  # noqa: N803
     return _solved(one, b, False, order)
 
 
-class Factors:
-    """Factors of a sparse matrix, as `splu` and `factorized` give them.
+class SparseFactors:
+    """SparseFactors of a sparse matrix, as `splu` and `factorized` give them.
 
     `theirs` are SciPy's, of a matrix of plain numbers; they solve equations with plain right sides.
     """
@@ -109,13 +109,13 @@ def splu(A, permc_spec=None, diag_pivot_thresh=None, relax=None, panel_size=None
     if none_sparse((A,)):
         theirs = in_linalg("splu")(A, permc_spec, *choices)
         copied = in_sparse("csc_array")(A, copy=True)  # which may be written to later
-        return Factors(_square("splu", copied), _order(permc_spec), theirs)
+        return SparseFactors(_square("splu", copied), _order(permc_spec), theirs)
     if choices != (None,) * 4:
         raise DerivativeLost(
             "tapegrad.scipy.sparse.linalg.splu: of recorded numbers it takes permc_spec= alone"
         )
     one = _square("splu", A)
-    return Factors(one, _checked(one, _order(permc_spec)))
+    return SparseFactors(one, _checked(one, _order(permc_spec)))
 
 
 def _checked(one: SparseTensor, order: int) -> int:
