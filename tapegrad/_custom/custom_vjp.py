@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .._core.codegen import forks, njit_adjoints
+from .._core.codegen import forks
 from .._core.codegen.factory import once_for_each
+from .._core.codegen.later import Later
 from .._core.codegen.layout import ARRAY
 from .._core.ops import custom_call
 from .._core.ops.table import MOST_CODES, declare, declaring, users_name
@@ -26,6 +27,11 @@ from .vjp_call import VjpCall
 
 _lock = forks.lock()
 _NUMBER = (np.dtype(np.float64), 0)
+
+#: What is compiled by Numba, which is imported with the first of it.
+njit_adjoints: Any = Later("tapegrad._core.codegen.njit_adjoints")
+#: A number or an array as such a function gets it: dtype and number of axes.
+Kind = tuple[np.dtype, int]
 
 
 class CustomVjp:
@@ -240,14 +246,14 @@ def _tuple(parts) -> tuple:
     return parts if isinstance(parts, tuple) else (parts,)
 
 
-def _kind(value) -> njit_adjoints.Kind:
+def _kind(value) -> Kind:
     """The encoding of a value for compiled code."""
     if isinstance(value, np.ndarray):
         return value.dtype, value.ndim
     return (np.dtype(np.int64), 0) if isinstance(value, int) else _NUMBER
 
 
-def _words(kind: njit_adjoints.Kind) -> str:
+def _words(kind: Kind) -> str:
     dtype, ndim = kind
     return f"an array of {dtype} with {ndim} axes" if ndim else "a number"
 

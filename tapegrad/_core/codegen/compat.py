@@ -31,26 +31,6 @@ _NUMPY = "NumPy 2.2 to 2.5"
 _PYTHON = "CPython 3.10 to 3.13"
 
 ASSUMPTIONS = {
-    "numba-pipeline": Assumption(
-        "Numba compiles with passes that we choose (`CompilerBase`, `PassManager`, SSA), and a "
-        "library of ours takes the text of each function (`JITCodeLibrary`)",
-        "a third of the time of its usual passes, and machine code that files can keep",
-        "every function is compiled by numba.cfunc, in each process anew",
-        _NUMBA,
-    ),
-    "numba-shortcuts": Assumption(
-        "methods of Numba and llvmlite that are replaced while our code is compiled do what they "
-        "did (types of calls, variables of an instruction, sizes, the lock of LLVM)",
-        "a third of the time that is left",
-        "Numba's own run",
-        _NUMBA,
-    ),
-    "numba-intrinsics": Assumption(
-        "an intrinsic has its definition under `_defn`",
-        "plain functions of numbers become machine code without Numba, ten times as fast",
-        "Numba compiles them",
-        _NUMBA,
-    ),
     "numba-reader": Assumption(
         "`numba.core.interpreter` turns bytecode into blocks of statements, for functions that "
         "nobody wants to run",

@@ -4,9 +4,7 @@ A complex array is a real one with one axis more, behind the others, of real and
 These may lie apart in operands; in outputs, and for LAPACK, they are side by side.
 """
 
-from numba import types
-
-from . import elements
+from . import elements, types
 from . import lapack as real_lapack
 from .external_symbols import fortran_function
 from .intrinsics import (

@@ -2,8 +2,7 @@
 
 import ctypes
 
-from numba import types
-
+from . import types
 from .intrinsics import c_function, helper
 
 word = types.int64

@@ -6,8 +6,7 @@ take them in the same way: see `shared_kernels`.
 
 from typing import Any, NamedTuple
 
-from numba import types
-
+from . import types
 from .intrinsics import helper
 
 
@@ -49,9 +48,11 @@ class Triangle(NamedTuple):
     unit: int
 
 
-def words_of(kind: Any) -> types.Type:
-    """The type in compiled code of a word, which is `int` here, or of a descriptor."""
-    return types.int64 if kind is int else types.NamedUniTuple(types.int64, word_count(kind), kind)
+def words_of(kind: Any) -> Any:
+    """The type in compiled code of a word, `int`, of a double, `float`, or of a descriptor."""
+    if kind in (int, float):
+        return types.int64 if kind is int else types.float64
+    return kind(*[types.int64] * word_count(kind))
 
 
 def word_count(kind: Any) -> int:

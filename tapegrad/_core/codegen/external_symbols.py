@@ -12,10 +12,10 @@ import math
 import re
 from collections.abc import Callable, Iterable
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from . import compat, forks
+from .later import llvm
 
 #: Symbol → function that tells LLVM its address, as the last thing that it does.
 LOADERS: dict[str, Callable[[], object]] = {}

@@ -8,30 +8,29 @@ Therefore a stale result can never be loaded. What is no such file is compiled a
 import ctypes
 import functools
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from . import compat, forks
-from .compiler_choice import is_ours, ours, usual_addresses
+from . import forks
 from .external_symbols import loading
 from .included_sources import included, keep
-from .intrinsics import helper
 from .machine_code import assembled, load, machine_code, magic, parsed
 from .machine_files import cache_folder, read, versions
-from .plain_expressions import NotPlain, known_intrinsics
-from .plain_functions import lowered
+from .text_functions import lowered
 from .uninterrupted import uninterrupted
-from .vector_math import VARIANTS
+from .vector_math import variants
 
 #: Addresses of the functions of a text, by its digest.
 _loaded: dict[str, dict[str, int]] = {}
+#: Locks of texts that are compiled now, by the digest.
+_under_way: dict[str, Any] = {}
 
 
 @functools.cache
 def _machine() -> str:
     """Hash of what machine code depends on, beside what it is made from."""
-    given = versions() + uninterrupted(magic) + repr(VARIANTS)
+    given = versions() + uninterrupted(magic) + repr(variants())
     return hashlib.sha256(given.encode()).hexdigest()
 
 
@@ -55,69 +54,66 @@ def _kept(source: str, digest: str, maker: str, *given: str) -> tuple[str, Path 
     return name, cache_folder() / f"k_{name}.o"
 
 
-def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
+def compile_source(source: str, exports: dict[str, str], single: bool = False) -> dict[str, int]:
     """Compile functions of a module text; returns name → address of the C function.
 
-    `exports` maps a function's name to its Numba signature, for instance "int64(int64, int64)".
+    `exports` maps a function's name to its signature, for instance "int64(int64, int64)". Numbers
+    in the text are of float32 if that is `single`.
     """
-    digest = _digest(source, repr(exports))
-    return _loaded.get(digest) or uninterrupted(lambda: _compiled_once(source, exports, digest))
+    digest = _digest(source, repr((exports, single)))
+    return _loaded.get(digest) or uninterrupted(
+        lambda: _once(digest, lambda: _of_source(source, exports, single, digest))
+    )
 
 
-def _compiled_once(source: str, exports: dict[str, str], digest: str) -> dict[str, int]:
-    with loading:
-        if digest not in _loaded:
-            _loaded[digest] = _compile(source, exports, digest)
+def compile_assembly(text: str, exports: Iterable[str]) -> dict[str, int]:
+    """Compile functions of a text for LLVM; returns name → address.
+
+    Names that the text defines and exports get the digest, for they are known everywhere.
+    """
+    digest = _digest("assembly", text)
+    return _loaded.get(digest) or uninterrupted(
+        lambda: _once(digest, lambda: _of_assembly(text, exports))
+    )
+
+
+def _once(digest: str, find: Callable[[], dict[str, int]]) -> dict[str, int]:
+    """Addresses in a text, which one thread compiles; others that ask for it wait for them.
+
+    A thread that loads code waits for none: others may wait for it.
+    """
+    if loading._is_owned():
+        _loaded[digest] = find()
         return _loaded[digest]
+    with _under_way.setdefault(digest, forks.lock()):
+        if digest not in _loaded:
+            _loaded[digest] = find()
+    _under_way.pop(digest, None)
+    return _loaded[digest]
 
 
-def _compile(source: str, exports: dict[str, str], digest: str) -> dict[str, int]:
-    name, path = _kept(source, digest, "_by_numba", repr(exports))
-    code = read(path) if compat.is_assumed("numba-pipeline") else None
+def _of_source(source: str, exports: dict[str, str], single: bool, digest: str) -> dict[str, int]:
+    name, path = _kept(source, digest, "_by_text", repr((exports, single)))
+    code = read(path)
     if code is None:
-        module: dict[str, Any] = {"__name__": f"tapegrad_{name}"}
-        exec(compile(source, f"<{name}>", "exec"), module)
-        if not is_ours():
-            return usual_addresses({one: (module[one], exports[one]) for one in exports})
-        code = _by_numba(module, exports, name)
+        code = _by_text(source, exports, single, name)
         keep(path, code)
     return _load_once(name, code, exports)
 
 
-def _by_numba(module: dict[str, Any], exports: dict[str, str], name: str) -> bytes:
-    symbols = _symbols(exports, name)
-    wanted = {symbols[one]: (helper(module[one]), exports[one]) for one in exports}
-    return machine_code(ours.compiled(wanted))
-
-
-def compile_plain(source: str, exports: dict[str, str], single: bool = False) -> dict[str, int]:
-    """`compile_source` for functions of numbers: without Numba, where they are no more than that.
-
-    Other threads compile meanwhile. Numbers in the text are of float32 if that is `single`.
-    """
-    digest = _digest(f"plain {single}", source, repr(exports))
-    return _loaded.get(digest) or uninterrupted(lambda: _plain(source, exports, single, digest))
-
-
-def _plain(source: str, exports: dict[str, str], single: bool, digest: str) -> dict[str, int]:
-    name, path = _kept(source, digest, "_by_statements", f"plain {single}", repr(exports))
-    code = read(path) if compat.is_assumed("numba-intrinsics") else None
-    if code is None:
-        try:
-            if not compat.holds("numba-intrinsics", known_intrinsics):
-                raise NotPlain("intrinsics are not as they were")
-            code = _by_statements(source, exports, single, name)
-        except NotPlain:
-            return compile_source(source, exports)
-        keep(path, code)
-    _loaded[digest] = _load_once(name, code, exports)
-    return _loaded[digest]
-
-
-def _by_statements(source: str, exports: dict[str, str], single: bool, name: str) -> bytes:
+def _by_text(source: str, exports: dict[str, str], single: bool, name: str) -> bytes:
     symbols = _symbols(exports, name)
     wanted = {symbols[one]: (one, exports[one]) for one in exports}
     return machine_code(parsed(lowered(source, wanted, single), symbols.values()))
+
+
+def _of_assembly(text: str, exports: Iterable[str]) -> dict[str, int]:
+    name, path = _kept("", "assembly", "_by_llvm", text)
+    code = read(path)
+    if code is None:
+        code = _by_llvm(text, exports, name)
+        keep(path, code)
+    return _load_once(name, code, exports)
 
 
 def _load_once(name: str, code: bytes, exports: Iterable[str]) -> dict[str, int]:
@@ -127,25 +123,6 @@ def _load_once(name: str, code: bytes, exports: Iterable[str]) -> dict[str, int]
             symbols = _symbols(exports, name)
             _loaded[name] = dict(zip(symbols, load(code, symbols.values()), strict=True))
         return _loaded[name]
-
-
-def compile_assembly(text: str, exports: Iterable[str]) -> dict[str, int]:
-    """Compile functions of a text for LLVM; returns name → address.
-
-    Names that the text defines and exports get the digest, for they are known everywhere.
-    """
-    digest = _digest("assembly", text)
-    return _loaded.get(digest) or uninterrupted(lambda: _assembled(text, exports, digest))
-
-
-def _assembled(text: str, exports: Iterable[str], digest: str) -> dict[str, int]:
-    name, path = _kept("", "assembly", "_by_llvm", text)
-    code = read(path)
-    if code is None:
-        code = _by_llvm(text, exports, name)
-        keep(path, code)
-    _loaded[digest] = _load_once(name, code, exports)
-    return _loaded[digest]
 
 
 def _by_llvm(text: str, exports: Iterable[str], name: str) -> bytes:

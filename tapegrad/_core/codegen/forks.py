@@ -14,6 +14,7 @@ from typing import Any
 
 _forking = threading.RLock()  # threads fork one after the other
 _locks: list[Any] = []
+_finders: list[Callable[[], list]] = []
 _held: list[Any] = []
 _in_child: list[Callable[[], None]] = []
 
@@ -22,6 +23,11 @@ def whole(lock):
     """Let forks wait until no other thread holds `lock`, which is reentrant."""
     _locks.append(lock)
     return lock
+
+
+def whole_later(find: Callable[[], list]) -> None:
+    """The same for the locks that `find` gives when a process forks."""
+    _finders.append(find)
 
 
 def lock():
@@ -45,7 +51,7 @@ def _before() -> None:
 
 def _take():
     """Take all locks; returns one that another thread holds, None if there is none."""
-    for one in _locks:
+    for one in [*_locks, *(found for find in _finders for found in find())]:
         if not one.acquire(blocking=False):
             return one
         _held.append(one)

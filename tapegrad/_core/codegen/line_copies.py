@@ -4,75 +4,51 @@ Numbers move four at a time. A line whose length is no multiple of four ends wit
 have been moved before, which is right for copies only: sums end one by one.
 """
 
-from numba import types
-from numba.extending import intrinsic
-
-from .intrinsics import apart, f64s, helper, load_f64, memcpy, store_f64
+from . import types
+from .intrinsics import apart, f64s, helper, intrinsic, load_f64, memcpy, store_f64
 from .simd import LANES, load, spread, store
 
 #: The least length of a line for a call of its own.
 LONG = 64
 
 
-@intrinsic
-def copy4(typingctx, target, source):
+_TWO_ADDRESSES = types.none(types.int64, types.int64)
+
+
+@intrinsic(_TWO_ADDRESSES)
+def copy4(builder, target, source):
     """Copy four doubles."""
-
-    def codegen(context, builder, signature, args):
-        store(builder, load(builder, args[1]), args[0])
-        return context.get_dummy_value()
-
-    return types.none(types.int64, types.int64), codegen
+    store(builder, load(builder, source), target)
 
 
-@intrinsic
-def fill4(typingctx, target, number):
+@intrinsic(types.none(types.int64, types.float64))
+def fill4(builder, target, number):
     """Write a double four times."""
-
-    def codegen(context, builder, signature, args):
-        store(builder, spread(builder, args[1]), args[0])
-        return context.get_dummy_value()
-
-    return types.none(types.int64, types.float64), codegen
+    store(builder, spread(builder, number), target)
 
 
-@intrinsic
-def add4(typingctx, target, source):
+@intrinsic(_TWO_ADDRESSES)
+def add4(builder, target, source):
     """Add four doubles to four others."""
-
-    def codegen(context, builder, signature, args):
-        store(builder, builder.fadd(*[load(builder, at) for at in args]), args[0])
-        return context.get_dummy_value()
-
-    return types.none(types.int64, types.int64), codegen
+    store(builder, builder.fadd(load(builder, target), load(builder, source)), target)
 
 
-@intrinsic
-def add_both4(typingctx, target, source, distance):
+@intrinsic(types.none(types.int64, types.int64, types.int64))
+def add_both4(builder, target, source, distance):
     """`add4` twice, the second time at a distance in bytes: what both add is added once."""
-
-    def codegen(context, builder, signature, args):
-        target, source, distance = args
-        places = [builder.add(at, distance) for at in (target, source)]
-        sums = [builder.fadd(*[load(builder, at) for at in pair]) for pair in (args[:2], places)]
-        for at, made in zip((target, places[0]), sums, strict=True):
-            store(builder, made, at)
-        return context.get_dummy_value()
-
-    return types.none(types.int64, types.int64, types.int64), codegen
+    places = [builder.add(at, distance) for at in (target, source)]
+    pairs = (target, source), places
+    sums = [builder.fadd(*[load(builder, at) for at in pair]) for pair in pairs]
+    for at, made in zip((target, places[0]), sums, strict=True):
+        store(builder, made, at)
 
 
-@intrinsic
-def swap4(typingctx, one, other):
+@intrinsic(_TWO_ADDRESSES)
+def swap4(builder, one, other):
     """Exchange four doubles with four others, or as many bytes."""
-
-    def codegen(context, builder, signature, args):
-        first, second = (load(builder, at) for at in args)
-        store(builder, second, args[0])
-        store(builder, first, args[1])
-        return context.get_dummy_value()
-
-    return types.none(types.int64, types.int64), codegen
+    first, second = load(builder, one), load(builder, other)
+    store(builder, second, one)
+    store(builder, first, other)
 
 
 @helper

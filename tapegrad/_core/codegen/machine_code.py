@@ -1,16 +1,13 @@
 """Modules of LLVM made machine code, and machine code loaded."""
 
 import functools
+import os
 import platform
 import re
 from typing import Any
 
-import llvmlite.binding as llvm
-import numba
-from llvmlite import ir
-from numba.core.compiler_lock import global_compiler_lock
-
-from .external_symbols import name_symbols
+from .external_symbols import loading, name_symbols
+from .later import llvm
 from .layout import CACHE_LINE
 
 #: A double that LLVM reads wrongly in some locales, and what it then says.
@@ -32,16 +29,14 @@ def target_machine():
     )
 
 
-_settings: Any = numba.config  # set by NUMBA_CPU_NAME and NUMBA_CPU_FEATURES
-
-
 def _processor() -> str:
-    return _settings.CPU_NAME or llvm.get_host_cpu_name()
+    """The name of the processor; as for Numba's own code, the environment may say another one."""
+    return os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
 
 
 def _features() -> str:
-    if _settings.CPU_FEATURES is not None:
-        return _settings.CPU_FEATURES
+    if (given := os.environ.get("NUMBA_CPU_FEATURES")) is not None:
+        return given
     try:
         return llvm.get_host_cpu_features().flatten()
     except RuntimeError:  # LLVM does not know them: those of the processor's name
@@ -50,7 +45,7 @@ def _features() -> str:
 
 @functools.cache
 def _engine():
-    """What holds all machine code of ours; asked for under Numba's lock, so there is one."""
+    """What holds all machine code of ours; asked for under the lock `loading`, so there is one."""
     return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
 
 
@@ -61,7 +56,7 @@ def magic() -> str:
 
 def machine_code(module) -> bytes:
     """Machine code of a module in LLVM's memory."""
-    return emitted(with_its_own_helpers(optimised(module)))
+    return emitted(optimised(module))
 
 
 def emitted(module) -> bytes:
@@ -77,18 +72,6 @@ def emitted(module) -> bytes:
     ]
     called = sorted(name for name in declared if name.encode() in code)
     return " ".join(called).encode() + b"\n" + code
-
-
-def with_its_own_helpers(module):
-    """The module, whose helpers nothing outside of it can see.
-
-    Numba numbers helpers by process, so that in files of two processes one name may stand for two
-    of them; the one loaded first would be called by both.
-    """
-    for value in (*module.functions, *module.global_variables):
-        if value.linkage is llvm.Linkage.linkonce_odr:
-            value.linkage = llvm.Linkage.internal
-    return module
 
 
 def _pass_builder(vectors: bool = True, level: int = 3):
@@ -129,7 +112,7 @@ def read_text(text: str):
     return module
 
 
-def parsed(module: ir.Module, exports):
+def parsed(module: Any, exports):
     """A module in LLVM's memory; the loops of exports are aligned to cache lines."""
     module.triple = llvm.get_process_triple()
     text = str(module)
@@ -145,11 +128,10 @@ def assembled(text: str) -> bytes:
 
 def load(code: bytes, symbols) -> list[int]:
     """Addresses of functions of machine code, which stays for the life of the process."""
-    with global_compiler_lock:
+    with loading:
         engine = _engine()  # from now on LLVM finds the symbols of the process
-    called, _, content = code.partition(b"\n")
-    name_symbols(called.decode().split())  # without Numba's lock, which loaders take inside ours
-    with global_compiler_lock:
+        called, _, content = code.partition(b"\n")
+        name_symbols(called.decode().split())
         engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(content))
         engine.finalize_object()
         return [engine.get_function_address(symbol) for symbol in symbols]

@@ -14,9 +14,9 @@ import tempfile
 import warnings
 from pathlib import Path
 
-import llvmlite
-import numba
 import numpy as np
+
+from . import later
 
 _DIGEST_BYTES = 32
 
@@ -24,7 +24,7 @@ _DIGEST_BYTES = 32
 @functools.cache
 def versions() -> str:
     """The versions of what makes machine code, Python's included."""
-    return repr((sys.version, numba.__version__, llvmlite.__version__, np.__version__))
+    return repr((sys.version, later.llvmlite.__version__, np.__version__))
 
 
 def _user_cache() -> Path:

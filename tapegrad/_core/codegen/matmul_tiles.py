@@ -6,21 +6,18 @@ multiple of four need no masks: the last two vectors overlap, and the common par
 
 from typing import NamedTuple
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
 from . import simd as doubles
+from . import types
 from .descriptors import Matrix, part_of, words_of
-from .intrinsics import f64s, helper, load_f64, words
-from .simd import LANES, VECTOR
+from .intrinsics import f64s, helper, intrinsic, load_f64
+from .later import ir
+from .simd import LANES
 
 _VECTORS = 3
 #: Most and least rows of a tile, and how many products are summed over before it is written.
 TILE_ROWS, LEAST_ROWS, TILE_DEPTH = LANES * _VECTORS, LANES, 256
 #: Bytes of a copy of rows that are not contiguous, for a tile.
 PANEL_BYTES = 8 * TILE_ROWS * TILE_DEPTH
-_WORD = ir.IntType(64)
 
 
 class Rows(NamedTuple):
@@ -37,7 +34,7 @@ def _add_products(builder, sums, rows, b, b_across):
     """The sums with the products of one column of a and one row of b added."""
     made = []
     for column in sums:
-        factor = doubles.spread(builder, doubles.load(builder, b, doubles.DOUBLE))
+        factor = doubles.spread(builder, doubles.load(builder, b, ir.DoubleType()))
         products = [builder.fmul(row, factor, flags=("contract",)) for row in rows]
         made.append(
             [
@@ -70,39 +67,34 @@ def _write(builder, sums, offsets, c, c_across, fresh):
 
 
 def _tile(vectors, columns):
-    @intrinsic
-    def tile(typingctx, rows, b, c, fresh):
+    @intrinsic(types.none(*map(words_of, (Rows, Matrix, Matrix)), types.boolean))
+    def tile(builder, a, second, third, a_step, b, k, _, b_step, b_across, c, *others):
         """c += a·b, or c = a·b if it is fresh, for rows of a; b has at least one row."""
-
-        def codegen(context, builder, signature, args):
-            a, second, third, a_step, *others = words(builder, args)
-            b, k, _, b_step, b_across, c, _, _, _, c_across, fresh = others
-            zero, offsets = ir.Constant(_WORD, 0), [ir.Constant(_WORD, 0), second, third][:vectors]
-            before = builder.block
-            loop, after = (builder.append_basic_block(name) for name in ("loop", "after"))
-            builder.branch(loop)
-            builder.position_at_end(loop)
-            counts = [builder.phi(_WORD) for _ in range(3)]
-            sums = [[builder.phi(VECTOR) for _ in offsets] for _ in range(columns)]
-            p, at_a, at_b = counts
-            rows = [doubles.load(builder, builder.add(at_a, offset)) for offset in offsets]
-            made = _add_products(builder, sums, rows, at_b, b_across)
-            steps = (ir.Constant(_WORD, 1), a_step, b_step)
-            counted = [builder.add(*pair) for pair in zip(counts, steps, strict=True)]
-            for phi, start, following in zip(counts, (zero, a, b), counted, strict=True):
-                phi.add_incoming(start, before)
+        *_, c_across, fresh = others
+        word, vector = ir.IntType(64), doubles.vector()
+        offsets = [word(0), second, third][:vectors]
+        before = builder.block
+        loop, after = (builder.append_basic_block(name) for name in ("loop", "after"))
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        counts = [builder.phi(word) for _ in range(3)]
+        sums = [[builder.phi(vector) for _ in offsets] for _ in range(columns)]
+        p, at_a, at_b = counts
+        rows = [doubles.load(builder, builder.add(at_a, offset)) for offset in offsets]
+        made = _add_products(builder, sums, rows, at_b, b_across)
+        counted = [
+            builder.add(*pair) for pair in zip(counts, (word(1), a_step, b_step), strict=True)
+        ]
+        for phi, start, following in zip(counts, (word(0), a, b), counted, strict=True):
+            phi.add_incoming(start, before)
+            phi.add_incoming(following, loop)
+        for phis, column in zip(sums, made, strict=True):
+            for phi, following in zip(phis, column, strict=True):
+                phi.add_incoming(ir.Constant(vector, [0.0] * LANES), before)
                 phi.add_incoming(following, loop)
-            for phis, column in zip(sums, made, strict=True):
-                for phi, following in zip(phis, column, strict=True):
-                    phi.add_incoming(ir.Constant(VECTOR, [0.0] * LANES), before)
-                    phi.add_incoming(following, loop)
-            builder.cbranch(builder.icmp_signed("<", counted[0], k), loop, after)
-            builder.position_at_end(after)
-            _write(builder, made, offsets, c, c_across, fresh)
-            return context.get_dummy_value()
-
-        kinds = (Rows, Matrix, Matrix)
-        return types.none(*map(words_of, kinds), types.boolean), codegen
+        builder.cbranch(builder.icmp_signed("<", counted[0], k), loop, after)
+        builder.position_at_end(after)
+        _write(builder, made, offsets, c, c_across, fresh)
 
     return tile
 
@@ -133,31 +125,23 @@ def _row_of_tiles(vectors):
 _rows1, _rows2, _rows3 = map(_row_of_tiles, (1, 2, 3))
 
 
-@intrinsic
-def _turn(typingctx, target, of, across):
+@intrinsic(types.none(types.int64, types.int64, types.int64))
+def _turn(builder, target, of, across):
     """Copy four lines of four doubles, `across` apart, as columns of a panel."""
-
-    def codegen(context, builder, signature, args):
-        target, of, across = args
-        lines = []
-        for _ in range(LANES):
-            lines.append(doubles.load(builder, of))
-            of = builder.add(of, across)
-        a, b, c, d = lines
-        low, high = [0, 4, 2, 6], [1, 5, 3, 7]
-        even, odd = [0, 1, 4, 5], [2, 3, 6, 7]
-        pairs = [
-            doubles.mixed(builder, x, y, order)
-            for order in (low, high)
-            for x, y in ((a, b), (c, d))
-        ]
-        for order in (even, odd):
-            for x, y in (pairs[:2], pairs[2:]):
-                doubles.store(builder, doubles.mixed(builder, x, y, order), target)
-                target = builder.add(target, ir.Constant(_WORD, 8 * TILE_ROWS))
-        return context.get_dummy_value()
-
-    return types.none(types.int64, types.int64, types.int64), codegen
+    lines = []
+    for _ in range(LANES):
+        lines.append(doubles.load(builder, of))
+        of = builder.add(of, across)
+    a, b, c, d = lines
+    low, high = [0, 4, 2, 6], [1, 5, 3, 7]
+    even, odd = [0, 1, 4, 5], [2, 3, 6, 7]
+    pairs = [
+        doubles.mixed(builder, x, y, order) for order in (low, high) for x, y in ((a, b), (c, d))
+    ]
+    for order in (even, odd):
+        for x, y in (pairs[:2], pairs[2:]):
+            doubles.store(builder, doubles.mixed(builder, x, y, order), target)
+            target = builder.add(target, target.type(8 * TILE_ROWS))
 
 
 @helper

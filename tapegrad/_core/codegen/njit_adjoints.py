@@ -18,7 +18,6 @@ from numba import types
 from numba.extending import intrinsic, is_jitted
 from numba.np.numpy_support import from_dtype
 
-from .intrinsics import i64s
 from .layout import CALL_BYTES, CALL_DATA, CALL_SHAPE, CALL_TARGET
 
 #: The results of a bridge: 0, that an exception was raised, that there is no adjoint, or what is
@@ -42,6 +41,16 @@ def pointer(typingctx, address):
         return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
 
     return types.voidptr(types.int64), codegen
+
+
+@intrinsic
+def words(typingctx, address):
+    """An address as that of words."""
+
+    def codegen(context, builder, signature, args):
+        return builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+
+    return types.CPointer(types.int64)(types.int64), codegen
 
 
 def type_of(kind: Kind):
@@ -81,7 +90,7 @@ def compile_bridge(backward, operands: Sequence[Kind], outputs: Sequence[Kind], 
     result = _returned(backward, (*outputs, *operands, *outputs))
     text = _source(operands, outputs, wanted, isinstance(result, types.BaseTuple))
     dtypes = {f"d{k}": from_dtype(kind[0]) for k, kind in enumerate((*operands, *outputs))}
-    names = {"backward": backward, "i64s": i64s, "pointer": pointer, **dtypes}
+    names = {"backward": backward, "words": words, "pointer": pointer, **dtypes}
     names["carray"] = numba.carray
     exec(text, names)
     bridge = numba.cfunc(types.int64(types.int64))(names["bridge"])
@@ -99,7 +108,7 @@ def no_bridge() -> int:
 
 def _source(operands, outputs, wanted, is_tuple: bool) -> str:
     kinds, count = (*operands, *outputs), len(operands)
-    lines = ["def bridge(entries):", "    at = i64s(entries)"]
+    lines = ["def bridge(entries):", "    at = words(entries)"]
     for k, (_, ndim) in enumerate(kinds):
         lines += _argument(f"x{k}", k, CALL_DATA, ndim)
         if k >= count:
@@ -122,7 +131,7 @@ def _argument(name: str, k: int, where: int, ndim: int) -> list[str]:
     word = k * CALL_BYTES // 8
     shape = "".join(f"n{k}[{axis}], " for axis in range(ndim)) or "1,"
     made = f"carray(pointer(at[{word + where // 8}]), ({shape}), d{k})"
-    head = [f"    n{k} = i64s(at[{word + CALL_SHAPE // 8}])"] if ndim else []
+    head = [f"    n{k} = words(at[{word + CALL_SHAPE // 8}])"] if ndim else []
     return [*head, f"    {name} = {made}" + ("" if ndim else "[0]")]
 
 

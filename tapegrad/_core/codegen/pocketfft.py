@@ -7,15 +7,14 @@ need no interpreter lock. Where they are not found (`ufunc_loops`), or one gives
 
 import ctypes
 import importlib
-import math
 
 import numpy as np
-from numba import types
 
-from . import compat
+from . import compat, types
 from .external_symbols import LOADERS, name_address
 from .intrinsics import call_address, global_address, helper, load_i64, store_f64, store_i64
 from .ufunc_loops import loop_of
+from .vector_math import sqrt
 
 _MODULE = "numpy.fft._pocketfft_umath"
 _LOOPS = ("fft", "ifft", "rfft_n_even", "rfft_n_odd", "irfft")
@@ -109,5 +108,5 @@ def lines(call, number, count, x, y, scale):
 def scale_of(n, power):
     """n to the power of minus half of `power`, which is 0, 1 or 2, rounded as NumPy does."""
     if power == 1:
-        return 1.0 / math.sqrt(float(n))
+        return 1.0 / sqrt(float(n))
     return 1.0 / n if power == 2 else 1.0

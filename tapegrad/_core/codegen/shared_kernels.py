@@ -8,15 +8,13 @@ import ctypes
 import functools
 import itertools
 import string
-from collections.abc import Callable
 from typing import Any
 
-from numba import types
-
+from . import types
 from .descriptors import Matrix, Strided, Triangle, word_count, words_of
 from .external_symbols import LOADERS, name_address
 from .factory import compile_source
-from .intrinsics import c_function
+from .intrinsics import Intrinsic, c_function
 from .special_values import OWN_BY_MODULE
 
 _PART = (int, Strided, int, int, int, int)
@@ -45,7 +43,7 @@ GROUPS: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
 }
 
 
-def _symbols(module: str) -> list[Callable]:
+def _symbols(module: str) -> list[Intrinsic]:
     return [
         c_function(f"tapegrad_{name}", getattr(types, result)(*map(words_of, kinds)))
         for name, (result, kinds) in GROUPS[module].items()

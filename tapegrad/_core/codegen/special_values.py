@@ -7,14 +7,13 @@ kernel first names it, since there are many and few are in use at a time.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from llvmlite import ir
-from numba import types
-from numba.core.typing.templates import make_intrinsic_template
-
+from . import types
 from .external_symbols import special_function
-from .intrinsics import c_function, with_arity, word_call
+from .intrinsics import Intrinsic, c_function, word_call
+from .later import ir
 
 
 class Special(NamedTuple):
@@ -58,7 +57,6 @@ OWN = {name: count for functions in OWN_BY_MODULE.values() for name, count in fu
 REFUSED: dict[str, str] = {}
 #: How its expression begins.
 NO_PARTIAL = "np.no_"
-_DOUBLE, _INT = ir.DoubleType(), ir.IntType(32)
 
 
 def declare_scipys(name: str, found: Special) -> None:
@@ -82,10 +80,10 @@ def refuse(partial: str) -> None:
 def special_value(name: str):
     """What computes a special function in compiled code; AttributeError if there is none."""
     if name in REFUSED:
-        return _of_doubles(lambda builder, given: ir.Constant(_DOUBLE, math.nan), 0)
+        return _of_doubles(lambda builder: ir.Constant(ir.DoubleType(), math.nan), 0)
     symbol = f"tapegrad_{name}"
     if name in OWN:
-        return _typed(c_function(symbol, types.float64(*[types.float64] * OWN[name])))
+        return c_function(symbol, types.float64(*[types.float64] * OWN[name]))
     if name not in OF_SCIPY:
         raise AttributeError(name)
     found = OF_SCIPY[name]
@@ -97,32 +95,32 @@ def special_value(name: str):
 def _returned(symbol: str, count: int):
     """A function of so many doubles, which takes one integer more."""
 
-    def made(builder, given):
-        return word_call(builder, symbol, _DOUBLE, [*given, ir.Constant(_INT, 0)])
+    def made(builder, *given):
+        return word_call(builder, symbol, ir.DoubleType(), [*given, _no_dispatch()])
 
     return _of_doubles(made, count)
 
 
 def _chosen(symbol: str, count: int):
     """A function that is another one where its first number is whole."""
-    long = ir.IntType(64)
 
-    def made(builder, given):
-        with builder.goto_entry_block():
-            place = builder.alloca(_DOUBLE)
+    def made(builder, *given):
         first, *rest = given
-        small = builder.fcmp_ordered("<", builder.fmul(first, first), ir.Constant(_DOUBLE, 1e18))
-        number = builder.select(small, first, ir.Constant(_DOUBLE, 0.5))
-        whole = builder.fptosi(number, long)
-        is_whole = builder.fcmp_ordered("==", builder.sitofp(whole, _DOUBLE), first)
+        double = first.type
+        with builder.goto_entry_block():
+            place = builder.alloca(double)
+        small = builder.fcmp_ordered("<", builder.fmul(first, first), ir.Constant(double, 1e18))
+        number = builder.select(small, first, ir.Constant(double, 0.5))
+        whole = builder.fptosi(number, ir.IntType(64))
+        is_whole = builder.fcmp_ordered("==", builder.sitofp(whole, double), first)
         with builder.if_else(is_whole) as (then, otherwise):
             for block, name, words in (
                 (then, f"{symbol}_of_whole", [whole, *rest]),
                 (otherwise, symbol, given),
             ):
                 with block:
-                    words = [*words, ir.Constant(_INT, 0)]
-                    builder.store(word_call(builder, name, _DOUBLE, words), place)
+                    words = [*words, _no_dispatch()]
+                    builder.store(word_call(builder, name, double, words), place)
         return builder.load(place)
 
     return _of_doubles(made, count)
@@ -131,26 +129,20 @@ def _chosen(symbol: str, count: int):
 def _written(symbol: str, found: Special):
     """One of the results that a function writes to places behind its arguments."""
 
-    def made(builder, given):
+    def made(builder, *given):
         with builder.goto_entry_block():
-            places = [builder.alloca(_DOUBLE) for _ in range(found.outputs)]
+            places = [builder.alloca(ir.DoubleType()) for _ in range(found.outputs)]
         word_call(builder, symbol, ir.VoidType(), [*given, *places])
         return builder.load(places[found.which])
 
     return _of_doubles(made, found.inputs)
 
 
-def _of_doubles(made, count: int):
-    """An intrinsic of so many doubles, whose code `made(builder, words)` writes."""
-    signature = types.float64(*[types.float64] * count)
-
-    def build(typingctx):
-        return signature, lambda context, builder, sig, args: made(builder, args)
-
-    return _typed(with_arity(build, count))
+def _no_dispatch() -> Any:
+    """The last argument of SciPy's C functions, a C int."""
+    return ir.Constant(ir.IntType(32), 0)
 
 
-def _typed(made):
-    """An intrinsic that tells Numba its type, which may be compiling already when it is made."""
-    made._numba_type_ = types.Function(make_intrinsic_template(made, made._defn, made._name))
-    return made
+def _of_doubles(made: Callable, count: int) -> Intrinsic:
+    """An intrinsic of so many doubles, whose code `made(builder, *words)` writes."""
+    return Intrinsic(types.float64(*[types.float64] * count), made)

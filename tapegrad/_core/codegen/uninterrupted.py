@@ -14,11 +14,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import llvmlite.binding as llvm
-from numba.core.compiler_lock import global_compiler_lock
-
 from .. import PACKAGE
-from . import compat, forks
+from . import compat, forks, later
 from .external_symbols import loading
 
 Result = TypeVar("Result")
@@ -27,23 +24,42 @@ _at_work: dict[int, Any] = {}
 _registered: list[bool] = []
 
 
+def _lock_of(module: str, path: str) -> Any:
+    """The lock of a compiler, None while its module is not imported, or is being imported."""
+    found: Any = sys.modules.get(module)
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def _llvm_lock() -> Any:
+    return _lock_of("llvmlite.binding.ffi", "lib._lock._lock")
+
+
+def _numba_lock() -> Any:
+    return _lock_of("numba.core.compiler_lock", "global_compiler_lock._lock")
+
+
 def _locks() -> list:
-    return [one._lock for one in (global_compiler_lock, llvm.ffi.lib._lock)]
+    return [one for one in (_numba_lock(), _llvm_lock()) if one is not None]
 
 
 def _can_wait() -> bool:
-    return all(one.acquire(blocking=False) and one.release() is None for one in _locks())
+    assert later.llvm.ffi  # imported now
+    free = [one.acquire(blocking=False) and one.release() is None for one in _locks()]
+    return _llvm_lock() is not None and all(free)
 
 
-#: What a fork waits for, so that the child finds nothing half compiled: the locks of the compilers,
-#: or a lock of ours around the work.
-_whole: contextlib.AbstractContextManager
-if compat.holds("numba-locks", _can_wait):
-    _whole = contextlib.nullcontext()
-    for _lock in _locks():
-        forks.whole(_lock)
-else:
-    _whole = forks.lock()
+#: Held around work of ours where a fork cannot wait for the locks of the compilers.
+_around = forks.lock()
+
+
+def _whole() -> contextlib.AbstractContextManager:
+    """What a fork waits for, so that the child finds nothing half compiled."""
+    return contextlib.nullcontext() if compat.holds("numba-locks", _can_wait) else _around
+
+
+forks.whole_later(_locks)
 
 
 def uninterrupted(work: Callable[[], Result]) -> Result:
@@ -69,7 +85,8 @@ def _may_be_interrupted() -> bool:
     main = threading.main_thread()
     if threading.get_ident() != main.ident or not main.is_alive():
         return False
-    if global_compiler_lock.is_locked() or loading._is_owned():
+    numba_lock = _numba_lock()
+    if loading._is_owned() or (numba_lock is not None and numba_lock._is_owned()):
         return False
     release_llvm()
     return not _is_importing()
@@ -80,7 +97,7 @@ def release_llvm() -> None:
 
     llvmlite frees objects while garbage is collected; interrupts of that leave the lock held.
     """
-    lock = getattr(llvm.ffi.lib._lock, "_lock", None)
+    lock = _llvm_lock()
     while lock is not None and lock._is_owned():
         lock.release()
 
@@ -93,7 +110,7 @@ def _is_importing() -> bool:
 
 
 def _done(work: Callable[[], Result]) -> Result:
-    with _whole:
+    with _whole():
         return work()
 
 

@@ -7,15 +7,13 @@ numbers they are the functions of float32, which have twice the lanes.
 """
 
 import ctypes.util
+import functools
 import itertools
 import platform
 
-import llvmlite.binding as llvm
-from llvmlite import ir
-from numba.extending import intrinsic
-
 from . import compat
-from .intrinsics import floats, helper
+from .intrinsics import floats, helper, intrinsic
+from .later import ir, llvm
 from .power_products import halves, raised
 from .special_values import special_value
 
@@ -44,7 +42,7 @@ def c_name(name: str) -> str | None:
 #: Instruction sets as LLVM calls them, with their letter in names of vector functions; lanes.
 _SETS = (("avx2", "d", 4), ("avx512f", "e", 8))
 #: By the end of the C name of a function: its numbers, and how many are in the lane of a double.
-_KINDS = {"": (ir.DoubleType(), 1), "f": (ir.FloatType(), 2)}
+_LANES = {"": 1, "f": 2}
 
 
 def _libmvec() -> ctypes.CDLL | None:
@@ -57,26 +55,27 @@ def _libmvec() -> ctypes.CDLL | None:
         return None
 
 
-def _variants() -> dict[tuple[str, int, str], list[tuple[str, int]]]:
+@functools.cache
+def variants() -> dict[tuple[str, int, str], list[tuple[str, int]]]:
     """By name, arity and end of the name of a C function: its vector functions and their lanes."""
     library, features = _libmvec(), llvm.get_host_cpu_features()
     wanted = [(_C_NAME.get(name, name), 1) for name in VECTOR]
     found: dict[tuple[str, int, str], list[tuple[str, int]]] = {}
     wanted += [("pow", 2), ("atan2", 2), ("hypot", 2)]
-    for (name, arity), end in itertools.product(wanted, _KINDS):
+    for (name, arity), end in itertools.product(wanted, _LANES):
         for feature, letter, doubles in _SETS:
-            lanes = doubles * _KINDS[end][1]
+            lanes = doubles * _LANES[end]
             mangled = f"_ZGV{letter}N{lanes}{'v' * arity}_{name}{end}"
             if features.get(feature) and hasattr(library, mangled):
                 found.setdefault((name, arity, end), []).append((mangled, lanes))
     return found
 
 
-VARIANTS = _variants()
-#: Lanes of the widest vectors of doubles.
-WIDEST = max(
-    [n for (*_, end), variants in VARIANTS.items() for _, n in variants if not end], default=4
-)
+@functools.cache
+def widest() -> int:
+    """Lanes of the widest vectors of doubles."""
+    found = [n for (*_, end), of_one in variants().items() for _, n in of_one if not end]
+    return max(found, default=4)
 
 
 def _keep_declared(module):
@@ -86,9 +85,10 @@ def _keep_declared(module):
         return
     byte_pointer = ir.IntType(8).as_pointer()
     functions = []
-    for (_, arity, end), variants in VARIANTS.items():
-        for name, lanes in variants:
-            vector = ir.VectorType(_KINDS[end][0], lanes)
+    for (_, arity, end), of_one in variants().items():
+        for name, lanes in of_one:
+            number = ir.FloatType() if end else ir.DoubleType()
+            vector = ir.VectorType(number, lanes)
             kind = ir.FunctionType(vector, [vector] * arity)
             functions.append(ir.Function(module, kind, name))
     array = ir.ArrayType(byte_pointer, len(functions))
@@ -101,16 +101,16 @@ def _keep_declared(module):
 def _emit(builder, name, args):
     """A call of a C function of doubles, or of its twin of float32 numbers."""
     module, end = builder.module, "f" if isinstance(args[0].type, ir.FloatType) else ""
-    number, c_name = _KINDS[end][0], name + end
+    number, c_name = args[0].type, name + end
     function = module.globals.get(c_name)
     if function is None:
         function = ir.Function(module, ir.FunctionType(number, [number] * len(args)), c_name)
     call = builder.call(function, args)
     marks = ["nounwind", "memory(none)"]
-    if variants := VARIANTS.get((name, len(args), end)):
+    if of_one := variants().get((name, len(args), end)):
         _keep_declared(module)
         shape = "v" * len(args)
-        pairs = [f"_ZGV_LLVM_N{lanes}{shape}_{c_name}({mangled})" for mangled, lanes in variants]
+        pairs = [f"_ZGV_LLVM_N{lanes}{shape}_{c_name}({mangled})" for mangled, lanes in of_one]
         marks.append(f'"vector-function-abi-variant"="{",".join(pairs)}"')
     call.attributes._known = frozenset(call.attributes._known) | set(marks)
     for mark in marks:
@@ -118,24 +118,10 @@ def _emit(builder, name, args):
     return call
 
 
-def _unary(c_name):
-    @intrinsic
-    def function(typingctx, x):
-        def codegen(context, builder, signature, args):
-            return _emit(builder, c_name, args)
-
-        return floats(x), codegen
-
-    return function
-
-
-def _binary(c_name):
-    @intrinsic
-    def function(typingctx, x, y):
-        def codegen(context, builder, signature, args):
-            return _emit(builder, c_name, args)
-
-        return floats(x, y), codegen
+def _of_c(c_name):
+    @intrinsic(floats)
+    def function(builder, *words):
+        return _emit(builder, c_name, words)
 
     return function
 
@@ -143,14 +129,9 @@ def _binary(c_name):
 def _llvm(name):
     """A mathematical operation that LLVM knows and vectorises by itself."""
 
-    @intrinsic
-    def function(typingctx, x):
-        def codegen(context, builder, signature, args):
-            return builder.call(
-                builder.module.declare_intrinsic(f"llvm.{name}", [args[0].type]), args
-            )
-
-        return floats(x), codegen
+    @intrinsic(floats)
+    def function(builder, x):
+        return builder.call(builder.module.declare_intrinsic(f"llvm.{name}", [x.type]), [x])
 
     return function
 
@@ -174,26 +155,21 @@ class _Instructions:
         return getattr(build, names[op])(*x)
 
 
-@intrinsic
-def power(typingctx, x, y):
+@intrinsic(floats)
+def power(builder, x, y):
     """x to the power y; by products for many constant exponents."""
-
-    def codegen(context, builder, signature, args):
-        x, y = args
-        twice = halves(y.constant) if isinstance(y, ir.Constant) else None
-        if twice is None:
-            return _emit(builder, "pow", args)
-        return raised(_Instructions(builder, x.type), x, twice)
-
-    return floats(x, y), codegen
+    twice = halves(y.constant) if isinstance(y, ir.Constant) else None
+    if twice is None:
+        return _emit(builder, "pow", (x, y))
+    return raised(_Instructions(builder, x.type), x, twice)
 
 
 sqrt, absolute = _llvm("sqrt"), _llvm("fabs")
 floor, ceil, rint, trunc = _llvm("floor"), _llvm("ceil"), _llvm("rint"), _llvm("trunc")
 for _name in VECTOR:
-    globals()[_name] = _unary(_C_NAME.get(_name, _name))
-arctan2, hypot = _binary("atan2"), _binary("hypot")
-copysign, fmod = _binary("copysign"), _binary("fmod")
+    globals()[_name] = _of_c(_C_NAME.get(_name, _name))
+arctan2, hypot = _of_c("atan2"), _of_c("hypot")
+copysign, fmod = _of_c("copysign"), _of_c("fmod")
 _INFINITY, _NAN = float("inf"), float("nan")
 
 

@@ -101,7 +101,7 @@ def halvings(a, fourth, sixth, n, vectors):
         four, six, count = four / 16.0, six / 64.0, count + 1
     if norm == 0.0:
         return count
-    half = 0.5**count
+    half = np.power(0.5, count)
     left_out = norm_of_power(a, n, 27, f64s(vectors), f64s(vectors + n * 8), half) / (norm * half)
     while left_out > 1.2573361863446166e19 and left_out < 1e300:
         left_out, count = left_out / 67108864.0, count + 1
@@ -156,11 +156,12 @@ def exponentiate(a, n, call, pivots):
     count = halvings(a, a4, a6, n, a + 4 * size)
     if count < 0:
         return False
-    half = 0.5**count
+    half = np.power(0.5, count)
     scale(a, n, half)
     scale(a2, n, half * half)
-    scale(a4, n, half**4)
-    scale(a6, n, half**6)
+    fourth = half * half * (half * half)
+    scale(a4, n, fourth)
+    scale(a6, n, fourth * half * half)
     enter_fraction(a, n, call)
     u, v = f64s(a + 4 * size), f64s(a + 5 * size)
     for i in range(n * n):

@@ -7,10 +7,9 @@
 import ctypes
 import sys
 
-import llvmlite.binding as llvm
 import numpy as np
 
-from ..codegen import compat, forks, layout
+from ..codegen import compat, external_symbols, forks, layout
 from ..codegen.factory import once
 from ..recorder import scalar_operators
 
@@ -329,7 +328,7 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
     """
     with _lock:
         compat.require("object-layout", _is_laid_out)
-        llvm.add_symbol("tapegrad_state", STATE.ctypes.data)
+        external_symbols.name_address("tapegrad_state", STATE.ctypes.data)
         address = scalar_operators.compile_recorder()
         _addresses.update(address)
         operators = {slot: address[name] for name, slot in scalar_operators.SLOTS.items()}

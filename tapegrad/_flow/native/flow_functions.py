@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from ..._core.codegen.external_symbols import LOADERS, name_address
-from ..._core.codegen.factory import compile_assembly, compile_plain
+from ..._core.codegen.factory import compile_assembly, compile_source
 from ..._core.ops.table import find
 from ..ir import frame
 from ..ir.flow_graph import Graph
@@ -69,4 +69,4 @@ def _name_helper(name: str) -> None:
     op = find(name)
     source = _HELPER.format(inputs=", ".join(op.inputs), value=op.value)
     signature = f"float64({', '.join(['float64'] * len(op.inputs))})"
-    name_address(f"tapegrad_value_of_{name}", compile_plain(source, {"value": signature})["value"])
+    name_address(f"tapegrad_value_of_{name}", compile_source(source, {"value": signature})["value"])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba.core import ir
-
+from ..._core.codegen.later import numba_ir as ir
 from ..ir.flow_graph import Branch, Edge, Jump, Line
 from ..kinds.step_kinds import BOOL
 from . import access, branches_of_effects, container_operators, outside_changes

@@ -7,10 +7,12 @@ import ctypes
 import functools
 import weakref
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ..._core.codegen import forks
+from ..._core.codegen.later import Later
 from ..._core.ops.table import BY_CODE
 from ..._core.remembered import remembered
 from ..._core.tape.memory_order import memory_of
@@ -20,7 +22,7 @@ from ..ir.elementwise_step import Elementwise
 from ..ir.scalars_step import Scalars
 from ..ir.slots import slots_of
 from ..ir.steps import DOUBLE, NOTHING, Code, Input
-from ..replay import driver, njit_calls, run_layout
+from ..replay import driver, run_layout
 from ..replay.clearing import clearing
 from ..replay.opaque_calls import error_of
 from ..replay.parts import NO_BASES, Part, Run
@@ -28,6 +30,8 @@ from .assembly import Parts
 from .scalarization import spread
 from .sum_chains import sum_chains
 
+#: Made of Numba, which is imported with the first of them.
+njit_calls: Any = Later("tapegrad._program.replay.njit_calls")
 _word = ctypes.c_int64
 _words: list[weakref.ref] = []  # of all programs
 _C_MAKE = ctypes.CFUNCTYPE(_word)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._core.codegen.later import Later
 from ..._core.tensor.dependencies import Checked, Dependencies
 from ..._core.tensor.pytree import repeats
 from ..._derivatives.inputs import plain
@@ -25,12 +26,13 @@ from ..._flow.reading.errors import Refused
 from ..._flow.reading.forms import FLOATS, SINGLE, Known, Number
 from ..._flow.reading.read import Given, Outside, Reading, read
 from ..ir.steps import DOUBLE
-from ..replay import njit_calls
 from .flow_results import has_array, of_call, of_numbers, with_tangents_of
 from .flow_tiers import TieredGraph
 from .rounding import first_difference
 from .signature import Arguments
 
+#: Made of Numba, which is imported with the first of them.
+njit_calls: Any = Later("tapegrad._program.replay.njit_calls")
 _FLOAT32 = np.dtype(np.float32)
 _DTYPES = (DOUBLE, _FLOAT32, np.dtype(np.int64), np.dtype(np.bool_))
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from ..._core.codegen import elements
 from ..._core.codegen.elements import ITEM, SINGLE
-from ..._core.codegen.factory import compile_plain
+from ..._core.codegen.factory import compile_source
 from ..ir.elementwise_flow import Flow
 from ..ir.elementwise_step import Elementwise
 from ..replay.block_calls import PASSES
@@ -34,7 +34,7 @@ from tapegrad._core.codegen.vector_math import select
 
 @functools.cache
 def _compiled(text: str, names: tuple[str, ...], item: int) -> dict[str, int]:
-    return compile_plain(text, dict.fromkeys(names, "void(int64, int64)"), item == SINGLE)
+    return compile_source(text, dict.fromkeys(names, "void(int64, int64)"), item == SINGLE)
 
 
 class _Kernel:

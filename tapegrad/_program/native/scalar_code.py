@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._core.codegen import elements
 from ..._core.codegen.elements import SINGLE
-from ..._core.codegen.factory import compile_plain
+from ..._core.codegen.factory import compile_source
 from ..ir.scalars_step import Scalars
 from ..replay.parts import SIGNATURE, Part
 from ..replay.scalar_interpreter import interpreted
@@ -184,7 +184,7 @@ def _compiled(claims: Claims, kept: Kept, new_slots: Callable[[int], int]) -> Pa
     else:
         text += _PLAIN
     exports = ["forward", "reverse", *(["ahead"] if lanes.apart else [])]
-    address = compile_plain(text, dict.fromkeys(exports, SIGNATURE), item == SINGLE)
+    address = compile_source(text, dict.fromkeys(exports, SIGNATURE), item == SINGLE)
     note = _summary(operands.region, lanes)
     return Part(data=operands.data.array(), tier="native", note=note, **address)
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable
 
-from ..._core.codegen.vector_math import VECTOR, WIDEST
+from ..._core.codegen.vector_math import VECTOR, widest
 from ..._core.ops.slopes import NEAR
 from ..ir.steps import DOUBLE, GUARD
 from .checkpoints import QUICK, Kept, functions_of
@@ -61,7 +61,7 @@ class Lanes:
         self.kept, self.stores, self.finite = kept, stores, finite
         self.operands = kept.operands
         #: Iterations whose Jacobians are computed at once, ahead: as many as vectors have lanes.
-        self.group = WIDEST * DOUBLE.itemsize // kept.operands.item
+        self.group = widest() * DOUBLE.itemsize // kept.operands.item
         loops = [loop for loop in kept.region.numbers if self._is_suited(loop)]
         self.independent = {loop: found for loop in loops if (found := self._independent(loop))}
         backwards = [loop for loop in loops if self._is_suited_backwards(loop)]

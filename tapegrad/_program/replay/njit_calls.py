@@ -14,14 +14,22 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from ..._core.codegen.intrinsics import call_address
 from ..._flow.ir.frame import LEFT
 from ..._flow.program import TOO_LARGE
 from .run_layout import REFUSED
 
-#: Calls `driver.call` or that of a graph: what is called, the arguments, the gradients, the address
-#: of the value.
-entry = call_address(types.int64(types.int64, types.int64, types.int64, types.int64))
+
+@intrinsic
+def entry(typingctx, address, callee, arguments, gradients, value):
+    """Calls `driver.call` or that of a graph: what is called, the arguments, the gradients, the
+    address of the value."""
+
+    def codegen(context, builder, signature, args):
+        word = ir.IntType(64)
+        kind = ir.FunctionType(word, [word] * 4).as_pointer()
+        return builder.call(builder.inttoptr(args[0], kind), args[1:])
+
+    return types.int64(*[types.int64] * 5), codegen
 
 
 class Argument(NamedTuple):
