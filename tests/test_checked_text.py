@@ -1,14 +1,18 @@
 """The text of the checked build: what is asked before each load and store, of whatever kind."""
 
 import ctypes
+import inspect
+import textwrap
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from checked_text import ACCESS, LANE, readable, size, with_checks
 
-from tapegrad._core.codegen import machine_code, numba_pipeline
-from tapegrad._core.codegen.intrinsics import f64s, helper, load_i64, memcpy, store_f64, store_i64
+from tapegrad._core.codegen import machine_code, text_functions
+from tapegrad._core.codegen.intrinsics import f64s, load_i64, memcpy, store_f64, store_i64
+
+HEAD = "from tapegrad._core.codegen.intrinsics import *\n"
 
 seen: list = []
 
@@ -44,9 +48,10 @@ def called(text, name, *arguments):
 
 def compiled(function, name, arity):
     """The text of a function of words, as it is compiled."""
+    source = HEAD + textwrap.dedent(inspect.getsource(function))
     signature = f"int64({', '.join(['int64'] * arity)})"
-    made = numba_pipeline.compiled({name: (helper(function), signature)})
-    return str(machine_code.optimised(made))
+    made = text_functions.lowered(source, {name: (function.__name__, signature)})
+    return str(machine_code.optimised(machine_code.parsed(made, [name])))
 
 
 def text(name, body):

@@ -71,7 +71,7 @@ for f in (solved, branching, transformed, special_values):
 #: What nothing works without, and what each process compiles anew without.
 NEEDED = [name for name, one in compat.ASSUMPTIONS.items() if one.without is None]
 UFUNC = "from tapegrad._core.codegen.ufunc import make_ufunc; make_ufunc('f', 1, {})"
-SLOW = {"numba-pipeline", "libmvec"}
+SLOW = {"libmvec"}
 
 
 def run(name, code):
@@ -95,7 +95,7 @@ def test_what_nothing_works_without_is_an_error(name):
 
 
 def test_a_name_that_is_none():
-    assert "TAPEGRAD_WITHOUT names numba; the names are numba-pipeline," in run(
+    assert "TAPEGRAD_WITHOUT names numba; the names are numba-reader," in run(
         "numba", "import tapegrad"
     )
 

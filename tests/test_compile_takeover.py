@@ -35,12 +35,12 @@ def planted(monkeypatch):
 
     def plant(right, wrong):
         for module in (fused_elementwise, scalar_code):
-            compiled = module.compile_plain
+            compiled = module.compile_source
 
             def faulty(text, exports, single=False, compiled=compiled):
                 return compiled(text.replace(right, wrong), exports, single)
 
-            monkeypatch.setattr(module, "compile_plain", faulty)
+            monkeypatch.setattr(module, "compile_source", faulty)
         fused_elementwise._compiled.cache_clear()
 
     yield plant

@@ -9,13 +9,12 @@ import tempfile
 import threading
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
-from assumed import needs
 
-from tapegrad._core.codegen import factory, numba_pipeline
+from tapegrad._core.codegen import factory, text_functions
 from tapegrad._core.codegen.intrinsics import apart, helper, load_i64, store_i64
+from tapegrad._core.codegen.text_expressions import NotCompiled
 
 ROOT = Path(factory.__file__).parents[3]
 WORD = "int64(int64)"
@@ -69,7 +68,6 @@ def check_two(addresses):
     assert [call(addresses, "second", a) for a in (1, 9)] == [14, 18]
 
 
-@needs("numba-pipeline")
 def test_functions_of_a_text_are_compiled_together_and_once(folder, counted):
     exports = {"first": WORD, "second": WORD}
     check_two(factory.compile_source(TWO, exports))
@@ -77,7 +75,6 @@ def test_functions_of_a_text_are_compiled_together_and_once(folder, counted):
     assert len(counted) == 1 and len(list(folder.iterdir())) == 1
 
 
-@needs("numba-pipeline")
 def test_one_text_with_other_functions_asked_for(folder, counted):
     one = factory.compile_source(TWO, {"first": WORD})
     two = factory.compile_source(TWO, {"second": WORD})
@@ -85,7 +82,6 @@ def test_one_text_with_other_functions_asked_for(folder, counted):
     assert list(one) == ["first"] and list(two) == ["second"] and len(counted) == 2
 
 
-@needs("numba-pipeline")
 def test_machine_code_is_read_from_the_file(folder, counted, monkeypatch):
     # another process would find the symbols of this one unused
     source = TWO + "\n# read from a file\n"
@@ -96,7 +92,6 @@ def test_machine_code_is_read_from_the_file(folder, counted, monkeypatch):
     assert len(counted) == 1
 
 
-@needs("numba-pipeline")
 @pytest.mark.parametrize("damage", [b"", b"\x00" * 7, None], ids=["empty", "short", "changed"])
 def test_a_damaged_file_is_made_again(folder, counted, monkeypatch, damage):
     source = TWO + f"\n# damaged: {damage}\n"
@@ -126,7 +121,6 @@ def check_again(texts, numbers, monkeypatch):
         assert call(factory.compile_source(source, {"export": WORD}), "export", 10) == 10 + number
 
 
-@needs("numba-pipeline")
 def test_files_in_one_anothers_place_are_made_again(folder, counted, monkeypatch):
     numbers = [1001, 1002, 1003]
     texts, paths = zip(*made_of(numbers, folder), strict=True)
@@ -154,7 +148,6 @@ DAMAGES = {
 }
 
 
-@needs("numba-pipeline")
 @pytest.mark.parametrize("number, damage", list(enumerate(DAMAGES)), ids=DAMAGES)
 def test_another_content_is_made_again(folder, counted, monkeypatch, number, damage):
     ((text, path),) = made_of([2000 + number], folder)
@@ -181,7 +174,6 @@ def a_link_to_a_folder(path):
     path.symlink_to(path.parent / "folder")
 
 
-@needs("numba-pipeline")
 @pytest.mark.parametrize(
     "number, put", list(enumerate([a_folder, a_link_to_nothing, a_link_to_a_folder]))
 )
@@ -195,7 +187,6 @@ def test_what_is_no_file_gives_way(folder, counted, monkeypatch, number, put):
         assert [one.read_text() for one in folder.glob("*.damaged/file")] == ["of somebody"]
 
 
-@needs("numba-pipeline")
 def test_a_file_that_cannot_be_read_is_made_again(folder, counted, monkeypatch):
     ((text, path),) = made_of([4000], folder)
 
@@ -208,7 +199,6 @@ def test_a_file_that_cannot_be_read_is_made_again(folder, counted, monkeypatch):
     assert len(counted) == 2
 
 
-@needs("numba-pipeline")
 @pytest.mark.parametrize("number, broken", list(enumerate(["mkstemp", "replace", "fdopen"])))
 def test_what_cannot_be_written_is_used_all_the_same(folder, monkeypatch, number, broken):
     def refuse(*_, **__):
@@ -224,7 +214,6 @@ def test_what_cannot_be_written_is_used_all_the_same(folder, monkeypatch, number
     assert not list(folder.iterdir())
 
 
-@needs("numba-pipeline")
 def test_a_folder_that_was_removed_is_made_again(folder, monkeypatch):
     folder.rmdir()
     text = "\ndef export(a):\n    return a + 6000\n"
@@ -232,7 +221,6 @@ def test_a_folder_that_was_removed_is_made_again(folder, monkeypatch):
     assert len(list(folder.iterdir())) == 1
 
 
-@needs("numba-pipeline")
 def test_processes_that_write_the_same_file(tmp_path):
     """Three at once in an empty folder, then one that finds what they made."""
     text = "\ndef export(a):\n    return a + 7000\n"
@@ -297,14 +285,16 @@ class Interrupt(BaseException):
 @pytest.mark.parametrize("after", [1, 2, 3, 4])
 def test_what_was_compiled_before_an_interrupt_is_used_after_it(folder, monkeypatch, after):
     source = f"""
-from tapegrad._core.codegen.intrinsics import helper
+from tapegrad._core.codegen.intrinsics import apart, helper
 
 @helper
 def inner(a):
+    apart()
     return a + {after}
 
 @helper
 def outer(a):
+    apart()
     return inner(a) * 2
 
 def export(a):
@@ -313,18 +303,17 @@ def export(a):
 def other(a):
     return outer(a)
 """
-    lowering = numba_pipeline.typed.NativeLowering
-    usual, calls = lowering.run_pass, []
+    usual, calls = text_functions._Function.finish, []
 
-    def run_pass(self, state):
-        calls.append(state)
+    def finish(self, result):
+        calls.append(self)
         if len(calls) == after:
             raise Interrupt
-        return usual(self, state)
+        return usual(self, result)
 
     exports = {"export": WORD, "other": WORD}
     with monkeypatch.context() as patch, pytest.raises(Interrupt):
-        patch.setattr(lowering, "run_pass", run_pass)
+        patch.setattr(text_functions._Function, "finish", finish)
         factory.compile_source(source, exports)
     assert not list(folder.iterdir())
     addresses = factory.compile_source(source, exports)
@@ -335,33 +324,11 @@ def other(a):
 def test_a_helper_of_an_interrupted_text_is_used_by_another(folder, monkeypatch):
     """Helpers of the package outlive the text that they were compiled for."""
     broken = "from test_factory import bumped\n\ndef export(a):\n    return bumped(a) + unknown\n"
-    with pytest.raises(numba.TypingError, match="unknown"):
+    with pytest.raises(NotCompiled, match="unknown"):
         factory.compile_source(broken, {"export": WORD})
     source = "from test_factory import bumped\n\ndef export(a):\n    return bumped(a) + bumped(a)\n"
     word = np.array([5])
     assert call(factory.compile_source(source, {"export": WORD}), "export", word.ctypes.data) == 13
-
-
-def test_code_of_a_user_calls_a_helper_that_is_compiled(folder):
-    check_two(factory.compile_source(TWO, {"first": WORD, "second": WORD}))
-
-    @numba.njit
-    def users(a):
-        return largest(a, 2) + max(a, 3)
-
-    assert users(1) == 5 and users(9) == 18
-    assert numba.njit(lambda x: np.dot(x, x) + x.sum())(np.arange(4.0)) == 20.0
-
-
-def test_nothing_of_numba_stays_changed(folder):
-    def of_numba():
-        context = dict(numba.core.cpu.CPUContext.__dict__)
-        context.pop("__slotnames__", None)  # by `copy`, once one of them has been copied
-        return numba.core.codegen.JITCPUCodegen._library_class, context
-
-    before = of_numba()
-    factory.compile_source(TWO + "\n# unchanged\n", {"first": WORD})
-    assert of_numba() == before
 
 
 def test_what_is_made_once_is_made_by_the_first_thread_that_asks():

@@ -9,7 +9,6 @@ from pathlib import Path
 import lost_processes
 import numpy as np
 import pytest
-from assumed import needs
 
 from tapegrad._core.codegen import compat, external_symbols, factory, machine_files, uninterrupted
 
@@ -25,7 +24,7 @@ SECONDS = 0.3
 def text(body):
     return HEAD + "def f(x):\\n    " + body + "\\n"
 
-def called(body, x=1.0, way=factory.compile_plain):
+def called(body, x=1.0, way=factory.compile_source):
     at = way(text(body), {"f": "float64(float64)"})["f"]
     return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(at)(x)
 
@@ -52,7 +51,7 @@ def run(code):
     return done.stdout.split()
 
 
-@pytest.mark.parametrize("way, seconds", [("compile_plain", 0.3), ("compile_source", 1.5)])
+@pytest.mark.parametrize("way, seconds", [("compile_source", 0.3), ("compile_source", 1.5)])
 def test_a_thread_waits_for_a_symbol_that_another_one_loads(way, seconds):
     """Without that its code is loaded with calls of nothing, and the process dies."""
     found = run(
@@ -117,7 +116,7 @@ def test_variables_with_names_of_symbols_load_nothing():
         "for key in [*LOADERS]:\n"
         "    plant(never)\n"
         "body = 'i0 = x + 1.0\\n    i1 = i0 * x\\n    gammaln = i1\\n    return gammaln'\n"
-        "for way in (factory.compile_plain, factory.compile_source):\n"
+        "for way in (factory.compile_source, factory.compile_source):\n"
         "    print(called(body, 3.0, way), 'scipy.special' in sys.modules)\n"
     )
     assert found == ["12.0", "False", "12.0", "False"]
@@ -244,7 +243,6 @@ def undefined(code):
     return set(found)
 
 
-@needs("numba-pipeline")
 @pytest.mark.skipif(sys.platform != "linux", reason="files of another format")
 def test_the_lists_are_those_of_the_object_files():
     run(
@@ -265,7 +263,6 @@ def test_the_lists_are_those_of_the_object_files():
 # --- processes ------------------------------------------------------------------------------------
 
 
-@needs("numba-pipeline")
 @pytest.mark.parametrize("delay", lost_processes.DELAYS)
 def test_four_native_calls_on_a_warm_cache(delay):
     cache = os.environ.get("NUMBA_CACHE_DIR") or machine_files.cache_folder().parents[1]
@@ -278,19 +275,3 @@ def test_work_is_not_handed_on_by_who_holds_the_lock():
     with external_symbols.loading:
         assert not uninterrupted._may_be_interrupted()
     assert uninterrupted._may_be_interrupted()
-
-
-def test_symbols_that_numba_itself_links(monkeypatch):
-    """Where our pipeline does not compile, they are named while code that calls them is made."""
-    monkeypatch.setenv("TAPEGRAD_WITHOUT", "numba-pipeline")
-    found = run(
-        "import warnings; warnings.simplefilter('ignore')\n"
-        "HEAD += 'from tapegrad._core.codegen.blas import *\\n'\n"
-        "HEAD += 'from tapegrad._core.codegen.shared_kernels import cell\\n'\n"
-        "HEAD += 'from tapegrad._core.codegen.intrinsics import *\\n'\n"
-        "body = 'at = calloc(64, 8)\\n    store_f64(at, 0, np.i1(x))\\n'\n"
-        "body += '    y = load_f64(at, 0)\\n'\n"
-        "body += '    if x > 2.0:\\n        y = float(cell(at, 0))\\n    return y'\n"
-        "print(called(body, way=factory.compile_source))\n"
-    )
-    np.testing.assert_allclose(float(found[0]), I1, rtol=1e-13)

@@ -8,7 +8,6 @@ import types
 from pathlib import Path
 
 import pytest
-from assumed import needs
 
 import tapegrad
 from tapegrad._core.codegen import included_sources
@@ -71,7 +70,7 @@ text = (
     "from tapegrad._core.codegen import vector_math as np\\n"
     "def smooth(x):\\n    return np.sigmoid(x)\\n"
 )
-address = factory.compile_plain(text, {"smooth": "float64(float64)"})["smooth"]
+address = factory.compile_source(text, {"smooth": "float64(float64)"})["smooth"]
 found.append(ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(address)(0.0))
 text = "define i64 @seven() {\\n  ret i64 7\\n}\\n"
 address = factory.compile_assembly(text, ["seven"])["seven"]
@@ -81,7 +80,6 @@ kernels.compile_structural(TABLE["sum"])
 print(*made)
 print(*loaded)
 print(*found)
-print(("numba-pipeline", "") in compat._found)
 '''
 EVERY = {
     *("sums", "cells", "alone", "smooth", "seven", "kernel", "sum_adjoint"),
@@ -108,7 +106,7 @@ class Copy:
         self.path(file).write_text(text.replace(before, after, 1))
 
     def run(self, before="", **environment):
-        """What a process compiles, what it loads, the results, whether it probes Numba."""
+        """What a process compiles, what it loads, the results."""
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", SCRIPT.replace("BEFORE", before)],
             cwd=self.folder,
@@ -118,8 +116,8 @@ class Copy:
             text=True,
         )
         assert done.returncode == 0, done.stderr
-        made, loaded, results, probed = done.stdout.split("\n")[:4]
-        return {*made.split()}, {*loaded.split()}, results.split(), probed == "True"
+        made, loaded, results = done.stdout.split("\n")[:3]
+        return {*made.split()}, {*loaded.split()}, results.split()
 
     def files(self):
         return {path: path.stat().st_mtime_ns for path in self.cache.rglob("k_*.o")}
@@ -130,7 +128,7 @@ def cache(tmp_path_factory):
     """A folder with the machine code of an unchanged copy."""
     folder = tmp_path_factory.mktemp("cache")
     copy = Copy(tmp_path_factory.mktemp("first"), folder)
-    assert copy.run() == (EVERY, EVERY, RESULTS, True)
+    assert copy.run() == (EVERY, EVERY, RESULTS)
     return folder
 
 
@@ -139,7 +137,6 @@ def copy(tmp_path, cache):
     return Copy(tmp_path, cache)
 
 
-@needs("numba-pipeline")
 def test_words_are_not_compiled(copy):
     """Docstrings, comments, types, the table of operations, what is not included."""
     copy.change("ops/elementwise.py", '"""', '"""Other words. ')
@@ -151,32 +148,30 @@ def test_words_are_not_compiled(copy):
     copy.change("codegen/strided_sums.py", "def _sums(", "def other():\n    pass\n\n\ndef _sums(")
     copy.change("codegen/factory.py", '"""Hash of ', '"""Other words: ')
     before = copy.files()
-    made, loaded, results, probed = copy.run()
-    assert (made, loaded, results, probed) == (set(), EVERY, RESULTS, False)
+    assert copy.run() == (set(), EVERY, RESULTS)
     assert copy.files() == before
 
 
-@needs("numba-pipeline")
 def test_what_includes_a_change_is_compiled(copy):
-    """A helper, which elements of arrays lead to as well, a constant, a function without Numba."""
+    """A helper, which elements of arrays lead to as well, a constant, a function of numbers."""
     copy.change("codegen/strided_sums.py", "floats(address), 0.0", "floats(address), 1.0")
     copy.change("codegen/layout.py", "CELL_OF_TEST = 5", "CELL_OF_TEST = 6")
     copy.change("codegen/vector_math.py", "return 1.0 / (1.0 +", "return 3.0 / (1.0 +")
-    made, loaded, results, probed = copy.run()
-    assert made == {"sums", "sum_adjoint", "cells", "smooth"} and loaded == EVERY and probed
+    made, loaded, results = copy.run()
+    assert made == {"sums", "sum_adjoint", "cells", "smooth"} and loaded == EVERY
     assert results == ["4", "4102", "10", "1.5", "7"]
 
 
-@needs("numba-pipeline")
 def test_a_change_of_the_compiler(copy):
-    """Functions without Numba, by Numba, and text for LLVM are made by functions of their own."""
-    copy.change("codegen/plain_functions.py", "class _Module:", "_other = 1\n\n\nclass _Module:")
-    copy.change("codegen/plain_functions.py", "INT, counter)", "INT, counter) if _other else None")
+    """Texts and text for LLVM are made by functions of their own."""
+    copy.change("codegen/text_functions.py", "class _Module:", "_other = 1\n\n\nclass _Module:")
+    copy.change(
+        "codegen/text_functions.py", "Value(int64, made)", "Value(int64, made if _other else None)"
+    )
     copy.change("codegen/machine_code.py", "speed_level=level", "speed_level=level - 1")
-    assert copy.run() == (EVERY, EVERY, RESULTS, True)
+    assert copy.run() == (EVERY, EVERY, RESULTS)
 
 
-@needs("numba-pipeline")
 def test_what_changes_while_a_process_runs_is_not_kept(copy):
     """What the process has imported is compiled, and stays out of the files, as do new ones."""
     before = copy.files()
@@ -185,31 +180,23 @@ import pathlib
 path = pathlib.Path({str(copy.path("codegen/strided_sums.py"))!r})
 path.write_text(path.read_text().replace("floats(address), 0.0", "floats(address), 100.0"))
 """
-    made, loaded, results, _ = copy.run(write)
+    made, loaded, results = copy.run(write)
     assert made == {"sums", "sum_adjoint"} and loaded == EVERY and results == RESULTS
     assert copy.files() == before
-    made, _, results, _ = copy.run()
+    made, _, results = copy.run()
     assert made == {"sums", "sum_adjoint"} and results == ["103", *RESULTS[1:]]
     assert len(copy.files()) == len(before) + 2
 
 
-@needs("numba-pipeline")
-def test_files_are_read_where_the_same_would_be_compiled(copy):
-    """Without our pipeline there are no files of it; what it does not make is read as ever."""
-    made, loaded, results, probed = copy.run(TAPEGRAD_WITHOUT="numba-pipeline")
-    assert (made, loaded, results, probed) == (set(), {"smooth", "seven"}, RESULTS, True)
-
-
-@needs("numba-pipeline")
 def test_notes_of_what_texts_include_may_be_damaged(copy):
     for path in copy.cache.rglob("*.json"):
         path.write_bytes(path.read_bytes()[:-9])
-    assert copy.run() == (set(), EVERY, RESULTS, False)
+    assert copy.run() == (set(), EVERY, RESULTS)
 
 
 def functions_of(given, found):
     """All functions of the package that a function of generated code leads to when it is called."""
-    function = getattr(given, "py_func", getattr(given, "_defn", given))
+    function = getattr(given, "py_func", getattr(given, "make", given))
     if not isinstance(function, types.FunctionType) or function in found:
         return
     if function.__module__ and function.__module__.partition(".")[0] not in ("tapegrad", "text"):

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from assumed import needs
 
 import tapegrad as tg
 
@@ -80,7 +79,6 @@ def test_two_processes_compile_the_same_kernels_at_once(cold):
         assert "Warning" not in error
 
 
-@needs("numba-pipeline")
 def test_a_warm_cache_is_used(cold):
     """Nothing is compiled, hence nothing written."""
     cache, _ = cold
@@ -164,7 +162,6 @@ def test_a_fork_while_a_tape_is_alive():
     np.testing.assert_allclose(x.grad.numpy(), 2 * first, rtol=1e-14)
 
 
-@needs("numba-pipeline")
 def test_a_cache_folder_that_cannot_be_written(tmp_path):
     """It works all the same and says so once. A file in the way stops any user, root too."""
     blocked = tmp_path / "file"

@@ -18,7 +18,8 @@ class helper:  # noqa: N801  (a decorator)
     """A function of generated code that compiled functions call; the compiler reads its text."""
 
     def __init__(self, function: Callable):
-        self.py_func, self.__doc__, self.__name__ = function, function.__doc__, function.__name__
+        functools.update_wrapper(self, function)
+        self.py_func, self.__name__ = function, function.__name__
 
     def __call__(self, *arguments: Any) -> Any:
         raise TypeError(f"{self.__name__} is called by compiled code only")
