@@ -9,7 +9,8 @@ import ctypes
 import numpy as np
 from llvmlite import binding as llvm
 
-from tapegrad._core.codegen import adjoint_memory, external_symbols, types
+from tapegrad._core.codegen import adjoint_memory, external_symbols
+from tapegrad._core.codegen import machine_types as types
 from tapegrad._core.codegen.intrinsics import c_function, helper, load_i64
 from tapegrad._core.codegen.layout import BLOCK, CACHE_LINE
 from tapegrad._core.codegen.sweep_frame import ADJOINT_HEADER

@@ -230,7 +230,7 @@ def test_native_code_that_cannot_be_compiled(monkeypatch):
     def fails(*_):
         raise RuntimeError("no space left")
 
-    monkeypatch.setattr(scalar_code, "compile_plain", fails)
+    monkeypatch.setattr(scalar_code, "compile_source", fails)
     c = tg.compile(counted, native=True)
     x = np.linspace(0.1, 2.0, 60)
     reason = "counted stays interpreted: native code for it could not be made .*no space left"

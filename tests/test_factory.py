@@ -14,7 +14,7 @@ import pytest
 
 from tapegrad._core.codegen import factory, text_functions
 from tapegrad._core.codegen.intrinsics import apart, helper, load_i64, store_i64
-from tapegrad._core.codegen.text_expressions import NotCompiled
+from tapegrad._core.codegen.text_values import NotCompiled
 
 ROOT = Path(factory.__file__).parents[3]
 WORD = "int64(int64)"
@@ -303,7 +303,7 @@ def export(a):
 def other(a):
     return outer(a)
 """
-    usual, calls = text_functions._Function.finish, []
+    usual, calls = text_functions.Function.finish, []
 
     def finish(self, result):
         calls.append(self)
@@ -313,7 +313,7 @@ def other(a):
 
     exports = {"export": WORD, "other": WORD}
     with monkeypatch.context() as patch, pytest.raises(Interrupt):
-        patch.setattr(text_functions._Function, "finish", finish)
+        patch.setattr(text_functions.Function, "finish", finish)
         factory.compile_source(source, exports)
     assert not list(folder.iterdir())
     addresses = factory.compile_source(source, exports)

@@ -164,7 +164,7 @@ def test_what_includes_a_change_is_compiled(copy):
 
 def test_a_change_of_the_compiler(copy):
     """Texts and text for LLVM are made by functions of their own."""
-    copy.change("codegen/text_functions.py", "class _Module:", "_other = 1\n\n\nclass _Module:")
+    copy.change("codegen/text_modules.py", "class _Module:", "_other = 1\n\n\nclass _Module:")
     copy.change(
         "codegen/text_functions.py", "Value(int64, made)", "Value(int64, made if _other else None)"
     )

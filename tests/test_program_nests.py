@@ -20,7 +20,7 @@ NESTS = int(os.environ.get("TAPEGRAD_PROGRAMS", "300")) // 25
 @pytest.fixture
 def code(monkeypatch):
     made = WrittenCode()
-    monkeypatch.setattr(scalar_code, "compile_plain", made.compile)
+    monkeypatch.setattr(scalar_code, "compile_source", made.compile)
     return made
 
 

@@ -10,8 +10,8 @@ from text_in_python import functions_of
 
 import tapegrad as tg  # noqa: F401  (declares all operations)
 from tapegrad._core.codegen import factory, parsing
-from tapegrad._core.codegen.text_expressions import NotCompiled
-from tapegrad._core.codegen.text_functions import lowered
+from tapegrad._core.codegen.text_modules import lowered
+from tapegrad._core.codegen.text_values import NotCompiled
 from tapegrad._core.ops.table import TABLE
 
 HEAD = """

@@ -47,7 +47,7 @@ NAMES = {
 
 
 class WrittenCode:
-    """Takes the place of `compile_plain` in scalar_code; addresses below 0 are its functions.
+    """Takes the place of `compile_source` in scalar_code; addresses below 0 are its functions.
 
     The text is run without its head, which imports what NAMES has.
     """

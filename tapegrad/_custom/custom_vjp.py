@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core.codegen import forks
 from .._core.codegen.factory import once_for_each
-from .._core.codegen.later import Later
+from .._core.codegen.late_imports import Later
 from .._core.codegen.layout import ARRAY
 from .._core.ops import custom_call
 from .._core.ops.table import MOST_CODES, declare, declaring, users_name

@@ -1,1 +1,1 @@
-"""Compilation of generated code. The only place that knows Numba's flags."""
+"""Compilation of generated code."""

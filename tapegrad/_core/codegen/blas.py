@@ -1,6 +1,6 @@
 """BLAS for structural kernels: SciPy's products; all arguments are addresses, as in Fortran."""
 
-from . import types
+from . import machine_types as types
 from .external_symbols import fortran_function
 from .intrinsics import c_function
 from .matmul_tiles import PANEL_BYTES

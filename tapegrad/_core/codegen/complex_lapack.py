@@ -4,8 +4,9 @@ A complex array is a real one with one axis more, behind the others, of real and
 These may lie apart in operands; in outputs, and for LAPACK, they are side by side.
 """
 
-from . import elements, types
+from . import elements
 from . import lapack as real_lapack
+from . import machine_types as types
 from .external_symbols import fortran_function
 from .intrinsics import (
     c_function,

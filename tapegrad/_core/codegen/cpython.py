@@ -2,7 +2,7 @@
 
 import ctypes
 
-from . import types
+from . import machine_types as types
 from .intrinsics import c_function, helper
 
 word = types.int64

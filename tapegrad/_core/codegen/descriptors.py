@@ -6,7 +6,7 @@ take them in the same way: see `shared_kernels`.
 
 from typing import Any, NamedTuple
 
-from . import types
+from . import machine_types as types
 from .intrinsics import helper
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from . import compat, forks
-from .later import llvm
+from .late_imports import llvm
 
 #: Symbol → function that tells LLVM its address, as the last thing that it does.
 LOADERS: dict[str, Callable[[], object]] = {}

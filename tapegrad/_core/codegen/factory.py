@@ -17,7 +17,7 @@ from .external_symbols import loading
 from .included_sources import included, keep
 from .machine_code import assembled, load, machine_code, magic, parsed
 from .machine_files import cache_folder, read, versions
-from .text_functions import lowered
+from .text_modules import lowered
 from .uninterrupted import uninterrupted
 from .vector_math import variants
 

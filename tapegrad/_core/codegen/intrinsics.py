@@ -10,8 +10,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from . import types
-from .later import ir
+from . import machine_types as types
+from .late_imports import ir
 
 
 class helper:  # noqa: N801  (a decorator)

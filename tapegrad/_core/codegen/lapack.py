@@ -6,7 +6,7 @@ order is its transpose there. What differs for complex matrices is in `complex_l
 
 from typing import NamedTuple
 
-from . import types
+from . import machine_types as types
 from .elements import ITEM, floats, load_float, store_float
 from .external_symbols import fortran_function
 from .intrinsics import (

@@ -4,7 +4,7 @@ Numbers move four at a time. A line whose length is no multiple of four ends wit
 have been moved before, which is right for copies only: sums end one by one.
 """
 
-from . import types
+from . import machine_types as types
 from .intrinsics import apart, f64s, helper, intrinsic, load_f64, memcpy, store_f64
 from .simd import LANES, load, spread, store
 

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from .external_symbols import loading, name_symbols
-from .later import llvm
+from .late_imports import llvm
 from .layout import CACHE_LINE
 
 #: A double that LLVM reads wrongly in some locales, and what it then says.
@@ -83,10 +83,6 @@ def _pass_builder(vectors: bool = True, level: int = 3):
 
 def optimised(module):
     """The module, for which nothing but machine code is left to make."""
-    for function in module.functions:  # short first, so that what is inlined is the short form
-        if not function.is_declaration:
-            builder = _pass_builder()
-            builder.getFunctionPassManager().run(function, builder)
     builder = _pass_builder()
     builder.getModulePassManager().run(module, builder)
     return module

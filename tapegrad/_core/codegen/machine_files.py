@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import later
+from . import late_imports
 
 _DIGEST_BYTES = 32
 
@@ -24,7 +24,7 @@ _DIGEST_BYTES = 32
 @functools.cache
 def versions() -> str:
     """The versions of what makes machine code, Python's included."""
-    return repr((sys.version, later.llvmlite.__version__, np.__version__))
+    return repr((sys.version, late_imports.llvmlite.__version__, np.__version__))
 
 
 def _user_cache() -> Path:

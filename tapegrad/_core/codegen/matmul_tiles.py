@@ -6,11 +6,11 @@ multiple of four need no masks: the last two vectors overlap, and the common par
 
 from typing import NamedTuple
 
+from . import machine_types as types
 from . import simd as doubles
-from . import types
 from .descriptors import Matrix, part_of, words_of
 from .intrinsics import f64s, helper, intrinsic, load_f64
-from .later import ir
+from .late_imports import ir
 from .simd import LANES
 
 _VECTORS = 3
@@ -68,9 +68,10 @@ def _write(builder, sums, offsets, c, c_across, fresh):
 
 def _tile(vectors, columns):
     @intrinsic(types.none(*map(words_of, (Rows, Matrix, Matrix)), types.boolean))
-    def tile(builder, a, second, third, a_step, b, k, _, b_step, b_across, c, *others):
+    def tile(builder, *words):
         """c += a·b, or c = a·b if it is fresh, for rows of a; b has at least one row."""
-        *_, c_across, fresh = others
+        a, second, third, a_step, *others = words
+        b, k, _, b_step, b_across, c, _, _, _, c_across, fresh = others
         word, vector = ir.IntType(64), doubles.vector()
         offsets = [word(0), second, third][:vectors]
         before = builder.block

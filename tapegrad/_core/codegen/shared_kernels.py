@@ -10,7 +10,7 @@ import itertools
 import string
 from typing import Any
 
-from . import types
+from . import machine_types as types
 from .descriptors import Matrix, Strided, Triangle, word_count, words_of
 from .external_symbols import LOADERS, name_address
 from .factory import compile_source

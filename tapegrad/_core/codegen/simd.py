@@ -1,6 +1,6 @@
 """Vectors of four doubles in text for LLVM: loads, stores, one number in all lanes."""
 
-from .later import ir
+from .late_imports import ir
 
 LANES = 4
 

@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import types
+from . import machine_types as types
 from .external_symbols import special_function
 from .intrinsics import Intrinsic, c_function, word_call
-from .later import ir
+from .late_imports import ir
 
 
 class Special(NamedTuple):

@@ -1,4 +1,4 @@
-"""Generated text compiled: functions of numbers, addresses and tuples of them, loops and branches.
+"""Functions of generated text compiled: their statements, loops and branches.
 
 Types follow from those of the arguments, statement by statement. A variable is what was assigned
 last; at the head of a loop and where ways meet, phi instructions join what differs. Functions are
@@ -9,125 +9,21 @@ compiled for each choice of types that they are called with. Any other statement
 from __future__ import annotations
 
 import ast
-import functools
 from collections.abc import Callable
 from typing import Any
 
-from . import collection
-from .later import ir
-from .parsing import statements_in, text_of
-from .text_expressions import (
-    Expressions,
-    NotCompiled,
-    Value,
-    common_kind,
-    kind_of,
-    value_of,
-    values_in,
-)
-from .types import Type, flat, float32, float64, int64, none, signature_of
+from .late_imports import ir
+from .machine_types import flat, int64, none
+from .text_expressions import Expressions
+from .text_reading import assigned, is_docstring, is_expression
+from .text_values import NotCompiled, Value, common_kind, kind_of, value_of, values_in
 
 
-@collection.paused()
-def lowered(source: str, exports: dict[str, tuple[str, str]], single: bool = False) -> Any:
-    """A module with the functions of a text; `exports`: symbol → name in the text, signature.
-
-    Numbers in the text are of float32 if that is `single`.
-    """
-    module = _Module(source, float32 if single else float64)
-    for symbol, (name, signature) in exports.items():
-        result, arguments = signature_of(signature)
-        module.function(module.globals[name], [*arguments], symbol, result)
-    return module.made
-
-
-class _Module:
-    """A text: its names, and the functions made of it by their types."""
-
-    def __init__(self, source: str, number: Type):
-        tree, self.number = statements_in(source), number
-        self.globals: dict[str, Any] = {}
-        for one in tree.body:
-            if isinstance(one, ast.FunctionDef):
-                self.globals[one.name] = one
-            else:
-                exec(compile(ast.Module([one], []), "<text>", "exec"), self.globals)
-        self.made = ir.Module("text")
-        self.functions: dict[tuple, tuple[Any, Any] | None] = {}
-
-    def function(
-        self, text: Any, kinds: list, symbol: str = "", result: Any = None
-    ) -> tuple[Any, Any]:
-        """A function for arguments of some types, and the type of its result."""
-        key = text, str(kinds), symbol
-        if key not in self.functions:
-            self.functions[key] = None
-            self.functions[key] = self._made(text, kinds, symbol, result)
-        if (found := self.functions[key]) is None:
-            raise NotCompiled("a function that calls itself")
-        return found
-
-    def _made(self, text: Any, kinds: list, symbol: str, result: Any) -> tuple[Any, Any]:
-        node, names = self.text_of(text)
-        wider: dict[tuple[ast.stmt, str], Any] = {}
-        while True:
-            name = self.made.get_unique_name(node.name)
-            one = _Function(self, node, names, kinds, name, wider)
-            try:
-                made, kind = one.finish(result)
-            except _Wider as found:
-                wider |= {found.place: found.kind}
-                del self.made.globals[name]
-                continue
-            made.linkage = "" if symbol else "internal"
-            if symbol:
-                made.name = symbol
-                self.made.globals = {value.name: value for value in self.made.globals.values()}
-            return made, kind
-
-    def text_of(self, text: Any) -> tuple[ast.FunctionDef, dict[str, Any]]:
-        """A function of the text, or a helper, and the names in its scope."""
-        return (text, self.globals) if isinstance(text, ast.FunctionDef) else _read(text)
-
-
-class _Wider(Exception):
+class Wider(Exception):
     """A variable that a loop changes has to begin as another type, such as float64 for int64."""
 
     def __init__(self, place: tuple[ast.stmt, str], kind: Any):
         self.place, self.kind = place, kind
-
-
-@functools.cache
-def _read(helper: Any) -> tuple[ast.FunctionDef, dict[str, Any]]:
-    """The text of a helper, and the names in its scope."""
-    function = helper.py_func
-    (node,) = statements_in(text_of(function)).body
-    assert isinstance(node, ast.FunctionDef)
-    closed = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    return node, _Scope(function.__globals__, {name: cell.cell_contents for name, cell in closed})
-
-
-class _Scope(dict):
-    """The names around a function: those of its module, which may be made when asked for."""
-
-    def __init__(self, module: dict[str, Any], closed: dict[str, Any]):
-        super().__init__(closed)
-        self._module = module
-
-    def __missing__(self, name: str) -> Any:
-        return self._module[name]
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name in self._module
-
-
-@functools.lru_cache(256)
-def _is_expression(node: ast.FunctionDef) -> bool:
-    """Whether a function is a few assignments and a result: it is inlined."""
-    *first, last = [one for one in node.body if not _is_docstring(one)]
-    return isinstance(last, ast.Return) and all(
-        isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) for one in first
-    )
 
 
 def _whole(number: int) -> Value:
@@ -135,38 +31,15 @@ def _whole(number: int) -> Value:
     return Value(int64, int64.llvm(number))
 
 
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def _assigned(body: list[ast.stmt]) -> list[str]:
-    """The variables that statements assign, in order."""
-    found: dict[str, None] = {}
-    waiting: list[ast.AST] = [*reversed(body)]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Name):
-            found[node.id] = None
-        elif isinstance(node, ast.Assign):
-            waiting += node.targets
-        elif isinstance(node, (ast.For, ast.AugAssign)):
-            waiting.append(node.target)
-        elif isinstance(node, ast.Tuple):
-            waiting += node.elts
-        if isinstance(node, (ast.For, ast.While, ast.If)):
-            waiting += [*node.orelse, *reversed(node.body)]
-    return list(found)
-
-
 #: The end of a way through a function, with the variables there.
 _Way = tuple[Any, dict[str, Any]]
 
 
-class _Function:
+class Function:
     """Makes one function of a text."""
 
     def __init__(
-        self, module: _Module, node: ast.FunctionDef, names: dict, kinds: list, symbol: str, wider
+        self, module: Any, node: ast.FunctionDef, names: dict, kinds: list, symbol: str, wider
     ):
         self.module, self.node, self.wider = module, node, wider
         self.result: Any = None
@@ -214,7 +87,7 @@ class _Function:
 
     def _called(self, text: Any, given: list) -> Any:
         node, names = self.module.text_of(text)
-        if _is_expression(node):
+        if is_expression(node):
             return self._inside(node, names, given)
         function, result = self.module.function(text, [kind_of(one) for one in given])
         words = [value.ir for value in values_in(given)]
@@ -231,7 +104,7 @@ class _Function:
         before, around = self.values.names, self.values.globals
         bound = self._bound(node, given)
         self.values.names, self.values.globals = bound, names
-        *first, last = [one for one in node.body if not _is_docstring(one)]
+        *first, last = [one for one in node.body if not is_docstring(one)]
         self._statements(first)
         assert isinstance(last, ast.Return) and last.value is not None
         found = self.values.of(last.value)
@@ -253,7 +126,7 @@ class _Function:
         """Nothing."""
 
     def _expr(self, node: ast.Expr) -> None:
-        if not _is_docstring(node):
+        if not is_docstring(node):
             self.values.of(node.value)
 
     def _return(self, node: ast.Return) -> None:
@@ -262,7 +135,7 @@ class _Function:
         if self.result is none:
             self.builder.ret_void()
             return
-        words = self.values.words(given, flat((self.result,)))
+        words = self.values.numbers.words(given, flat((self.result,)))
         if not isinstance(self.result, tuple):
             self.builder.ret(*words)
             return
@@ -284,7 +157,7 @@ class _Function:
                 self._set(one, part)
         elif isinstance(target, ast.Subscript) and isinstance(value, Value):
             kind, place = self.values.place(target)
-            self.builder.store(self.values.converted(value, kind).ir, place)
+            self.builder.store(self.values.numbers.converted(value, kind).ir, place)
         else:
             raise NotCompiled(ast.unparse(target))
 
@@ -292,15 +165,17 @@ class _Function:
         values, op = self.values, type(node.op)
         if isinstance(node.target, ast.Name):
             before = values.number(ast.Name(node.target.id, ast.Load()))
-            self.names[node.target.id] = values.binary(op, before, values.number(node.value))
+            self.names[node.target.id] = values.numbers.binary(
+                op, before, values.number(node.value)
+            )
             return
         if not isinstance(node.target, ast.Subscript):
             raise NotCompiled(ast.unparse(node))
         kind, place = values.place(node.target)
         before = Value(kind, self.builder.load(place))
-        before = values.converted(before, int64) if kind.is_integer else before
-        after = values.binary(op, before, values.number(node.value))
-        self.builder.store(values.converted(after, kind).ir, place)
+        before = values.numbers.converted(before, int64) if kind.is_integer else before
+        after = values.numbers.binary(op, before, values.number(node.value))
+        self.builder.store(values.numbers.converted(after, kind).ir, place)
 
     # --- branches -----------------------------------------------------------------------------
 
@@ -336,7 +211,7 @@ class _Function:
         shared = [name for name in first if all(name in names for _, names in ways)]
         same = [name for name in shared if all(names[name] is first[name] for _, names in ways)]
         changed = [name for name in shared if name not in {*same}]
-        joined = self.values.joined(
+        joined = self.values.numbers.joined(
             [(block, tuple(names[name] for name in changed)) for block, names in ways], after
         )
         self.values.names = {name: first[name] for name in same}
@@ -352,8 +227,8 @@ class _Function:
         if isinstance(step.ir, ir.Constant):
             sign, by, offset = ("<" if step.ir.constant > 0 else ">"), step, None
         else:  # −((first − stop) // step) rounds, counted one by one
-            rounds = self.values.binary(
-                ast.FloorDiv, self.values.binary(ast.Sub, first, stop), step
+            rounds = self.values.numbers.binary(
+                ast.FloorDiv, self.values.numbers.binary(ast.Sub, first, stop), step
             )
             stop = Value(int64, build.neg(rounds.ir))
             sign, by, offset, first = (
@@ -377,7 +252,7 @@ class _Function:
             self.names[hidden] = Value(int64, build.add(word, by.ir, flags=["nsw"]))
 
         self.names[hidden] = first
-        self._loop(node, [hidden, *_assigned(node.body)], goes_on, begin, advance)
+        self._loop(node, [hidden, *assigned(node.body)], goes_on, begin, advance)
         self.names.pop(hidden, None)
 
     def _range(self, node: ast.For) -> tuple[Value, Value, Value]:
@@ -392,7 +267,7 @@ class _Function:
             and not node.orelse
         ):
             raise NotCompiled(ast.unparse(node.iter))
-        given = [self.values.converted(self.values.number(one), int64) for one in call.args]
+        given = [self.values.numbers.converted(self.values.number(one), int64) for one in call.args]
         first = given.pop(0) if len(given) > 1 else _whole(0)
         stop, *step = given
         return first, stop, step[0] if step else _whole(1)
@@ -400,7 +275,7 @@ class _Function:
     def _while(self, node: ast.While) -> None:
         if node.orelse:
             raise NotCompiled("while with else")
-        self._loop(node, _assigned(node.body), lambda: self.values.truth(node.test))
+        self._loop(node, assigned(node.body), lambda: self.values.truth(node.test))
 
     def _loop(
         self,
@@ -442,7 +317,7 @@ class _Function:
         for name in changed:
             if (node, name) in self.wider:
                 kind = self.wider[node, name]
-                words = self.values.words(self.names[name], flat((kind,)))
+                words = self.values.numbers.words(self.names[name], flat((kind,)))
                 self.names[name] = value_of(kind, iter(words))
         before = build.block
         build.branch(head)
@@ -463,10 +338,10 @@ class _Function:
             if name not in self.names:
                 raise NotCompiled(f"{name}, which is not set on each way through a loop")
             begun = kind_of(phi)
-            kind = common_kind([begun, kind_of(self.names[name])], self.values)
+            kind = common_kind([begun, kind_of(self.names[name])])
             if str(kind) != str(begun):
-                raise _Wider((node, name), kind)
-            given.append(self.values.words(self.names[name], flat((kind,))))
+                raise Wider((node, name), kind)
+            given.append(self.values.numbers.words(self.names[name], flat((kind,))))
         block = self.builder.block
         for phi, words in zip(phis.values(), given, strict=True):
             for one, word in zip(values_in(phi), words, strict=True):

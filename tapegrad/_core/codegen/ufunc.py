@@ -16,7 +16,7 @@ from .factory import compile_source
 SOURCE = """
 from tapegrad._core.codegen.layout import BLOCK
 from tapegrad._core.codegen.intrinsics import *
-from tapegrad._core.codegen import types
+from tapegrad._core.codegen import machine_types as types
 
 kernel_call = call_address(types.none(types.int64, types.int64))
 

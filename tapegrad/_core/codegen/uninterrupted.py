@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .. import PACKAGE
-from . import compat, forks, later
+from . import compat, forks, late_imports
 from .external_symbols import loading
 
 Result = TypeVar("Result")
@@ -45,7 +45,7 @@ def _locks() -> list:
 
 
 def _can_wait() -> bool:
-    assert later.llvm.ffi  # imported now
+    assert late_imports.llvm.ffi  # imported now
     free = [one.acquire(blocking=False) and one.release() is None for one in _locks()]
     return _llvm_lock() is not None and all(free)
 

@@ -13,7 +13,7 @@ import platform
 
 from . import compat
 from .intrinsics import floats, helper, intrinsic
-from .later import ir, llvm
+from .late_imports import ir, llvm
 from .power_products import halves, raised
 from .special_values import special_value
 

@@ -19,7 +19,7 @@ from tapegrad._core.codegen.vector_math import select
 from tapegrad._core.recorder import array_operators, index_writes, number_ufuncs, python_calls, rows
 from tapegrad._core.recorder.rows import mode, number_at, result_of_two, scalar_row, slow, state
 from tapegrad._core.recorder.kinds_of_numbers import kind_at, kind_of_two
-from tapegrad._core.codegen import types
+from tapegrad._core.codegen import machine_types as types
 
 operator_call = call_address(types.int64(*[types.int64] * 5))
 subscript_call = call_address(types.int32(types.int64, types.int64, types.int64))

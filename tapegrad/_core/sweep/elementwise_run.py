@@ -9,7 +9,7 @@ contiguous block first, so that one kernel per operation serves all of them.
 
 from typing import NamedTuple
 
-from ..codegen import types
+from ..codegen import machine_types as types
 from ..codegen.descriptors import Strided, words_of
 from ..codegen.intrinsics import (
     apart,

@@ -136,7 +136,7 @@ from tapegrad._core.codegen.intrinsics import *
 from tapegrad._core.codegen.matmul_tiles import *
 from tapegrad._core.codegen.shared_kernels import *
 from tapegrad._core.codegen.vector_math import select
-from tapegrad._core.codegen import types
+from tapegrad._core.codegen import machine_types as types
 """
 
 #: What stands for the same names in kernels of complex matrices.

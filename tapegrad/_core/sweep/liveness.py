@@ -8,7 +8,7 @@ SOURCE = '''
 from tapegrad._core.codegen.intrinsics import *
 from tapegrad._core.codegen.layout import *
 from tapegrad._core.sweep.marking import buffer_written, mark, mark_operands, references
-from tapegrad._core.codegen import types
+from tapegrad._core.codegen import machine_types as types
 
 
 @helper

@@ -8,7 +8,7 @@ import re
 import time
 from pathlib import Path
 
-from ..codegen import types
+from ..codegen import machine_types as types
 from ..codegen.intrinsics import c_function, helper, load_i32, load_i64, store_i64
 from ..codegen.layout import FRAME_SEEDS, FRAME_TIMES, TAG_ARRAY
 from ..codegen.sweep_frame import count_of, item_bytes, reference_of, row_of

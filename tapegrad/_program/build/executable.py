@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.codegen import forks
-from ..._core.codegen.later import Later
+from ..._core.codegen.late_imports import Later
 from ..._core.ops.table import BY_CODE
 from ..._core.remembered import remembered
 from ..._core.tape.memory_order import memory_of

@@ -9,7 +9,8 @@ views, block buffers in scratch memory and positions are all words.
 
 import functools
 
-from ..._core.codegen import elements, types
+from ..._core.codegen import elements
+from ..._core.codegen import machine_types as types
 from ..._core.codegen.descriptors import Strided
 from ..._core.codegen.elements import ITEM, floats, load_float, store_float, sum_of_run
 from ..._core.codegen.factory import compile_source

@@ -5,7 +5,7 @@ called, which makes the program of the rule and the table, or evaluates the rule
 is written once, and never changes.
 """
 
-from ..._core.codegen import types
+from ..._core.codegen import machine_types as types
 from ..._core.codegen.elements import floats
 from ..._core.codegen.intrinsics import call_address, helper, i64s, load_i64, store_i64
 from .driver import VALUE_COUNT, VALUE_PLAN

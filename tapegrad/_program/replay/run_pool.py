@@ -1,6 +1,6 @@
 """Runs that compiled code takes from a program, uses, and returns."""
 
-from ..._core.codegen import types
+from ..._core.codegen import machine_types as types
 from ..._core.codegen.intrinsics import call_address, exchange, helper, load_i64, store_i64
 from .driver import NEW_RUN, POOL, POOL_COUNT, POOL_LOCK, POOL_SIZE
 from .run_layout import FINISHED

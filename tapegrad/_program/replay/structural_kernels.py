@@ -7,7 +7,7 @@ values and adjoints. An adjoint buffer without memory of its own says where adjo
 values.
 """
 
-from ..._core.codegen import types
+from ..._core.codegen import machine_types as types
 from ..._core.codegen.intrinsics import (
     call_address,
     helper,

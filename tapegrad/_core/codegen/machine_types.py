@@ -10,7 +10,8 @@ import functools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from .later import ir
+from ..remembered import remembered
+from .late_imports import ir
 
 
 class Type:
@@ -33,7 +34,7 @@ class Type:
     def is_float(self) -> bool:
         return self in (float64, float32)
 
-    @functools.cached_property
+    @remembered
     def llvm(self) -> Any:
         """The type in LLVM's words."""
         if self is none:
@@ -52,7 +53,7 @@ class Pointer(Type):
         super().__init__(f"{dtype}*")
         self.dtype = dtype
 
-    @functools.cached_property
+    @remembered
     def llvm(self) -> Any:
         return self.dtype.llvm.as_pointer()
 
