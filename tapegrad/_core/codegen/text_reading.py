@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import functools
+from pathlib import Path
 from typing import Any
 
+from .. import IMPORTED, PACKAGE
 from .parsing import statements_in, text_of
 
 
@@ -14,9 +16,19 @@ def read_helper(helper: Any) -> tuple[ast.FunctionDef, dict[str, Any]]:
     """The text of a helper, and the names in its scope."""
     function = helper.py_func
     (node,) = statements_in(text_of(function)).body
+    _require_unchanged(Path(function.__code__.co_filename))
     assert isinstance(node, ast.FunctionDef)
     closed = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     return node, _Scope(function.__globals__, {name: cell.cell_contents for name, cell in closed})
+
+
+def _require_unchanged(path: Path) -> None:
+    """Raise an error if a file of the package is another one than Python has imported."""
+    if PACKAGE in path.parents and path.stat().st_ctime_ns > IMPORTED:
+        raise RuntimeError(
+            f"tapegrad: {path} has changed since it was imported, and what is compiled from it "
+            "would be something else; start Python again"
+        )
 
 
 class _Scope(dict):
