@@ -60,7 +60,7 @@ class _Module:
         node, names = self.text_of(text)
         wider: dict[tuple[ast.stmt, str], Any] = {}
         while True:
-            name = self.made.get_unique_name(node.name)
+            name = self.made.get_unique_name(f"{node.name}.")
             one = Function(self, node, names, kinds, name, wider)
             try:
                 made, kind = one.finish(result)

@@ -112,9 +112,8 @@ def _emit(builder, name, args):
         shape = "v" * len(args)
         pairs = [f"_ZGV_LLVM_N{lanes}{shape}_{c_name}({mangled})" for mangled, lanes in of_one]
         marks.append(f'"vector-function-abi-variant"="{",".join(pairs)}"')
-    call.attributes._known = frozenset(call.attributes._known) | set(marks)
-    for mark in marks:
-        call.attributes.add(mark)
+    for mark in marks:  # llvmlite's own `add` takes names alone, none with values
+        set.add(call.attributes, mark)
     return call
 
 
