@@ -6,7 +6,7 @@ elsewhere the scalar function of the C library serves. Nothing process-wide is c
 numbers they are the functions of float32, which have twice the lanes.
 """
 
-import ctypes.util
+import ctypes
 import functools
 import itertools
 import platform
