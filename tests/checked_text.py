@@ -75,21 +75,11 @@ def size(kind):
     return -(-bits(kind) // 8)
 
 
-def readable(symbol):
-    """The name of a function in Python, as far as Numba's symbol tells it."""
-    rest, words = symbol.removeprefix("_ZN"), []
-    while rest != symbol and (found := re.match(r"\d+", rest)):
-        end = found.end() + int(found[0])
-        words.append(rest[found.end() : end])
-        rest = rest[end:]
-    return ".".join(words) or symbol
-
-
 class _Function:
     """The checks of a function, and the names of its sites."""
 
     def __init__(self, head, sites):
-        self.name = readable(re.search(r'@"?([^"(]+)', head)[1])
+        self.name = re.search(r'@"?([^"(]+)', head)[1]
         self.sites = sites
         self.own = {}  # variables on the stack: their sizes
         self.count = 0

@@ -58,9 +58,10 @@ class _Module:
 
     def _made(self, text: Any, kinds: list, symbol: str, result: Any) -> tuple[Any, Any]:
         node, names = self.text_of(text)
+        module = names["__name__"] if "__name__" in names else "text"
         wider: dict[tuple[ast.stmt, str], Any] = {}
         while True:
-            name = self.made.get_unique_name(f"{node.name}.")
+            name = self.made.get_unique_name(f"{module}.{node.name}")
             one = Function(self, node, names, kinds, name, wider)
             try:
                 made, kind = one.finish(result)
