@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import sparse, stats
+from scipy.sparse.linalg import spsolve
 from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation, Slerp
 
@@ -72,6 +73,10 @@ def test_objects_with_other_attributes(transform):
         yield
         frozen.args = (2.0, 3.0)
         yield
+        frozen.args, frozen.kwds = (1.0,), {"scale": 2.0}
+        yield
+        frozen.kwds["scale"] = 0.5
+        yield
         normal.mean = np.array([1.0, 2.0])
         yield
         normal.mean[1] = -1.0
@@ -82,3 +87,31 @@ def test_objects_with_other_attributes(transform):
     transformed = transform(f)
     for _ in moved():
         assert transformed(X)[0] == pytest.approx(f(X), rel=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
+@pytest.mark.parametrize("kind", ["csr_matrix", "csc_array", "lil_matrix", "dok_array"])
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_elements_that_a_sparse_matrix_gets_later(transform, kind):
+    """Another number of stored elements: the matrix has other arrays then."""
+    A = getattr(sparse, kind)(np.array([[2.0, 1.0], [0.0, 3.0]]))
+
+    def product(x):
+        return np.sum((A @ x) ** 2)
+
+    def branching(x):
+        return (A @ x).sum() if x[0] > 5.0 else (A @ x) @ x
+
+    def solution(x):
+        return spsolve(A.tocsc(), x).sum()
+
+    transformed = [(f, transform(f)) for f in (product, branching, solution)]
+    for changes in ((), ((1, 0, 0.7),), ((1, 0, -1.0), (0, 0, 4.0))):
+        for row, column, number in changes:
+            A[row, column] = number
+        for f, one in transformed:
+            for x in (X, 2 * X, 30 * X, X):
+                value, gradient = one(x)
+                assert value == pytest.approx(f(x), rel=1e-13)
+                wanted = [(f(x + h) - f(x - h)) / 2e-5 for h in 1e-5 * np.eye(2)]
+                np.testing.assert_allclose(gradient, wanted, rtol=1e-7)

@@ -52,7 +52,7 @@ from ..._core.tensor.reachable import (
     module_of_class,
 )
 from ..._core.tensor.values import is_recorded, is_tensor
-from ..._entering.stand_ins import is_of_scipys_class, is_replaced
+from ..._entering.stand_ins import is_replaced
 from .code_names import NamesWanted, uses_of, wanted_by
 from .raw_attributes import arrays_and_holders, has, holding, is_code, is_empty, state_of
 
@@ -252,7 +252,7 @@ class _Search:
 
     def _search_of_library(self, name: str, one) -> None:
         """Search a sparse matrix, an interpolator: their methods are not searched."""
-        if is_of_scipys_class(one):
+        if "scipy" in module_of_class(one).split(".")[:2]:
             self.add(state_of(one))
         self.follow([(name, held) for held in [*arrays_and_holders(one), *items_of(one)]])
 

@@ -30,14 +30,20 @@ def arrays_and_holders(one) -> list:
 
 
 def state_of(one) -> list[Dependency]:
-    """The arrays and plain values in the dict and slots of an object, by their names."""
+    """The arrays and plain values in the dict and slots of an object, by their names.
+
+    With them are dicts of public names, as that of a distribution with parameters.
+    """
     members = [raw for kind in type(one).__mro__ for raw in vars(kind).values()]
     slots = [raw for raw in members if isinstance(raw, types.MemberDescriptorType)]
     held = [(name, x) for name, x in held_by(one).items() if getattr(one, name, None) is x]
     held += [(raw.__name__, getattr(one, raw.__name__, None)) for raw in slots]
-    return [
-        Dependency(one, name, x) for name, x in held if isinstance(x, (np.ndarray, tuple, *_PLAIN))
-    ]
+    return [Dependency(one, name, x) for name, x in held if _is_state(name, x)]
+
+
+def _is_state(name: str, value) -> bool:
+    is_dict = type(value) is dict and not name.startswith("_")
+    return is_dict or isinstance(value, (np.ndarray, tuple, *_PLAIN))
 
 
 def is_empty(one, name: str) -> bool:
