@@ -378,6 +378,23 @@ def test_points_without_derivative(f, message):
         tg.grad(f)(0.0)
 
 
+@pytest.mark.parametrize("name", ["alpha", "fatiguelife", "gamma", "invgamma", "norm", "uniform"])
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+def test_quantiles_at_the_ends(name):
+    """They are SciPy's, or refused where the density is 0: some formulas give NaN for it."""
+    point = tuple(map(float, next(iter(points_of(name)))))
+    for method in ("ppf", "isf"):
+        for q in (0.0, 1.0, -0.2, np.nan):
+            wanted = getattr(getattr(stats, name), method)(q, *point)
+            try:
+                value, slope = tg.value_and_grad(getattr(getattr(ours, name), method))(q, *point)
+            except tg.DerivativeLost as error:
+                assert 0 <= q <= 1 and "0 or infinite at a quantile" in str(error)
+            else:
+                np.testing.assert_allclose(value, wanted, rtol=1e-9)
+                assert np.isfinite(slope) == np.isfinite(value)
+
+
 def test_centres_where_formulas_have_a_case_of_their_own():
     for name, shape in (("gennorm", 1.3), ("dweibull", 1.0), ("laplace_asymmetric", 2.0)):
         found = tg.grad(functools.partial(getattr(ours, name).cdf))(0.0, shape)

@@ -363,13 +363,19 @@ def _inside_discrete(
     return _by_places(given, k, formula, below, k >= b, (below_value, above_value))
 
 
-def _check_density(given: DistributionArguments, density, lost: float = np.inf) -> None:
-    """Refuse a derivative that is infinite, or the quotient of one."""
+def _check_density(given: DistributionArguments, density, at=None) -> None:
+    """Refuse a derivative that is infinite, or at quantiles the quotient of one.
+
+    A formula at an infinite quantile may give NaN for a density of 0.
+    """
     known = stop_gradient(density)
-    is_lost = np.any((known == lost) | (known == np.inf))
+    is_lost = known == np.inf
+    if at is not None:
+        is_lost = (is_lost | (known == 0.0) | np.isnan(known)) & ~np.isnan(at)
+    is_lost = np.any(is_lost)
     learned(is_lost, f"the density of {given.theirs.name}")
     if value_of(is_lost):
-        kinds = "0 or infinite at a quantile" if lost == 0.0 else "infinite"
+        kinds = "infinite" if at is None else "0 or infinite at a quantile"
         raise DerivativeLost(
             f"the density is {kinds}, as it may be at the ends of the support, so there is no "
             "finite derivative; keep the argument away from there"
@@ -412,7 +418,7 @@ def correction(name: str, given: DistributionArguments, q, z):
     density = given.formula(DENSITY["pdf"][0])
     function = _distribution_formula("cdf" if name == "ppf" else "sf", given)
     sign = 1.0 if name == "ppf" else -1.0
-    _check_density(given, density(stop_gradient(z)), 0.0)
+    _check_density(given, density(stop_gradient(z)), stop_gradient(z))
     found = z
     for _ in range(2):
         missing = function(found) - q
