@@ -22,7 +22,10 @@ def load(stem):
 
 MODULES = {
     stem: load(stem)
-    for stem in ("entered_models", "entered_science", "scipy_models", "scipy_fields")
+    for stem in (
+        *("entered_models", "entered_science"),
+        *("scipy_models", "scipy_fields", "scipy_studies"),
+    )
 }
 PROGRAMS = {
     name: (getattr(module, name), [np.array(point, float) for point in points])

@@ -275,3 +275,36 @@ def test_stacks_of_plain_arrays():
             assert type(one) is np.ndarray, name
             up_to_sign = np.abs if name in ("eig", "eigh", "svd", "qr", "orth") else np.asarray
             np.testing.assert_allclose(up_to_sign(one), up_to_sign(np.stack(both)), err_msg=name)
+
+
+def _to_out(x):
+    found = np.empty(2)
+    scipy.special.expit([x[0], 1.0], out=found)
+    return found @ x
+
+
+def _by_position(x):
+    found = np.zeros(2)
+    scipy.special.xlogy(2.0, x, found)
+    return found.sum()
+
+
+def _of_some(x):
+    return scipy.special.gammainc(2.0, x, out=np.ones(2), where=[True, False]).sum()
+
+
+def _of_two_results(x):
+    found = np.zeros(2), np.zeros(2)
+    scipy.special.sici(x, out=found)
+    return found[0] @ found[1]
+
+
+@pytest.mark.parametrize("f", [_to_out, _by_position, _of_some, _of_two_results])
+def test_ufuncs_take_numpys_keywords(f):
+    compiled = tg.compile(f, native=False)
+    for x in (np.array([0.3, 0.7]), np.array([1.4, 0.2]), np.array([0.3, 0.7])):
+        wanted = [(f(x + h) - f(x - h)) / 2e-5 for h in 1e-5 * np.eye(2)]
+        for transformed in (tg.value_and_grad(f), compiled.value_and_grad):
+            value, gradient = transformed(x)
+            assert value == pytest.approx(f(x), rel=1e-14)
+            np.testing.assert_allclose(gradient, wanted, rtol=1e-8)

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from .._core.tensor.copies import unlisted
 from .._core.tensor.docstrings import with_note
 from .._core.tensor.lost_derivatives import without_derivative
 from .._core.tensor.recorded_arguments import none_recorded, none_traced
 from .._core.tensor.refusal_advice import of_scipy
-from .._core.tensor.registry import STAND_INS
+from .._core.tensor.registry import OF_NUMPY, STAND_INS
 from . import _released
 from ._differentiable import OURS
 from ._stacks import holds_stack, is_of_matrices
@@ -159,6 +160,11 @@ def _asking(name: str, ours) -> Callable:
     return is_plain
 
 
+def _is_by_protocol(theirs, ours) -> bool:
+    """Whether SciPy's function is a ufunc that calls ours for tensors, with NumPy's keywords."""
+    return isinstance(theirs, np.ufunc) and OF_NUMPY.get(theirs.__name__) is ours
+
+
 #: Those of functions, which some modules share, by their identities and whether one refuses.
 _made: dict[tuple[int, bool], Callable] = {}
 
@@ -189,6 +195,7 @@ def stand_in(place: str, theirs):
     if (held := _made.get(key)) is not None:
         return held
     is_plain = _asking(name, ours)
+    operands = theirs.nin if _is_by_protocol(theirs, ours) else None
 
     @functools.wraps(theirs)
     def function(*args, **kwargs):
@@ -196,6 +203,8 @@ def stand_in(place: str, theirs):
             return theirs(*args, **kwargs)
         if ours is None:
             raise without_derivative(name, args, kwargs)
+        if operands is not None and (kwargs or len(args) > operands):  # as out= and where=
+            return theirs(*map(unlisted, args), **kwargs)
         return ours(*args, **kwargs)
 
     function.__doc__ = with_note(theirs.__doc__, _note(name))
