@@ -73,7 +73,7 @@ _BY_INTRINSIC = {getattr(intrinsics, name): form for name, form in _FORMS.items(
 def _mathematics(name):
     if name in ("erf", "erfc"):
         return getattr(special, name)
-    return getattr(np, name, None) or getattr(special, name)
+    return getattr(np, name, None) or getattr(special, name, None)  # None of one of ours
 
 
 def in_python(given, name=""):
