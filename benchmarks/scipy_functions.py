@@ -1,9 +1,9 @@
-"""Log likelihoods, splines, sparse products, distances and filters of SciPy: value and gradient.
+"""Log likelihoods, shape parameters, splines, sparse products, distances and filters of SciPy.
 
-As a program it prints times of compiled functions, of SciPy's value alone, and of JAX and PyTorch
-where they are installed: one thread, float64, the best of many calls, all in turns in one run. The
-functions are entered as users write them, with SciPy's own names. Likelihoods, and their gradients,
-must be those of the peer.
+As a program it prints times of compiled functions, value and gradient, of SciPy's value alone, and
+of JAX and PyTorch where they are installed: one thread, float64, the best of many calls, all in
+turns in one run. The functions are entered as users write them, with SciPy's own names.
+Likelihoods, and their gradients, must be those of the peer.
 
     python -m benchmarks.scipy_functions                 all
     python -m benchmarks.scipy_functions gamma beta      some
@@ -20,7 +20,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 
 import numpy as np  # noqa: E402  (the number of threads is read when NumPy is imported)
-from scipy import ndimage, sparse, stats  # noqa: E402
+from scipy import ndimage, sparse, special, stats  # noqa: E402
 from scipy.interpolate import CubicSpline  # noqa: E402
 from scipy.sparse.linalg import splu, spsolve  # noqa: E402
 from scipy.spatial.distance import cdist  # noqa: E402
@@ -100,6 +100,48 @@ def peers_of(f):
     compiled = jax.jit(jax.value_and_grad(forms[f.__name__]))
     given = jnp.asarray(PARAMETERS)
     return lambda: jax.block_until_ready(compiled(given))
+
+
+# --- shape parameters -----------------------------------------------------------------------------
+
+
+def _spread(low, high):
+    return np.exp(RNG.uniform(np.log(low), np.log(high), POINTS))
+
+
+_A, _B, _DF = _spread(1e-3, 1e4), _spread(1e-2, 1e3), _spread(0.1, 1e4)
+_NEAR = np.abs(_A + 3.0 * np.sqrt(_A) * RNG.standard_normal(POINTS))
+_OF_GAMMA = _A, np.where(RNG.random(POINTS) < 0.5, _NEAR, _spread(1e-3, 1e4))
+_OF_BETA = _B, _B[::-1], np.clip(RNG.beta(_B, _B[::-1]), 1e-6, 1.0 - 1e-6)
+_MODERATE = RNG.uniform(0.5, 10.0, POINTS)
+#: By name: a function, its arguments, that to which the derivative is taken, JAX's name for it.
+SHAPES = {
+    "gammainc": (special.gammainc, _OF_GAMMA, 0, "gammainc"),
+    "gammainc_10": (special.gammainc, (_MODERATE, RNG.gamma(_MODERATE)), 0, "gammainc"),
+    "gammaincc": (special.gammaincc, _OF_GAMMA, 0, "gammaincc"),
+    "betainc_a": (special.betainc, _OF_BETA, 0, ""),
+    "betainc_b": (special.betainc, _OF_BETA, 1, ""),
+    "kv": (special.kv, (_spread(1e-2, 50.0), _spread(0.1, 300.0)), 0, ""),
+    "stdtr": (special.stdtr, (_DF, 3.0 * RNG.standard_normal(POINTS)), 0, ""),
+}
+
+
+def shape_forms(name):
+    """Sums over points, to the shape at each: ours, SciPy's value, JAX's."""
+    f, points, k, theirs = SHAPES[name]
+    gradient = tg.compile(tg.value_and_grad(lambda *x: np.sum(f(*x)), argnums=k))
+    made = {"tapegrad": lambda: gradient(*points), "SciPy": lambda: f(*points)}
+    try:
+        import jax
+    except ImportError:
+        return made
+    if theirs:
+        jax.config.update("jax_enable_x64", True)
+        of_jax = getattr(jax.scipy.special, theirs)
+        compiled = jax.jit(jax.value_and_grad(lambda *x: of_jax(*x).sum(), argnums=k))
+        given = [*map(jax.numpy.asarray, points)]
+        made["peer"] = lambda: jax.block_until_ready(compiled(*given))
+    return made
 
 
 # --- others ---------------------------------------------------------------------------------------
@@ -237,6 +279,8 @@ def best(calls, seconds=0.5):
 
 def forms(name):
     """Return calls by the name of who answers: tapegrad, SciPy's value alone, the peer."""
+    if name in SHAPES:
+        return shape_forms(name)
     if name in OTHERS:
         f, args, plain = OTHERS[name]
         gradient = tg.compile(tg.value_and_grad(f, argnums=tuple(range(len(args)))))
@@ -267,7 +311,7 @@ def main():
     """Print the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
-    names = parser.parse_args().names or [*(f.__name__ for f in LIKELIHOODS), *OTHERS]
+    names = parser.parse_args().names or [*(f.__name__ for f in LIKELIHOODS), *SHAPES, *OTHERS]
     print(f"{'us':12}{'tapegrad':>10}{'SciPy':>10}{'peer':>10}{'/ SciPy':>9}{'/ peer':>9}")
     ratios = []
     for name in names:
@@ -276,7 +320,7 @@ def main():
         print(
             f"{name:12}{mine:10.1f}{value:10.1f}{peer:10.1f}{mine / value:9.2f}{mine / peer:9.2f}"
         )
-        if name not in OTHERS:
+        if name not in OTHERS and name not in SHAPES:
             ratios.append(mine / peer)
     print(f"likelihoods / peer: {np.exp(np.mean(np.log(ratios))):.2f}" if ratios else "")
 
@@ -294,6 +338,12 @@ class Likelihoods:
     def time_value_and_gradient(self, name):
         """Call it."""
         self.call()
+
+
+class Shapes(Likelihoods):
+    """asv: the same of sums of special functions, to their shape parameters."""
+
+    params = [*SHAPES]
 
 
 class Others(Likelihoods):

@@ -5,7 +5,7 @@ where they are exp(−42) of the largest value.
 """
 
 from . import vector_math as np
-from .intrinsics import helper
+from .intrinsics import helper, sum_of
 
 _FALL = 42.0
 _INFINITY, _NAN = float("inf"), float("nan")
@@ -19,12 +19,12 @@ def height(v, x, t):
 
 
 @helper
-def root_of(v, x, t, level):
-    """Where `height` has a level, from a point where it is lower, by Newton's steps."""
+def root_of(v, x, t, top, level):
+    """Near where `height` has a level, beside its `top`, from a lower point by Newton's steps."""
     for _ in range(60):
         step = (height(v, x, t) - level) / (v - x * np.sinh(t))
         t -= step
-        if np.absolute(step) < 1e-3:
+        if np.absolute(step) < 0.05 * np.absolute(t - top):
             break
     return t
 
@@ -42,16 +42,16 @@ def kve_derivative(v, x, times):
     level = most - _FALL
     # beyond `top` it falls faster than a parabola, and, where its slope is −120, by 60 in ½
     wide = top + np.sqrt(2.0 * _FALL / np.hypot(order, x))
-    high = root_of(order, x, np.minimum(wide, np.arcsinh((order + 120.0) / x) + 0.5), level)
-    low = 0.0 if level < 0.0 else root_of(order, x, 0.0, level)
-    count = int(np.maximum(48.0, 5.0 * (high - low)))
+    high = root_of(order, x, np.minimum(wide, np.arcsinh((order + 120.0) / x) + 0.5), top, level)
+    low = 0.0 if level < 0.0 else root_of(order, x, 0.0, top, level)
+    count = 8 * int(np.maximum(4.0, np.ceil(0.9 * (high - low)))) - 1  # in vectors of eight
     step = (high - low) / count
     total = 0.0
     for k in range(count + 1):
         t = low + step * k
-        back = np.exp(-2.0 * order * t)
-        factor = t * (1.0 + back) * t if times == 2 else -t * np.expm1(-2.0 * order * t)
-        total += factor * np.exp(height(order, x, t) - most)
+        back = np.expm1(-2.0 * order * t)
+        factor = t * (t * (2.0 + back) if times == 2 else -back)
+        total = sum_of(total, factor * np.exp(height(order, x, t) - most))
     total = 0.5 * total * step * np.exp(most)
     return -total if v < 0.0 and times == 1 else total
 

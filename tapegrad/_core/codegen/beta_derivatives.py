@@ -4,9 +4,9 @@ The density is integrated in the logarithm of t / (1 − t), where it is log-con
 """
 
 from . import vector_math as np
-from .densities import beta_density, digamma_difference, log1p_minus, t_density
-from .intrinsics import helper
-from .legendre_nodes import AT, NODES, WEIGHT
+from .densities import beta_density, digamma_difference, t_density
+from .intrinsics import helper, sum_of
+from .legendre_nodes import NODES, nodes, weights
 
 _FALL = 40.0
 _INFINITY, _NAN = float("inf"), float("nan")
@@ -15,7 +15,7 @@ _OF_A, _OF_B, _OF_AA, _OF_AB, _OF_BB = range(5)
 
 
 @helper
-def weight(of_a, of_b, mean, which):
+def factor_of(of_a, of_b, mean, which):
     """The factor of the density that is integrated."""
     if which == _OF_A:
         return of_a
@@ -38,31 +38,45 @@ def beta_mean(a, b, which):
 
 
 @helper
+def beta_end(a, s, x, log_y):
+    """Where, in log(t / x), the density is about exp(−40) of that at x, or less."""
+    v = (s * log_y - _FALL) / a  # it is below that; Newton's steps go inward
+    for _ in range(40):
+        e = x * np.expm1(v)
+        step = (a * v - s * np.log1p(e) + _FALL) / (a - s * (e + x) / (1.0 + e))
+        v -= step
+        if np.absolute(step) < 0.05 * np.absolute(v):
+            break
+    return v
+
+
+@helper
 def beta_side(a, b, x, y, which):
     """The integral of a factor times the density from 0 to x, for x below a / (a + b)."""
     s = a + b
     log_x = np.log(x) if x <= y else np.log1p(-y)
     log_y = np.log(y) if y < x else np.log1p(-x)
-    v = (s * log_y - _FALL) / a  # the density is below exp(−40) of that at x; Newton goes inward
-    for _ in range(40):
-        e = x * np.expm1(v)
-        step = (a * v - s * np.log1p(e) + _FALL) / (a - s * (e + x) / (1.0 + e))
-        v -= step
-        if np.absolute(step) < 1e-3 * np.absolute(v):
-            break
+    v = beta_end(a, s, x, log_y)
     of_a = log_x + digamma_difference(a, b)
     of_b = log_y + digamma_difference(b, a)
     mean = beta_mean(a, b, which)
+    # the factor is a product, of which one may be 1: A has terms of `place`, B has not
+    is_a = which == _OF_A or which == _OF_AA or which == _OF_AB
+    left, of_left = (of_a, 1.0) if is_a else (of_b, 0.0)
+    right, of_right = (of_a, 1.0) if which == _OF_AA else (of_b, 0.0)
+    more = 1.0
+    if which < _OF_AA:
+        right, of_right, more = 1.0, 0.0, 0.0
     panels = 1 + int(np.minimum(-v * 0.25, 60.0))  # the logistic function has poles at ±πi
     width = v / panels
+    at, weight = nodes(), weights()
     total = 0.0
     for j in range(panels):
         for k in range(NODES):
-            at = width * (j + AT[k])
-            w = np.log1p(x * np.expm1(at))
-            total += (
-                WEIGHT[k] * np.exp(a * at - s * w) * weight(of_a + at - w, of_b - w, mean, which)
-            )
+            place = width * (j + at[k])
+            w = np.log1p(x * np.expm1(place))
+            factor = (left + of_left * place - w) * (right + of_right * place - more * w) - mean
+            total = sum_of(total, weight[k] * factor * np.exp(a * place - s * w))
     return np.absolute(width) * total * beta_density(a, b, x, y) * x * y
 
 
@@ -87,7 +101,7 @@ def beta_left(a, b, x, y, which):
     whole = ratio < 0.75
     total = 0.0
     for _ in range(500):
-        part = term * weight(of_a, of_b, mean, which)
+        part = term * factor_of(of_a, of_b, mean, which)
         total += part
         s = a + b
         a += 1.0
@@ -157,22 +171,30 @@ def t_gap(df, second):
 
 
 @helper
-def t_factor(df, gap, bend, t, second):
-    """The derivative of the t density by df, once or twice, over the density.
-
-    `gap` is that of `t_gap`, `bend` its derivative.
-    """
-    u = t * t / df
-    share = u / (1.0 + u)
-    curve = log1p_minus(u) + u * share  # log(1 + u) − u / (1 + u)
-    slope = 0.5 * (gap + share / df - curve)
-    if not second:
-        return slope
-    return slope * slope + 0.5 * (bend + share * share / df - share * (2.0 - share) / (df * df))
+def log_curve(u):
+    """log(1 + u) − u / (1 + u) for u from 0 to 0.3: all terms have one sign."""
+    r = u / (2.0 + u)  # log(1 + u) = 2 (r + r³/3 + r⁵/5 + …)
+    q = r * r
+    total = 2.0 / 19.0 + q * (2.0 / 21.0)
+    total = 2.0 / 13.0 + q * (2.0 / 15.0 + q * (2.0 / 17.0 + q * total))
+    total = 2.0 / 7.0 + q * (2.0 / 9.0 + q * (2.0 / 11.0 + q * total))
+    return r * (u / (1.0 + u) + q * (2.0 / 3.0 + q * (2.0 / 5.0 + q * total)))
 
 
 @helper
-def t_side(df, gap, bend, t, second):
+def t_factor(df, gap, bend, share, curve, second):
+    """The derivative of the t density by df over the density, or the second one, without branches.
+
+    For u = t²/df `share` is u / (1 + u), `curve` that of `log_curve`; `gap` is that of `t_gap`,
+    `bend` its derivative. `second` is 1 or 0.
+    """
+    slope = 0.5 * (gap + share / df - curve)
+    more = 0.5 * (bend + share * share / df - share * (2.0 - share) / (df * df))
+    return slope * (1.0 - second + second * slope) + second * more
+
+
+@helper
+def t_tail(df, gap, bend, t, second):
     """The integral of the factor times the density from t on, in log t, for t beyond 1.5."""
     u = t * t / df
     half = 0.5 * (df + 1.0)
@@ -182,15 +204,37 @@ def t_side(df, gap, bend, t, second):
         slope = 1.0 - 2.0 * half * (e + u / (1.0 + u)) / (1.0 + e)
         step = (v - half * np.log1p(e) + _FALL) / slope
         v -= step
-        if np.absolute(step) < 1e-3 * v:
+        if np.absolute(step) < 0.05 * v:
             break
+    of_start = np.log1p(u)
+    at, weight = nodes(), weights()
     total = 0.0
     for k in range(NODES):
-        at = v * AT[k]
-        e = u * np.expm1(2.0 * at) / (1.0 + u)
-        factor = t_factor(df, gap, bend, t * np.exp(at), second)
-        total += WEIGHT[k] * factor * np.exp(at - half * np.log1p(e))
+        place = v * at[k]
+        grown = np.expm1(2.0 * place)
+        w = np.log1p(u * grown / (1.0 + u))
+        here = u + u * grown
+        share = here / (1.0 + here)
+        near = log_curve(np.minimum(here, 0.3))
+        curve = np.select(here < 0.3, near, of_start + w - share)
+        factor = t_factor(df, gap, bend, share, curve, second)
+        total = sum_of(total, weight[k] * factor * np.exp(place - half * w))
     return total * v * t * t_density(df, t)
+
+
+@helper
+def t_middle(df, gap, bend, t, second):
+    """The integral of the factor times the density from 0 to t, for t² below 0.3 df."""
+    at, weight = nodes(), weights()
+    total = 0.0
+    for k in range(NODES):
+        place = t * at[k]
+        u = place * place / df
+        share = u / (1.0 + u)
+        curve = log_curve(u)
+        factor = t_factor(df, gap, bend, share, curve, second)
+        total = sum_of(total, weight[k] * factor * np.exp(-0.5 * (df + 1.0) * (curve + share)))
+    return total * t * t_density(df, 0.0)
 
 
 @helper
@@ -222,13 +266,10 @@ def t_derivative(df, t, second):
         return -sign * t_by_beta(df, size, second)
     gap = t_gap(df, False)
     bend = t_gap(df, True) if second else 0.0
+    which = 1.0 if second else 0.0
     if size > 1.5:
-        return -sign * t_side(df, gap, bend, size, second)
-    total = 0.0
-    for k in range(NODES):
-        at = size * AT[k]
-        total += WEIGHT[k] * t_factor(df, gap, bend, at, second) * t_density(df, at)
-    return sign * size * total
+        return -sign * t_tail(df, gap, bend, size, which)
+    return sign * t_middle(df, gap, bend, size, which)
 
 
 @helper

@@ -9,8 +9,8 @@ by a factor of exp(−40). Terms of the series raise small parameters before.
 
 from . import vector_math as np
 from .densities import gamma_density
-from .intrinsics import helper
-from .legendre_nodes import AT, NODES, WEIGHT
+from .intrinsics import helper, sum_of
+from .legendre_nodes import NODES, nodes, weights
 
 _FALL = 40.0
 _INFINITY, _NAN = float("inf"), float("nan")
@@ -32,12 +32,28 @@ def log_above_digamma(a, x):
 @helper
 def gamma_start(a, x, left):
     """Where, in log(t / x), the density is below exp(−40) of that at x."""
+    apart = np.absolute(a - x)
     if left:
-        return -(_FALL + x) / a
-    wide = ((a - x) + np.sqrt((a - x) * (a - x) + 2.0 * _FALL * x)) / x
+        # eᵛ − 1 − v ≥ v²/3 between −1 and 0
+        near = 1.5 * (np.sqrt(apart * apart + 4.0 / 3.0 * _FALL * x) - apart) / x
+        return -near if near <= 1.0 else -(_FALL + x) / a
+    wide = ((a - x) + np.sqrt(apart * apart + 2.0 * _FALL * x)) / x
     if a >= 10.0:
         return wide
     return np.minimum(wide, np.log((200.0 + 11.0 * a * (10.0 + np.absolute(np.log(x)))) / x))
+
+
+@helper
+def gamma_end(a, x, left):
+    """The same, near the place where it is exp(−40): Newton's steps go inward."""
+    v = gamma_start(a, x, left)
+    for _ in range(40):
+        e = x * np.expm1(v)
+        step = (a * v - e + _FALL) / (a - x - e)
+        v -= step
+        if np.absolute(step) < 0.05 * np.absolute(v):
+            break
+    return v
 
 
 @helper
@@ -46,21 +62,19 @@ def gamma_side(a, x, left, second):
     density = gamma_density(a, x) * x
     if density == 0.0:  # far in a tail, where the sums below overflow
         return 0.0
-    v = gamma_start(a, x, left)
-    for _ in range(40):
-        e = x * np.expm1(v)
-        step = (a * v - e + _FALL) / (a - x - e)
-        v -= step
-        if np.absolute(step) < 1e-3 * np.absolute(v):
-            break
+    v = gamma_end(a, x, left)
     distance = log_above_digamma(a, x)
     least = np.polygamma(1.0, a) if second else 0.0
+    # the factor is the product of `factor` and `other`, less the mean
+    first = distance if second else 1.0
+    more = v if second else 0.0
+    at, weight = nodes(), weights()
     total = 0.0
     for k in range(NODES):
-        at = v * AT[k]
-        factor = distance + at
-        factor = factor * factor - least if second else factor
-        total += WEIGHT[k] * factor * np.exp(a * at - x * np.expm1(at))
+        place = v * at[k]
+        factor = (distance + place) * (first + more * at[k]) - least
+        term = weight[k] * factor * np.exp(a * place - x * np.expm1(place))
+        total = sum_of(total, term)
     return np.absolute(v) * total * density
 
 

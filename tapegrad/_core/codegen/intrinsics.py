@@ -7,6 +7,7 @@ were made.
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -127,6 +128,34 @@ def _pointer(kind: str) -> Intrinsic:
 #: An address as a typed pointer, to index with `[]` in kernels.
 f64s, f32s, i64s = _pointer("f64"), _pointer("f32"), _pointer("i64")
 i32s, u8s, c128s = _pointer("i32"), _pointer("u8"), _pointer("c128")
+
+
+def constants(values: tuple) -> Intrinsic:
+    """A function without arguments that gives a pointer to constant doubles, for loops."""
+    name = f"constants_{hashlib.sha256(repr(values).encode()).hexdigest()[:16]}"
+
+    @intrinsic(types.pointer_to(types.float64)())
+    def pointer(builder):
+        found = builder.module.globals.get(name)
+        if found is None:
+            kind = ir.ArrayType(ir.DoubleType(), len(values))
+            found = ir.GlobalVariable(builder.module, kind, name)
+            found.linkage, found.global_constant, found.unnamed_addr = "private", True, True
+            found.initializer = ir.Constant(kind, [*values])
+        return builder.bitcast(found, ir.DoubleType().as_pointer())
+
+    return pointer
+
+
+def room(count: int) -> Intrinsic:
+    """A function without arguments that gives a pointer to room for doubles, of its caller."""
+
+    @intrinsic(types.pointer_to(types.float64)())
+    def pointer(builder):
+        with builder.goto_entry_block():
+            return builder.alloca(ir.DoubleType(), count)
+
+    return pointer
 
 
 @intrinsic(types.int64(types.float64))

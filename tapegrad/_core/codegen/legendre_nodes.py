@@ -1,7 +1,9 @@
 """Nodes and weights of Gauss and Legendre of the interval from 0 to 1, for kernels."""
 
+from .intrinsics import constants
+
 NODES = 24
-AT = (
+_AT = (
     0.0024063900014893447,
     0.012635722014345263,
     0.0308627239986336,
@@ -27,7 +29,7 @@ AT = (
     0.9873642779856547,
     0.9975936099985107,
 )
-WEIGHT = (
+_WEIGHT = (
     0.006170614899994345,
     0.01426569431446678,
     0.022138719408709706,
@@ -53,3 +55,5 @@ WEIGHT = (
     0.01426569431446678,
     0.006170614899994345,
 )
+#: Pointers to them: loops that read tuples are not vectorised.
+nodes, weights = constants(_AT), constants(_WEIGHT)
