@@ -7,8 +7,8 @@ import importlib
 
 import numpy as np
 
-from .._core.codegen.special_values import REFUSED
 from .._core.operations import PUBLIC
+from .._core.operations.holomorphic import wofz
 from .._core.operations.named_values import all_finite
 from .._core.operations.special_results import SEVERAL
 from .._core.ops.table import TABLE, Pointwise
@@ -30,6 +30,7 @@ OURS: dict = {
 }
 OURS |= {f"special.{name}": PUBLIC[name] for name in ("softmax", "log_softmax")}
 OURS |= {f"special.{name}": function for name, function in SEVERAL.items()}
+OURS["special.wofz"] = wofz
 
 
 def differentiable(name: str):
@@ -87,9 +88,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
 def zeta(x, q=None, out=None):
     if out is not None:
         raise unsupported("special.zeta", "out", out)
-    if q is None:  # Riemann's, whose only argument is recorded
-        raise TypeError(REFUSED["no_zeta_x"])
-    return apply("zeta", x, q)
+    return apply("riemann_zeta", x) if q is None else apply("zeta", x, q)
 
 
 @differentiable("special.multigammaln")

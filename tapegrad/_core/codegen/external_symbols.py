@@ -28,8 +28,9 @@ _under_way: set[str] = set()  # symbols whose loaders run, in the thread that ho
 #: The arguments that functions of BLAS, LAPACK and scipy.special are called with.
 _KNOWN = re.compile(
     r"(char|int|double|__pyx_t_\w+_[ds]|__pyx_t_double_complex) \*"
-    r"|double|Py_ssize_t|int __pyx_skip_dispatch"
+    r"|double|Py_ssize_t|int __pyx_skip_dispatch|__pyx_t_double_complex"
 )
+_RESULTS = ("void", "double", "__pyx_t_double_complex")
 #: Names of capsules that differ from those of functions.
 _CAPSULES = {"digamma": "psi"}
 _keep: list = []  # compiled code holds addresses only
@@ -61,23 +62,59 @@ def special_function(
     LOADERS[symbol] = functools.partial(_link_special, symbol, name, inputs, outputs, whole)
 
 
+def complex_function(symbol: str, name: str) -> None:
+    """Let a symbol stand for a function of scipy.special of a complex number.
+
+    It takes the parts of the number, and writes those of the result.
+    """
+    LOADERS[symbol] = functools.partial(_link_complex, symbol, name)
+
+
+def _link_complex(symbol: str, name: str) -> None:
+    module, kind = "scipy.special.cython_special", "__pyx_t_double_complex"
+    function = _of_type(module, name, f"{kind} ({kind}, int __pyx_skip_dispatch)")
+    if function and _has_signature(module, function, 2):
+        llvm.add_symbol(f"{symbol}_of_c", _pointer(_capsule(module, function)))
+        parts = importlib.import_module(f"{__package__}.special_values").function_of_parts
+        address = parts(f"{symbol}_of_c")
+    else:
+        address = _address(_called(_of_parts(_by_python(name)), 2, 2, False))
+    llvm.add_symbol(symbol, address)
+
+
+def _of_parts(function: Callable) -> Callable:
+    def parts(x, y):
+        found = function(complex(x, y))
+        return found.real, found.imag
+
+    return parts
+
+
 def _link_special(symbol: str, name: str, inputs: int, outputs: int, whole: bool) -> None:
     module = "scipy.special.cython_special"
     function = _of_doubles(module, name, inputs, outputs, whole)
     if function and _has_signature(module, function, inputs + (outputs or 1)):
         address = _pointer(_capsule(module, function))
     else:
-        called = _called(_by_python(name), inputs, outputs, whole)
-        _keep.append(called)
-        address = ctypes.cast(called, ctypes.c_void_p).value or 0
+        address = _address(_called(_by_python(name), inputs, outputs, whole))
     llvm.add_symbol(symbol, address)
+
+
+def _address(called) -> int:
+    """The address of a function that ctypes has made, which is kept."""
+    _keep.append(called)
+    return ctypes.cast(called, ctypes.c_void_p).value or 0
 
 
 def _of_doubles(module: str, name: str, inputs: int, outputs: int, whole: bool) -> str:
     """The one of the functions of a name, one for each type, that takes doubles; "" if none is."""
     taken = ["Py_ssize_t" if whole else "double", *["double"] * (inputs - 1)]
     taken += ["double *"] * outputs if outputs else ["int __pyx_skip_dispatch"]
-    wanted = f"{'void' if outputs else 'double'} ({', '.join(taken)})"
+    return _of_type(module, name, f"{'void' if outputs else 'double'} ({', '.join(taken)})")
+
+
+def _of_type(module: str, name: str, wanted: str) -> str:
+    """The one of the functions of a name that has a type as C writes it; "" if none has."""
     pattern = re.compile(rf"(__pyx_fuse(_\d+)+)?{_CAPSULES.get(name, name)}")
     capsules = getattr(importlib.import_module(module), "__pyx_capi__", {})
     found = (one for one in capsules if pattern.fullmatch(one))
@@ -125,7 +162,7 @@ def _has_signature(module: str, function: str, arity: int) -> bool:
         result, arguments = _name(_capsule(module, function)).decode().rstrip(")").split(" (", 1)
         kinds = arguments.split(", ")
         known = all(_KNOWN.fullmatch(kind) for kind in kinds)
-        return known and len(kinds) == arity and result in ("void", "double")
+        return known and len(kinds) == arity and result in _RESULTS
 
     return compat.holds("scipy-capsules", probe, f"{module}.{function}")
 

@@ -6,12 +6,13 @@ kernel first names it, since there are many and few are in use at a time.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from . import machine_types as types
-from .external_symbols import special_function
+from .external_symbols import complex_function, special_function
 from .intrinsics import Intrinsic, c_function, word_call
 from .late_imports import ir
 
@@ -20,7 +21,8 @@ class Special(NamedTuple):
     """A function of SciPy's: its name, the numbers that it takes, and those that it writes.
 
     Of one that writes several, `which` is the result. One of a `whole` first number has code of its
-    own for whole numbers, or for no others.
+    own for whole numbers, or for no others. One `of_complex` numbers takes both parts of one, and
+    writes both.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Special(NamedTuple):
     outputs: int = 0
     which: int = 0
     whole: bool = False
+    of_complex: bool = False
 
 
 class NoPartial(TypeError):
@@ -50,6 +53,19 @@ OWN_BY_MODULE = {
         "stdtr_ddf": 2,
         "stdtr_dddf": 2,
     },
+    "holomorphic_derivatives": {
+        f"complex_{name}_{part}": 3
+        for name in ("polygamma", "wofz_slope")
+        for part in ("real", "imag")
+    },
+    "zeta_derivatives": {"zeta_dx": 2, "zeta_dxx": 2},
+    "order_derivatives": {
+        f"{name}_{by}": 2 for name in ("iv", "ive", "jv", "yv") for by in ("dv", "dvv")
+    },
+    "hypergeometric_derivatives": {
+        **{f"hyp1f1_d{by}": 3 for by in ("a", "b", "aa", "ab", "bb")},
+        **{f"hyp2f1_d{by}": 4 for by in ("a", "c", "aa", "ab", "ac", "cc")},
+    },
     "bessel_derivatives": {"kv_dv": 2, "kv_dvv": 2, "kve_dv": 2, "kve_dvv": 2},
 }
 OWN = {name: count for functions in OWN_BY_MODULE.values() for name, count in functions.items()}
@@ -62,6 +78,9 @@ NO_PARTIAL = "np.no_"
 def declare_scipys(name: str, found: Special) -> None:
     """Let kernels call a function of SciPy's by one of our names."""
     OF_SCIPY[name] = found
+    if found.of_complex:
+        complex_function(f"tapegrad_{name}", found.name)
+        return
     special_function(f"tapegrad_{name}", *found[:3])
     if found.whole:
         special_function(f"tapegrad_{name}_of_whole", *found[:3], whole=True)
@@ -136,6 +155,37 @@ def _written(symbol: str, found: Special):
         return builder.load(places[found.which])
 
     return _of_doubles(made, found.inputs)
+
+
+_OF_PARTS = """
+from tapegrad._core.codegen.intrinsics import store_f64
+from tapegrad._core.codegen.special_values import of_complex_number
+
+function = of_complex_number("{symbol}")
+
+
+def parts(x, y, real, imag):
+    found = function(complex(x, y))
+    store_f64(real, 0, found.real)
+    store_f64(imag, 0, found.imag)
+"""
+
+
+def of_complex_number(symbol: str) -> Intrinsic:
+    """A function of a complex number and an integer, which C passes as its parts."""
+    kind = types.complex128
+
+    def made(builder, z):
+        return word_call(builder, symbol, kind.llvm, [z, _no_dispatch()])
+
+    return Intrinsic(kind(kind), made)
+
+
+def function_of_parts(symbol: str) -> int:
+    """The address of a function that takes and writes parts, by one of complex numbers."""
+    made = importlib.import_module(f"{__package__}.factory").compile_source
+    signatures = {"parts": "void(float64, float64, int64, int64)"}
+    return made(_OF_PARTS.format(symbol=symbol), signatures)["parts"]
 
 
 def _no_dispatch() -> Any:

@@ -15,6 +15,7 @@ from . import (  # noqa: F401
     extremes,
     filling,
     float_parts,
+    holomorphic,
     joining,
     like_arguments,
     linear_algebra,

@@ -24,7 +24,7 @@ def _several(name: str, parts: list[str]):
 
 _PARTS: dict[str, list[str]] = {}
 for _part, _found in OF_SCIPY.items():
-    if _found.outputs:
+    if _found.outputs and not _found.of_complex:
         _PARTS.setdefault(_found.name, []).append(_part)
 #: By name below `scipy.special`.
 SEVERAL = {name: _several(name, parts) for name, parts in _PARTS.items()}

@@ -39,59 +39,55 @@ scipys(
     doc="Bessel function of the second kind of order 1",
     domain=POSITIVE,
 )
+_DIFFERENCE = "0.5 * (np.{0}(v - 1.0, x) - np.{0}(v + 1.0, x))"
+_SUM = "0.5 * (np.{0}(v - 1.0, x) + np.{0}(v + 1.0, x))"
+# by the order: of `codegen/order_derivatives.py`, those of K of `codegen/bessel_derivatives.py`
+for _name, _form in (
+    ("jv", _DIFFERENCE),
+    ("yv", _DIFFERENCE),
+    ("iv", _SUM),
+    ("ive", _SUM + " - np.{0}(v, x)"),
+    ("kv", "-" + _SUM),
+    ("kve", "-" + _SUM + " + np.{0}(v, x)"),
+):
+    for _by, _next in (
+        ("dv", f"np.{_name}_dvv(v, x)"),
+        ("dvv", refused(_name, "v", "its order, a third time")),
+    ):
+        ours(
+            f"{_name}_{_by}",
+            "v x",
+            _next,
+            _form.format(f"{_name}_{_by}"),
+            doc=f"derivative of {_name} by its order",
+            domain=_BETWEEN,
+        )
 for _name, _form, _doc in (
-    ("jv", "0.5 * (np.{0}(v - 1.0, x) - np.{0}(v + 1.0, x))", "Bessel function of the first kind"),
-    ("yv", "0.5 * (np.{0}(v - 1.0, x) - np.{0}(v + 1.0, x))", "Bessel function of the second kind"),
-    (
-        "iv",
-        "0.5 * (np.{0}(v - 1.0, x) + np.{0}(v + 1.0, x))",
-        "modified Bessel function of the first kind",
-    ),
+    ("jv", _DIFFERENCE, "Bessel function of the first kind"),
+    ("yv", _DIFFERENCE, "Bessel function of the second kind"),
+    ("iv", _SUM, "modified Bessel function of the first kind"),
+    ("kv", "-" + _SUM, "modified Bessel function of the second kind"),
 ):
     scipys(
         _name,
         "v x",
         "",
-        _order(_name),
+        f"np.{_name}_dv(v, x)",
         _form.format(_name),
         doc=_doc,
         domain=_BETWEEN,
         also="scipy.special.jn" if _name == "jv" else "",
     )
-    if _name != "iv":  # of real numbers they are not scaled
+    if _name in ("jv", "yv"):  # of real numbers they are not scaled
         scipys(
             f"{_name}e",
             "v x",
             "",
-            _order(f"{_name}e"),
+            f"np.{_name}_dv(v, x)",
             _form.format(f"{_name}e"),
             doc=f"{_doc}, scaled",
             domain=_BETWEEN,
         )
-for _name in ("kv", "kve"):  # by the order: integrals, of `codegen/bessel_derivatives.py`
-    _slope = "" if _name == "kv" else " + np.kve_{0}(v, x)"
-    for _by, _next in (
-        ("dv", "np.{0}_dvv(v, x)"),
-        ("dvv", refused(_name, "v", "its order, again")),
-    ):
-        ours(
-            f"{_name}_{_by}",
-            "v x",
-            _next.format(_name),
-            f"-0.5 * (np.{_name}_{_by}(v - 1.0, x) + np.{_name}_{_by}(v + 1.0, x))"
-            + _slope.format(_by),
-            doc=f"derivative of {_name} by its order",
-            domain=_BETWEEN,
-        )
-scipys(
-    "kv",
-    "v x",
-    "",
-    "np.kv_dv(v, x)",
-    "-0.5 * (np.kv(v - 1.0, x) + np.kv(v + 1.0, x))",
-    doc="modified Bessel function of the second kind",
-    domain=_BETWEEN,
-)
 for _name, _of_all in (("kn", "-0.5 * (np.kv({0} - 1.0, x) + np.kv({0} + 1.0, x))"),) + (
     ("yn", "0.5 * (np.yv({0} - 1.0, x) - np.yv({0} + 1.0, x))"),
 ):
@@ -158,7 +154,7 @@ for _name, _inputs, _kind, _square, _near, _doc in (
 ):
     _fields = _scaled(*_kind, _square, _near)
     _partial = _fields.pop("partial")
-    _first = {"ive": [_order("ive")], "kve": ["np.kve_dv(v, x)"]}.get(_name, [])
+    _first = [f"np.{_name}_dv(v, x)"] if _inputs == "v x" else []
     scipys(
         _name,
         _inputs,

@@ -12,13 +12,14 @@ from . import (  # operations on real numbers have the first codes
     elementary_functions,
     elliptic_functions,
     gamma_functions,
+    holomorphic_functions,
     orthogonal_polynomials,
     special_functions,
 )
 from .elementwise import ANY
 from .table import pointwise
 
-assert special_functions and bessel_functions and distribution_functions
+assert special_functions and bessel_functions and distribution_functions and holomorphic_functions
 assert elementary_functions and elliptic_functions and gamma_functions and orthogonal_polynomials
 
 _VALUES = "tapegrad._core.tensor.complex_values"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import factorial
 
 from .elementwise import POSITIVE
-from .scipy_lines import polynomial, refused, scipys
+from .scipy_lines import ours, polynomial, refused, scipys
 from .special_functions import alternating
 
 _DEGREE = 0.017453292519943295
@@ -225,18 +225,93 @@ scipys(
 
 # --- hypergeometric functions ----------------------------------------------------------------
 
-for _name, _inputs, _slope in (
-    ("hyp0f1", "v x", "np.hyp0f1(v + 1.0, x) / v"),
-    ("hyp1f1", "a b x", "a / b * np.hyp1f1(a + 1.0, b + 1.0, x)"),
-    ("hyp2f1", "a b c x", "a * b / c * np.hyp2f1(a + 1.0, b + 1.0, c + 1.0, x)"),
-    ("hyperu", "a b x", "-a * np.hyperu(a + 1.0, b + 1.0, x)"),
+# F′ = (a b / c) F(a + 1, b + 1, c + 1, x); a and b are alike
+_ABOVE = "(a + 1.0, b + 1.0, x)", "(a + 1.0, b + 1.0, c + 1.0, x)"
+for _name, _parameters, _above, _firsts, _seconds in (
+    (
+        "hyp1f1",
+        "a b",
+        _ABOVE[0],
+        {
+            "a": ("aa(a, b, x)", "ab(a, b, x)", "(np.hyp1f1{0} + a * np.hyp1f1_da{0}) / b"),
+            "b": ("ab(a, b, x)", "bb(a, b, x)", "a / b * (np.hyp1f1_db{0} - np.hyp1f1{0} / b)"),
+        },
+        ("aa", "ab", "bb"),
+    ),
+    (
+        "hyp2f1",
+        "a b c",
+        _ABOVE[1],
+        {
+            "a": (
+                "aa(a, b, c, x)",
+                "ab(a, b, c, x)",
+                "ac(a, b, c, x)",
+                "b / c * (np.hyp2f1{0} + a * np.hyp2f1_da{0})",
+            ),
+            "c": (
+                "ac(a, b, c, x)",
+                "ac(b, a, c, x)",
+                "cc(a, b, c, x)",
+                "a * b / c * (np.hyp2f1_dc{0} - np.hyp2f1{0} / c)",
+            ),
+        },
+        ("aa", "ab", "ac", "cc"),
+    ),
+):
+    _inputs, _domain = f"{_parameters} x", (*[POSITIVE] * len(_parameters.split()), (0.1, 0.6))
+    for _by, (*_next, _of_x) in _firsts.items():
+        ours(
+            f"{_name}_d{_by}",
+            _inputs,
+            *[f"np.{_name}_d{one}" for one in _next],
+            _of_x.format(_above),
+            doc=f"derivative of {_name} by {_by}",
+            domain=_domain,
+        )
+    for _by in _seconds:
+        ours(
+            f"{_name}_d{_by}",
+            _inputs,
+            *[refused(_name, one, "a third time") for one in _inputs.split()],
+            doc=f"second derivative of {_name} by {' and '.join(_by)}",
+            domain=_domain,
+        )
+for _name, _inputs, _partials in (
+    ("hyp0f1", "v", [refused("hyp0f1", "v", "a parameter"), "np.hyp0f1(v + 1.0, x) / v"]),
+    (
+        "hyp1f1",
+        "a b",
+        [
+            "np.hyp1f1_da(a, b, x)",
+            "np.hyp1f1_db(a, b, x)",
+            "a / b * np.hyp1f1(a + 1.0, b + 1.0, x)",
+        ],
+    ),
+    (
+        "hyp2f1",
+        "a b c",
+        [
+            "np.hyp2f1_da(a, b, c, x)",
+            "np.hyp2f1_da(b, a, c, x)",
+            "np.hyp2f1_dc(a, b, c, x)",
+            "a * b / c * np.hyp2f1(a + 1.0, b + 1.0, c + 1.0, x)",
+        ],
+    ),
+    (
+        "hyperu",
+        "a b",
+        [
+            *[refused("hyperu", one, "a parameter") for one in "ab"],
+            "-a * np.hyperu(a + 1.0, b + 1.0, x)",
+        ],
+    ),
 ):
     scipys(
         _name,
-        _inputs,
+        f"{_inputs} x",
         "",
-        *[refused(_name, one, "a parameter") for one in _inputs.split()[:-1]],
-        _slope,
+        *_partials,
         doc=f"hypergeometric function {_name}",
-        domain=(*[POSITIVE] * (len(_inputs.split()) - 1), (0.1, 0.6)),
+        domain=(*[POSITIVE] * len(_inputs.split()), (0.1, 0.6)),
     )

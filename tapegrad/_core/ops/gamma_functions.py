@@ -1,13 +1,15 @@
 """Element-wise operations: gamma and beta functions, incomplete ones too, and their inverses.
 
 Derivatives by x are densities, of `codegen/densities.py`; those by parameters are integrals, of
-`codegen/shape_derivatives.py`. An inverse has those of the function that it inverts.
+`codegen/gamma_derivatives.py` and its neighbours. An inverse has those of the function that it
+inverts.
 """
 
 from __future__ import annotations
 
 from .elementwise import POSITIVE
 from .scipy_lines import ours, probable, refused, scipys
+from .table import STEERING
 
 _SHAPE = (1.0, 3.0)
 THIRD = "a parameter, a third time"
@@ -75,15 +77,43 @@ scipys(
     doc="binomial coefficient",
     domain=((2.0, 4.0), (0.3, 1.5)),
 )
+for _by, _next, _of_q in (
+    ("dx", "np.zeta_dxx(x, q)", "-np.zeta(x + 1.0, q) - x * np.zeta_dx(x + 1.0, q)"),
+    (
+        "dxx",
+        refused("zeta", "x", "its exponent, a third time"),
+        "-2.0 * np.zeta_dx(x + 1.0, q) - x * np.zeta_dxx(x + 1.0, q)",
+    ),
+):
+    ours(
+        f"zeta_{_by}",
+        "x q",
+        _next,
+        _of_q,
+        doc="derivative of zeta by its exponent",
+        domain=((2.0, 3.0), POSITIVE),
+    )
 scipys(
     "zeta",
     "x q",
     "",
-    refused("zeta", "x", "its exponent"),
+    "np.zeta_dx(x, q)",
     "-x * np.zeta(x + 1.0, q)",
     doc="Hurwitz zeta function",
     also=None,
-    domain=((2.0, 3.0), POSITIVE),
+    domain=((1.5, 3.0), POSITIVE),
+)
+scipys(
+    "riemann_zeta",
+    "x",
+    "",
+    "np.zeta_dx(x, 1.0)",
+    theirs="_riemann_zeta",
+    numpy="scipy.special._ufuncs._riemann_zeta",
+    also=None,
+    table=STEERING,
+    doc="Riemann zeta function",
+    domain=(1.5, 3.0),
 )
 
 # --- incomplete gamma functions --------------------------------------------------------------
