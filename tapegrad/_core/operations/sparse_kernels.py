@@ -1,137 +1,223 @@
-"""Kernels of `sparse_products`: columns and starts are arrays of floats, as all operands are."""
+"""Kernels of `sparse_products`: columns and starts are arrays of floats, as all operands are.
+
+They read operands in C order, of which others are copied, so that the loops over stored numbers
+have no strides. A place outside of the matrix ends them, where it is read.
+"""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from ..codegen import lapack
-from ..codegen.intrinsics import helper, load_f64, load_i64, memset, store_f64
+from ..codegen.intrinsics import f64s, free, helper, load_i64, malloc, memset, unaliased
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from .filter_kernels import copy_axes, is_whole_image
+
+
+class Places(NamedTuple):
+    """Where the stored numbers of a matrix are, how many, and its rows and columns."""
+
+    columns: Any
+    starts: Any
+    count: int
+    rows: int
+    size: int
+
+
+# --- operands -------------------------------------------------------------------------------------
 
 
 @helper
-def row_range(frame, starts, count, row):
-    """Where a row begins and ends; where it is not among `count` numbers the kernel refuses.
-
-    `starts` is the address of these numbers, and their stride.
-    """
-    data, step = starts
-    first, last = int(load_f64(data, row * step)), int(load_f64(data, (row + 1) * step))
-    if not 0 <= first <= last <= count:
-        lapack.refuse(frame, 1)
-        return 0, 0
-    return first, last
-
-
-@helper
-def line_of(array):
-    """The address of an array with one axis, and its stride."""
-    return load_i64(array, ARRAY_DATA), lapack.stride_along(array, 1)
-
-
-@helper
-def column_at(frame, data, offset, size):
-    """The column of a stored number; 0, and the kernel refuses, where there is none."""
-    column = int(load_f64(data, offset))
-    if not 0 <= column < size:
-        lapack.refuse(frame, 1)
+def room_for(array, own):
+    """The bytes that a copy of the last axes of an array takes; 0 if it needs none."""
+    if is_whole_image(array, own):
         return 0
-    return column
+    count = 8
+    for back in range(1, own + 1):
+        count *= lapack.size_along(array, back)
+    return count
 
 
 @helper
-def add_scaled(to, source, step, factor, n):
-    """Add a multiple of n numbers to others, which are side by side."""
+def in_order(array, own, out, out_own, k, room):
+    """The address of element k of the output's batch in an array, or of its copy in C order."""
+    at = lapack.batch_item(array, own, out, out_own, k)
+    if is_whole_image(array, own):
+        return at
+    copy_axes(room, array, at, own)
+    return room
+
+
+@helper
+def read_places(refs, first, room, rows, size):
+    """The places whose columns and starts are references from number `first` on."""
+    columns = load_i64(refs, first * REFERENCE_BYTES)
+    starts = load_i64(refs, (first + 1) * REFERENCE_BYTES)
+    at = in_order(columns, 1, columns, 1, 0, room)
+    ends = in_order(starts, 1, starts, 1, 0, room + room_for(columns, 1))
+    return Places(f64s(at), f64s(ends), lapack.size_along(columns, 1), rows, size)
+
+
+@helper
+def room_for_places(refs, first):
+    """The bytes that `read_places` takes."""
+    columns = load_i64(refs, first * REFERENCE_BYTES)
+    return room_for(columns, 1) + room_for(load_i64(refs, (first + 1) * REFERENCE_BYTES), 1)
+
+
+@helper
+def are_all(places):
+    """Whether rows begin with the first number, and end with the last."""
+    return places.starts[0] == 0.0 and places.starts[places.rows] == places.count
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+@helper
+def add_scaled(to, x, factor, n):
+    """Add a multiple of n numbers to others."""
+    unaliased()
     for j in range(n):
-        store_f64(to, j * 8, load_f64(to, j * 8) + factor * load_f64(source, j * step))
+        to[j] += factor * x[j]
 
 
 @helper
-def row_sum(frame, places, at, step, x):
-    """The sum over stored numbers of a row, with the numbers of a vector."""
-    columns, apart, first, last, size = places
-    data, down = x
+def inner(x, y, n):
+    """The sum of products of n numbers."""
     total = 0.0
-    for k in range(first, last):
-        column = column_at(frame, columns, k * apart, size)
-        total += load_f64(at, k * step) * load_f64(data, column * down)
+    for j in range(n):
+        total += x[j] * y[j]
     return total
 
 
 @helper
-def add_row(frame, places, at, step, factor, to):
-    """Add a multiple of a row to a vector."""
-    columns, apart, first, last, size = places
-    for k in range(first, last):
-        column = column_at(frame, columns, k * apart, size)
-        store_f64(to, column * 8, load_f64(to, column * 8) + load_f64(at, k * step) * factor)
+def line(address, row, width):
+    """Row `row` of a matrix in C order."""
+    return f64s(address + row * width * 8)
 
 
 @helper
-def take_row(frame, places, x, factor, to):
-    """Write a multiple of the numbers of a vector at the places of a row."""
-    columns, apart, first, last, size = places
-    data, down = x
-    for k in range(first, last):
-        column = column_at(frame, columns, k * apart, size)
-        store_f64(to, k * 8, factor * load_f64(data, column * down))
-
-
-@helper
-def add_rows(frame, places, at, matrix, x, to, width):
-    """Add the rows of a product to an output: `places` are columns, their stride, and starts."""
-    columns, apart, starts, count = places
-    step, rows, size = matrix
-    data, down, along = x
-    for row in range(rows):
-        first, last = row_range(frame, starts, count, row)
-        if width == 1:
-            found = row_sum(frame, (columns, apart, first, last, size), at, step, (data, down))
-            store_f64(to, row * 8, found)
-        else:
-            for k in range(first, last):
-                source = data + column_at(frame, columns, k * apart, size) * down
-                add_scaled(to + row * width * 8, source, along, load_f64(at, k * step), width)
-
-
-@helper
-def add_columns(frame, places, at, matrix, x, to, width):
-    """The same for the product with the transpose."""
-    columns, apart, starts, count = places
-    step, rows, size = matrix
-    data, down, along = x
-    for row in range(rows):
-        first, last = row_range(frame, starts, count, row)
-        if width == 1:
-            factor = load_f64(data, row * down)
-            add_row(frame, (columns, apart, first, last, size), at, step, factor, to)
-            continue
+def times_vector(p, numbers, x, to):
+    """Write A x; whether all places are within the matrix."""
+    for row in range(p.rows):
+        first, last = int(p.starts[row]), int(p.starts[row + 1])
+        if not 0 <= first <= last <= p.count:
+            return False
+        total = 0.0
         for k in range(first, last):
-            target = to + column_at(frame, columns, k * apart, size) * width * 8
-            add_scaled(target, data + row * down, along, load_f64(at, k * step), width)
+            column = int(p.columns[k])
+            if not 0 <= column < p.size:
+                return False
+            total += numbers[k] * x[column]
+        to[row] = total
+    return True
+
+
+@helper
+def turned_times_vector(p, numbers, x, to):
+    """Add Aᵀ x."""
+    for row in range(p.rows):
+        first, last, factor = int(p.starts[row]), int(p.starts[row + 1]), x[row]
+        if not 0 <= first <= last <= p.count:
+            return False
+        for k in range(first, last):
+            column = int(p.columns[k])
+            if not 0 <= column < p.size:
+                return False
+            to[column] += numbers[k] * factor
+    return True
+
+
+@helper
+def times_matrix(p, numbers, x, to, width, is_turned):
+    """Add A x, or Aᵀ x, for several vectors side by side."""
+    for row in range(p.rows):
+        first, last = int(p.starts[row]), int(p.starts[row + 1])
+        if not 0 <= first <= last <= p.count:
+            return False
+        for k in range(first, last):
+            column = int(p.columns[k])
+            if not 0 <= column < p.size:
+                return False
+            target, source = (column, row) if is_turned else (row, column)
+            add_scaled(line(to, target, width), line(x, source, width), numbers[k], width)
+    return True
+
+
+@helper
+def adjoints_of_vector(p, numbers, g, x, to, added):
+    """Write g xᵀ at the places to `to`, and add Aᵀ g to `added`, in one pass."""
+    for row in range(p.rows):
+        first, last, factor = int(p.starts[row]), int(p.starts[row + 1]), g[row]
+        if not 0 <= first <= last <= p.count:
+            return False
+        for k in range(first, last):
+            column = int(p.columns[k])
+            if not 0 <= column < p.size:
+                return False
+            to[k] = factor * x[column]
+            added[column] += numbers[k] * factor
+    return True
+
+
+@helper
+def samples_of_vectors(p, u, v, to):
+    """Write u vᵀ at the places."""
+    for row in range(p.rows):
+        first, last, factor = int(p.starts[row]), int(p.starts[row + 1]), u[row]
+        if not 0 <= first <= last <= p.count:
+            return False
+        for k in range(first, last):
+            column = int(p.columns[k])
+            if not 0 <= column < p.size:
+                return False
+            to[k] = factor * v[column]
+    return True
+
+
+@helper
+def samples_of_matrices(p, u, v, to, width):
+    """Write u vᵀ at the places, u and v of several columns."""
+    for row in range(p.rows):
+        first, last = int(p.starts[row]), int(p.starts[row + 1])
+        if not 0 <= first <= last <= p.count:
+            return False
+        for k in range(first, last):
+            column = int(p.columns[k])
+            if not 0 <= column < p.size:
+                return False
+            to[k] = inner(line(u, row, width), line(v, column, width), width)
+    return True
+
+
+# --- kernels --------------------------------------------------------------------------------------
 
 
 @helper
 def multiply_each(frame, refs, out, is_turned):
     """The products of a batch; references: parameters, the numbers, columns, starts, operands."""
-    numbers, columns = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
-    starts, x = load_i64(refs, 3 * REFERENCE_BYTES), load_i64(refs, 4 * REFERENCE_BYTES)
-    rows, width = lapack.size_along(out, 2), lapack.size_along(out, 1)
-    places = (
-        load_i64(columns, ARRAY_DATA),
-        lapack.stride_along(columns, 1),
-        line_of(starts),
-        lapack.size_along(columns, 1),
-    )
-    step, down = lapack.stride_along(numbers, 1), lapack.stride_along(x, 2)
-    size, along = lapack.size_along(x, 2), lapack.stride_along(x, 1)
-    for k in range(lapack.batch_size(out, 2) if rows * width > 0 else 0):
-        at = lapack.batch_item(numbers, 1, out, 2, k)
-        data = lapack.batch_item(x, 2, out, 2, k)
-        to = load_i64(out, ARRAY_DATA) + k * rows * width * 8
-        memset(to, 0, rows * width * 8)
-        if is_turned:
-            add_columns(frame, places, at, (step, size, rows), (data, down, along), to, width)
+    numbers, x = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 4 * REFERENCE_BYTES)
+    n, width, size = lapack.size_along(out, 2), lapack.size_along(out, 1), lapack.size_along(x, 2)
+    of_places, of_numbers = room_for_places(refs, 2), room_for(numbers, 1)
+    room = malloc(of_places + of_numbers + room_for(x, 2))
+    p = read_places(refs, 2, room, size if is_turned else n, n if is_turned else size)
+    is_right = are_all(p)
+    for k in range(lapack.batch_size(out, 2) if is_right and n * width > 0 else 0):
+        at = f64s(in_order(numbers, 1, out, 2, k, room + of_places))
+        given = in_order(x, 2, out, 2, k, room + of_places + of_numbers)
+        to = load_i64(out, ARRAY_DATA) + k * n * width * 8
+        if width == 1 and not is_turned:
+            is_right &= times_vector(p, at, f64s(given), f64s(to))
+            continue
+        memset(to, 0, n * width * 8)
+        if width == 1:
+            is_right &= turned_times_vector(p, at, f64s(given), f64s(to))
         else:
-            add_rows(frame, places, at, (step, rows, size), (data, down, along), to, width)
+            is_right &= times_matrix(p, at, given, to, width, is_turned)
+    free(room)
+    if not is_right:
+        lapack.refuse(frame, 1)
 
 
 def sparse_product_forward(frame, id, refs, task):
@@ -145,81 +231,56 @@ def sparse_transposed_product_forward(frame, id, refs, task):
 
 
 @helper
-def take_and_add(frame, places, numbers, row, to, width):
-    """Both adjoints of a row of a product, in one pass over its stored numbers."""
-    columns, apart, first, last, size = places
-    at, step = numbers
-    u, along, v, down, beside = row
-    added = to[1]
-    for k in range(first, last):
-        column = column_at(frame, columns, k * apart, size)
-        number, total = load_f64(at, k * step), 0.0
-        for j in range(width):
-            factor, target = load_f64(u, j * along), (column * width + j) * 8
-            total += factor * load_f64(v, column * down + j * beside)
-            store_f64(added, target, load_f64(added, target) + number * factor)
-        store_f64(to[0], k * 8, total)
+def take_each(frame, refs, numbers, first, out):
+    """Elements of u vᵀ of a batch, and behind each the adjoint of v if there are numbers, or 0.
+
+    The references from number `first` on are columns, starts, u, v.
+    """
+    u = load_i64(refs, (first + 2) * REFERENCE_BYTES)
+    v = load_i64(refs, (first + 3) * REFERENCE_BYTES)
+    rows, size, width = lapack.size_along(u, 2), lapack.size_along(v, 2), lapack.size_along(u, 1)
+    of_places, of_u, of_v = room_for_places(refs, first), room_for(u, 2), room_for(v, 2)
+    room = malloc(of_places + of_u + of_v + (room_for(numbers, 1) if numbers != 0 else 0))
+    p = read_places(refs, first, room, rows, size)
+    is_right, behind = are_all(p), size * width if numbers != 0 else 0
+    for k in range(lapack.batch_size(out, 1) if is_right else 0):
+        of_rows = in_order(u, 2, out, 1, k, room + of_places)
+        of_columns = in_order(v, 2, out, 1, k, room + of_places + of_u)
+        to = load_i64(out, ARRAY_DATA) + k * (p.count + behind) * 8
+        added = to + p.count * 8
+        if numbers != 0:
+            at = f64s(in_order(numbers, 1, out, 1, k, room + of_places + of_u + of_v))
+            memset(added, 0, behind * 8)
+            if width == 1:
+                x = f64s(of_columns)
+                is_right &= adjoints_of_vector(p, at, f64s(of_rows), x, f64s(to), f64s(added))
+                continue
+            is_right &= times_matrix(p, at, of_rows, added, width, True)
+        if width == 1:
+            is_right &= samples_of_vectors(p, f64s(of_rows), f64s(of_columns), f64s(to))
+        else:
+            is_right &= samples_of_matrices(p, of_rows, of_columns, f64s(to), width)
+    free(room)
+    if not is_right:
+        lapack.refuse(frame, 1)
 
 
 def sparse_adjoints_forward(frame, id, refs, task):
     """References: no parameters, numbers, columns, starts, adjoints, the operand, the output."""
-    numbers, columns = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
-    starts, g = load_i64(refs, 3 * REFERENCE_BYTES), load_i64(refs, 4 * REFERENCE_BYTES)
-    x, out = load_i64(refs, 5 * REFERENCE_BYTES), load_i64(refs, 6 * REFERENCE_BYTES)
-    count, rows = lapack.size_along(columns, 1), lapack.size_along(g, 2)
-    size, width = lapack.size_along(x, 2), lapack.size_along(x, 1)
-    (data, apart), ends, down = line_of(columns), line_of(starts), lapack.stride_along(g, 2)
-    steps = lapack.stride_along(g, 1), lapack.stride_along(x, 2), lapack.stride_along(x, 1)
-    first, last = load_f64(ends[0], 0), load_f64(ends[0], rows * ends[1])
-    if first != 0.0 or last != count or (count > 0 and size == 0):
-        lapack.refuse(frame, 1)
-        return
-    for b in range(lapack.batch_size(out, 1)):
-        u, v = lapack.batch_item(g, 2, out, 1, b), lapack.batch_item(x, 2, out, 1, b)
-        given = lapack.batch_item(numbers, 1, out, 1, b), lapack.stride_along(numbers, 1)
-        to = load_i64(out, ARRAY_DATA) + b * (count + size * width) * 8
-        memset(to + count * 8, 0, size * width * 8)
-        for row in range(rows):
-            first, last = row_range(frame, ends, count, row)
-            places = data, apart, first, last, size
-            line = u + row * down, steps[0], v, steps[1], steps[2]
-            if width == 1:
-                take_and_add(frame, places, given, line, (to, to + count * 8), 1)
-            else:
-                take_and_add(frame, places, given, line, (to, to + count * 8), width)
+    numbers, out = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 6 * REFERENCE_BYTES)
+    take_each(frame, refs, numbers, 2, out)
 
 
 def sparse_samples_forward(frame, id, refs, task):
     """References: no parameters, columns, starts, the operands by row and by column, the output."""
-    columns, starts = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
-    u, v = load_i64(refs, 3 * REFERENCE_BYTES), load_i64(refs, 4 * REFERENCE_BYTES)
-    out = load_i64(refs, 5 * REFERENCE_BYTES)
-    count, rows, ends = lapack.size_along(columns, 1), lapack.size_along(u, 2), line_of(starts)
-    size, width = lapack.size_along(v, 2), lapack.size_along(u, 1)
-    places, apart = line_of(columns)
-    down, along = lapack.stride_along(u, 2), lapack.stride_along(u, 1)
-    step, beside = lapack.stride_along(v, 2), lapack.stride_along(v, 1)
-    for b in range(lapack.batch_size(out, 1)):
-        of_rows, of_columns = (
-            lapack.batch_item(u, 2, out, 1, b),
-            lapack.batch_item(v, 2, out, 1, b),
-        )
-        to = load_i64(out, ARRAY_DATA) + b * count * 8
-        memset(to, 0, count * 8)
-        for row in range(rows if size > 0 else 0):
-            first, last = row_range(frame, ends, count, row)
-            if width == 1:
-                factor, x = load_f64(of_rows, row * down), (of_columns, step)
-                take_row(frame, (places, apart, first, last, size), x, factor, to)
-                continue
-            for k in range(first, last):
-                at, total = of_columns + column_at(frame, places, k * apart, size) * step, 0.0
-                for j in range(width):
-                    total += load_f64(of_rows, row * down + j * along) * load_f64(at, j * beside)
-                store_f64(to, k * 8, total)
+    take_each(frame, refs, 0, 1, load_i64(refs, 5 * REFERENCE_BYTES))
 
 
-HELPERS = (
-    *(row_range, line_of, column_at, add_scaled, row_sum, add_row, take_row, add_rows, add_columns),
-    multiply_each,
+_COMMON = (
+    *(copy_axes, is_whole_image, Places, room_for, in_order, read_places, room_for_places),
+    *(are_all, add_scaled, line, times_matrix),
+)
+PRODUCT_HELPERS = (*_COMMON, times_vector, turned_times_vector, multiply_each)
+SAMPLE_HELPERS = (
+    *(*_COMMON, inner, adjoints_of_vector, samples_of_vectors, samples_of_matrices, take_each),
 )

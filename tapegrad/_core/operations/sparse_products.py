@@ -15,15 +15,12 @@ import numpy as np
 
 from .declaring import conjugate, declared, joint_batch
 from .sparse_kernels import (
-    HELPERS,
-    column_at,
-    line_of,
-    row_range,
+    PRODUCT_HELPERS,
+    SAMPLE_HELPERS,
     sparse_adjoints_forward,
     sparse_product_forward,
     sparse_samples_forward,
     sparse_transposed_product_forward,
-    take_and_add,
 )
 
 _OPERANDS = "a sparse matrix with operands of shapes {}"
@@ -119,7 +116,7 @@ def _stored(_static, out, numbers, *_):
     batch="loop",
     shape=_product_shape,
     value_kernel=sparse_product_forward,
-    helpers=HELPERS,
+    helpers=PRODUCT_HELPERS,
     refusal=_outside,
     work=_stored,
     example=f"{_EXAMPLE} @ x",
@@ -170,7 +167,7 @@ def sparse_adjoints_vjp(np, h, _out, *operands):
     takes_complex=False,
     shape=_adjoints_shape,
     value_kernel=sparse_adjoints_forward,
-    helpers=(row_range, line_of, column_at, take_and_add),
+    helpers=SAMPLE_HELPERS,
     refusal=_outside,
     work=lambda _static, out, _n, _c, _s, g, _x: 4.0 * math.prod(out) * g[-1],
     example=f"tg.grad(lambda x: np.sum(np.sin(0.1 * ({_EXAMPLE} @ x))))(x)",
@@ -215,7 +212,7 @@ def sparse_transposed_product_vjp(np, g, _out, numbers, columns, starts, x, *, c
     batch="loop",
     shape=_transposed_shape,
     value_kernel=sparse_transposed_product_forward,
-    helpers=HELPERS,
+    helpers=PRODUCT_HELPERS,
     refusal=_outside,
     work=_stored,
     example=f"np.resize(x, 3) @ {_EXAMPLE}",
@@ -257,7 +254,7 @@ def sparse_samples_vjp(np, g, _out, columns, starts, u, v):
     batch="loop",
     shape=_samples_shape,
     value_kernel=sparse_samples_forward,
-    helpers=HELPERS,
+    helpers=SAMPLE_HELPERS,
     refusal=_outside,
     work=lambda _static, out, _c, _s, u, _v: 2.0 * math.prod(out) * u[-1],
     example=f"tg.grad(lambda n: np.sum(({_EXAMPLE.replace(_NUMBERS, 'n')} @ np.ones(len(x))) ** 2))"
