@@ -136,7 +136,9 @@ class Parts:
     def touched(self) -> np.ndarray:
         """Rows (offset, bytes): the adjoints that are to be 0 before a reverse pass."""
         unused = np.concatenate([np.zeros(0, np.int64), *self._unused])
-        gaps = Ranges(unused, unused + 1).edges
+        constants = np.array([(at, at + len(x)) for at, x in self.code.constants], np.int64)
+        low, high = constants.reshape(-1, 2).T  # their adjoints are not read
+        gaps = Ranges(np.append(unused, low), np.append(unused + 1, high)).edges
         starts, ends = np.append(0, gaps[1::2]), np.append(gaps[::2], self.code.slots)
         starts, ends = starts[starts < ends], ends[starts < ends]
         if not len(starts):

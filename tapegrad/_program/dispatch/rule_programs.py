@@ -15,7 +15,8 @@ import numpy as np
 from ..._core.codegen import forks
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.copies import pack
-from ..ir.uses import mark_outputs, mark_reads
+from ..ir.steps import ARENA
+from ..ir.uses import any_in, mark_outputs, mark_reads
 from ..replay.rule_parts import RuleProgram, Use
 from .signature import Arguments
 from .variants import NotRecorded, Variant, traced_call
@@ -26,8 +27,8 @@ _known: weakref.WeakValueDictionary[Hashable, RuleProgram] = weakref.WeakValueDi
 LAST, SMALL = 64, 1 << 14
 _last: collections.deque[RuleProgram] = collections.deque(maxlen=LAST)
 _lock = forks.lock()
-#: A pass that leaves inputs where the caller has them: those of rules are copied into their runs.
-_WITHOUT = ("leave inputs",)
+#: The pass that leaves large inputs where the caller has them, for which they must be in C order.
+_IN_PLACE = "leave inputs"
 
 
 def rule_program(use: Use, g, out, operands: list) -> RuleProgram | None:
@@ -68,7 +69,8 @@ def _made(use: Use, g, out, operands: list) -> RuleProgram | None:
         return use.parts(_as_array(g), out, operands)
 
     given = (g, *[plain[k + 1] for k in numbers])
-    with traced_call(rule, Arguments(given, {}, tuple(range(len(given)))), _WITHOUT) as traced:
+    without = () if use.in_order else (_IN_PLACE,)
+    with traced_call(rule, Arguments(given, {}, tuple(range(len(given)))), without) as traced:
         variant, _ = traced.program()
     return None if variant is None else _placed(use, variant, numbers)
 
@@ -94,7 +96,10 @@ def _placed(use: Use, variant: Variant, numbers: list[int]) -> RuleProgram | Non
     for step in code.steps:
         mark_reads(step, read)
     mark_outputs(code, read)
-    views = [one.view for one in code.inputs]
-    seed, *given = [view if read[slice(*view.extent)].any() else None for view in views]
+    bases = {view.base for step in code.steps for view in step.views_read}
+    seed, *given = [
+        view if (any_in(read, view) if view.base == ARENA else view.base in bases) else None
+        for view in [one.view for one in code.inputs]
+    ]
     values = {k: view for k, view in zip(numbers, given, strict=True) if view is not None}
     return RuleProgram(variant.program, seed, values, results)

@@ -15,7 +15,7 @@ from .array_step import ArrayStep
 from .blocks import is_injective
 from .file_fields import CODE, OPERAND, VIEW, listed
 from .slots import slots_of
-from .steps import DOUBLE, View, shown
+from .steps import ARENA, DOUBLE, View, shown
 from .verify_memory import IllegalProgram, Memory, are_below, expect
 from .work import Work
 
@@ -68,6 +68,12 @@ class Kernel(ArrayStep):
     @property
     def calls_python(self) -> bool:
         return self.op.is_by_rule and self.static_words is None
+
+    @property
+    def sets_adjoints(self) -> bool:  # type: ignore[override]
+        """A rule gives the adjoint of each operand: one that is there twice gets a sum."""
+        bases = [view.base for view in self.views_read if view.base != ARENA]
+        return self.op.is_by_rule and not self.op.constant and len({*bases}) == len(bases)
 
     def calls_python_in(self, item: int) -> bool:
         """Operations that a rule differentiates have kernels of float64 alone."""

@@ -7,7 +7,7 @@ is written once, and never changes.
 
 from ..._core.codegen import machine_types as types
 from ..._core.codegen.elements import floats
-from ..._core.codegen.intrinsics import call_address, helper, i64s, load_i64, store_i64
+from ..._core.codegen.intrinsics import call_address, helper, i64s, load_i64, memset, store_i64
 from .driver import VALUE_COUNT, VALUE_PLAN
 from .move_kernels import (
     BYTES,
@@ -32,14 +32,21 @@ from .run_pool import follow, return_run, take_run
 from .structural_kernels import K_REVERSE
 
 #: The words of a rule: the address of its table or 0, the Python function, the address of the
-#: adjoint of the output, and its number of elements.
-RULE_TABLE, RULE_PYTHON, RULE_SEED, RULE_SIZE = range(0, 32, 8)
-RULE_WORDS = 4
+#: adjoint of the output, and its number of elements; the address and number of rows of two words,
+#: base and bytes: the adjoints that nothing else writes, so that they are set and not added to.
+RULE_TABLE, RULE_PYTHON, RULE_SEED, RULE_SIZE, RULE_FRESH, RULE_FRESH_COUNT = range(0, 48, 8)
+RULE_WORDS = 6
 #: Python's result if there is a table now, and nothing else was done.
 MADE = -1
-#: A table: the program; the numbers of moves into a run of it of adjoints (0 or 1), of values, and
-#: out of it; then the moves (see `move_kernels`).
-TABLE_PROGRAM, TABLE_SEEDS, TABLE_VALUES, TABLE_RESULTS, TABLE_MOVES = range(0, 40, 8)
+#: A table: the program; whether it leaves out adjoints that are to be set, which are 0; how many
+#: operands it reads where they are; the numbers of moves into a run of it of adjoints (0 or 1), of
+#: values, and out of it; then those operands, and the moves (see `move_kernels`).
+TABLE_PROGRAM, TABLE_IS_PARTIAL, TABLE_PLACES = 0, 8, 16
+TABLE_SEEDS, TABLE_VALUES, TABLE_RESULTS, TABLE_ITEMS = 24, 32, 40, 48
+#: An operand that is read where it is: its base in the program of the rule, whether it is an
+#: adjoint, its base in the other program, and its byte offset there.
+PLACE_OWN, PLACE_IS_ADJOINT, PLACE_BASE, PLACE_OFFSET = range(0, 32, 8)
+PLACE_BYTES = 32
 
 python = call_address(types.int64(types.int64, types.int64))
 
@@ -76,8 +83,13 @@ def run_rule(run, table):
     if own == 0:  # there is no memory
         store_i64(run, RUN_REFUSED, 0)
         return REFUSED
-    made = load_i64(own, RUN_VALUE_BASES)
-    item = move_all(table + TABLE_MOVES, load_i64(table, TABLE_SEEDS), made, adjoints, index)
+    made, item = load_i64(own, RUN_VALUE_BASES), table + TABLE_ITEMS
+    for _ in range(load_i64(table, TABLE_PLACES)):
+        bases = adjoints if load_i64(item, PLACE_IS_ADJOINT) != 0 else values
+        at = base_at(bases, load_i64(item, PLACE_BASE)) + load_i64(item, PLACE_OFFSET)
+        store_i64(made, load_i64(item, PLACE_OWN) * 8, at)
+        item += PLACE_BYTES
+    item = move_all(item, load_i64(table, TABLE_SEEDS), made, adjoints, index)
     item = move_all(item, load_i64(table, TABLE_VALUES), made, values, index)
     status = follow(own, load_i64(program, VALUE_PLAN), load_i64(program, VALUE_COUNT))
     if status == FINISHED:
@@ -90,17 +102,33 @@ def run_rule(run, table):
 
 
 @helper
+def clear_fresh(run, rule):
+    """Set to 0 the adjoints that nothing else writes."""
+    row = load_i64(rule, RULE_FRESH)
+    for _ in range(load_i64(rule, RULE_FRESH_COUNT)):
+        at = base_at(load_i64(run, RUN_ADJOINT_BASES), load_i64(row, 0))
+        if at != 0:
+            memset(at, 0, load_i64(row, 8))
+        row += 16
+
+
+@helper
 def rule_reverse(run, data):
     """An adjoint of 0 passes on nothing, however steep the operation."""
     rule = load_i64(data, K_REVERSE)
     seed = load_i64(run, RUN_ADJOINTS) + load_i64(rule, RULE_SEED)
     if not any_set(seed, load_i64(rule, RULE_SIZE)):
+        clear_fresh(run, rule)
         return FINISHED
     if load_i64(rule, RULE_TABLE) == 0:
+        clear_fresh(run, rule)
         status = python(load_i64(rule, RULE_PYTHON), run, rule)
         if status != MADE:
             return status
-    return run_rule(run, load_i64(rule, RULE_TABLE))
+    table = load_i64(rule, RULE_TABLE)
+    if load_i64(table, TABLE_IS_PARTIAL) != 0:
+        clear_fresh(run, rule)
+    return run_rule(run, table)
 
 
 EXPORTS = ("rule_reverse",)

@@ -26,7 +26,7 @@ from ..._core.tensor.error_state import silence
 from ..._core.tensor.values import value_of
 from ..._derivatives.declared_adjoints import parts_of, summed_to
 from ..ir.kernel_step import Kernel
-from ..ir.steps import View
+from ..ir.steps import ARENA, View
 from . import rule_kernels
 from .moves import move_words, words
 from .opaque_calls import address_of, array_of, c_function, fits, float_of
@@ -41,7 +41,8 @@ _word = ctypes.c_int64.from_address
 
 class Use(NamedTuple):
     """An operation as a step uses it: keyword arguments, shapes, which operands have adjoints,
-    of which dtype the arrays are."""
+    of which dtype the arrays are, and whether each of them is in C order, so that the program of
+    the rule can read it where it is."""
 
     op: Structural
     static: tuple[tuple[str, Any], ...]
@@ -49,6 +50,7 @@ class Use(NamedTuple):
     out: tuple[int, ...]
     wanted: tuple[bool, ...]
     dtype: np.dtype
+    in_order: bool
 
     def site(self, out, operands) -> Site:
         """The place of a row of it: an operand without adjoint is of none."""
@@ -67,9 +69,9 @@ class Use(NamedTuple):
 class RuleProgram:
     """The program of a rule, and where its inputs and results are.
 
-    `seed` is the view of its arena that takes the adjoint of the output, None if it is not read;
-    `values` are those of the output and the operands that are read, by number from −1 on, and
-    `results` the adjoints of operands.
+    `seed` is the view that takes the adjoint of the output, None if it is not read; `values` are
+    those of the output and the operands that are read, by number from −1 on, and `results` the
+    adjoints of operands. Views at bases of their own are read where the operands are.
     """
 
     program: Any
@@ -93,20 +95,27 @@ def compiled(item: int) -> dict[str, int]:
 class Ruled:
     """An operation in a step: what Python does of it, and its rule once that is a program."""
 
-    def __init__(self, step: Kernel, wanted: Wanted, item: int):
+    def __init__(self, step: Kernel, wanted: Wanted, fresh: Bases, item: int):
         self.dtype = float_of(item)
         self.op = step.op
         self.views: list[View] = step.operands[1:]
         self.static, self.out = step.operands[0], step.out
         shapes = tuple(view.shape for view in self.views)
         asked = tuple(map(wanted, self.views))
-        self.use = Use(self.op, self.static, shapes, step.out.shape, asked, self.dtype)
+        in_order = all([view.is_contiguous for view in (self.out, *self.views)])
+        self.use = Use(self.op, self.static, shapes, step.out.shape, asked, self.dtype, in_order)
         self.made: RuleProgram | None = None
         self.has_called = False  # its rule, in Python
         self.words = np.zeros(rule_kernels.RULE_WORDS, np.int64)
         self.words[rule_kernels.RULE_SEED // 8] = item * self.out.offset
         self.words[rule_kernels.RULE_SIZE // 8] = self.out.size
         self._tables: list[np.ndarray] = []
+        #: The operands whose adjoints nothing else writes.
+        self.fresh = {k for k, view in enumerate(self.views) if view.base in fresh}
+        rows = [(self.views[k].base, item * self.views[k].size) for k in self.fresh]
+        self._rows = np.array(rows, np.int64).reshape(-1, 2)
+        self.words[rule_kernels.RULE_FRESH // 8] = self._rows.ctypes.data
+        self.words[rule_kernels.RULE_FRESH_COUNT // 8] = len(rows)
 
     def compute(self, run: int) -> int:
         """The value by NumPy; returns the status of a part."""
@@ -145,12 +154,26 @@ class Ruled:
         known = {-1: self.out, **dict(enumerate(self.views))}
         seeds = [] if made.seed is None else [(made.seed, self.out)]
         values = [(view, known[k]) for k, view in made.values.items()]
-        results = [(self.views[k], view) for k, view in made.results.items()]
-        moves = [
-            [move_words(*pair, sets, True, item) for pair in pairs if pair[0].size]
-            for pairs, sets in ((seeds, True), (values, True), (results, False))
+        places = [
+            (view.base, is_adjoint, of.base, item * of.offset)
+            for is_adjoint, pairs in ((True, seeds), (False, values))
+            for view, of in pairs
+            if view.base != ARENA
         ]
-        return words(made.program.address, *map(len, moves), *sum(moves, []))
+        moves = [
+            [
+                move_words(to, of, True, True, item)
+                for to, of in pairs
+                if to.size and to.base == ARENA
+            ]
+            for pairs in (seeds, values)
+        ]
+        found = [(self.views[k], view, k in self.fresh) for k, view in made.results.items()]
+        moves.append([move_words(to, of, sets, True, item) for to, of, sets in found if to.size])
+        is_partial = not self.fresh <= made.results.keys()
+        counts = is_partial, len(places), *map(len, moves)
+        return words(made.program.address, *counts, *places, *sum(moves, []))
+
 
 
 class Kept(NamedTuple):
@@ -166,13 +189,16 @@ def part_of_operation(
     step: Kernel, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM
 ) -> Part:
     """The part of an operation on whole arrays."""
-    make = part_of_rule if step.op.is_by_rule else part_of_kernel
-    return make(step, wanted, item)
+    if step.op.is_by_rule:
+        return part_of_rule(step, wanted, fresh, item)
+    return part_of_kernel(step, wanted, item)
 
 
-def part_of_rule(step: Kernel, wanted: Wanted, item: int = ITEM) -> Part:
+def part_of_rule(
+    step: Kernel, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM
+) -> Part:
     """The part of a step whose operation is differentiated by its rule."""
-    ruled, functions, reverse = Ruled(step, wanted, item), [], 0
+    ruled, functions, reverse = Ruled(step, wanted, fresh, item), [], 0
     if any(ruled.use.wanted) and not ruled.op.constant:
         reverse = compiled(item)["rule_reverse"]
         functions.append(c_function(ruled.pull))
