@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.sparse_products import sparse_product, sparse_transposed_product
+from .._core.operations.sparse_products import sparse_product
 from .._core.tensor import runtime as rt
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.values import dtype_of, is_recorded, is_tensor, shape_of
-from ._sparse_places import StoredPlaces, owned, summed
+from ._sparse_places import owned, summed
 
 
 def array_of_operand(x):
@@ -49,26 +49,24 @@ def _mismatch(rows: int, columns: int):
 
 def times_dense(a, x):
     """A x."""
-    both = is_recorded(a._numbers) and is_recorded(x)
-    return product(sparse_product, a._numbers, a._places, x, a.shape[1], both=both)
+    return product(a._numbers, a._places.operands, x, a.shape)
 
 
 def turned_times(a, x):
     """Aᵀ x."""
-    return product(
-        sparse_transposed_product, a._numbers, a._places, x, a.shape[0], count=a.shape[1]
-    )
+    return product(a._numbers, a._places.operands[::-1], x, a.shape[::-1])
 
 
-def product(operation, numbers, places: StoredPlaces, x, size: int, **static):
-    """A product with a vector or a matrix, which has so many rows, in SciPy's dtype."""
+def product(numbers, places, x, sizes: tuple[int, int]):
+    """The product of a matrix with a vector or a matrix, in SciPy's dtype."""
     shape = shape_of(x)
     if not 1 <= len(shape) <= 2:
         raise ValueError("could not interpret dimensions")
-    if shape[0] != size:
-        raise _mismatch(size, shape[0])
-    wide = PUBLIC["reshape"](x, (size, 1)) if len(shape) == 1 else x
-    made = operation(floats(numbers), *places.operands, wide, **static)
+    if shape[0] != sizes[1]:
+        raise _mismatch(sizes[1], shape[0])
+    wide = PUBLIC["reshape"](x, (sizes[1], 1)) if len(shape) == 1 else x
+    both = is_recorded(numbers) and is_recorded(x)
+    made = sparse_product(floats(numbers), *places, wide, count=sizes[0], both=both)
     made = PUBLIC["reshape"](made, (-1,)) if len(shape) == 1 else made
     return in_dtype(common(numbers, x), made)
 

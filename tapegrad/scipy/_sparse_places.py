@@ -44,8 +44,8 @@ class StoredPlaces:
 
     @remembered
     def operands(self) -> tuple[Own, Own]:
-        """The columns, and where rows start, as operands of `sparse_products`."""
-        return owned(self.indices), owned(self.indptr)
+        """The row and the column of each number, as operands of `sparse_products`."""
+        return owned(self.rows), owned(self.indices)
 
     @remembered
     def rows(self) -> np.ndarray:
@@ -96,10 +96,11 @@ def merging(rows: np.ndarray, columns: np.ndarray, shape):
     places = StoredPlaces(shape, columns[first], indptr)
     if len(first) == len(rows):
         return taking(order + 1, len(rows)), places
-    operands = owned(np.ones(len(rows))), owned(order), owned([*first, len(rows)])
+    operands = owned(np.ones(len(rows))), owned(np.cumsum(is_new) - 1), owned(order)
 
     def merge(numbers):
-        made = sparse_product(*operands, PUBLIC["reshape"](numbers, (-1, 1)))
+        wide = PUBLIC["reshape"](numbers, (-1, 1))
+        made = sparse_product(*operands, wide, count=len(first))
         return PUBLIC["reshape"](made, (-1,))
 
     return merge, places

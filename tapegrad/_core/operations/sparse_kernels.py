@@ -1,7 +1,8 @@
-"""Kernels of `sparse_products`: columns and starts are arrays of floats, as all operands are.
+"""Kernels of `sparse_products`: rows and columns are arrays of floats, as all operands are.
 
-They read operands in C order, of which others are copied, so that the loops over stored numbers
-have no strides. A place outside of the matrix ends them, where it is read.
+Loops go over the stored numbers, not over rows: where rows are short, their ends are not foreseen
+by the processor, which takes longer than the sums. Operands are read in C order; others are copied.
+A place outside of the matrix ends a loop where it is read.
 """
 
 from __future__ import annotations
@@ -15,16 +16,22 @@ from .filter_kernels import copy_axes, is_whole_image
 
 
 class Places(NamedTuple):
-    """Where the stored numbers of a matrix are, how many, and its rows and columns."""
+    """Where the stored numbers of an m by n matrix are, and how many."""
 
+    rows: Any
     columns: Any
-    starts: Any
     count: int
-    rows: int
-    size: int
+    m: int
+    n: int
 
 
 # --- operands -------------------------------------------------------------------------------------
+
+
+@helper
+def operand(refs, k):
+    """The array of reference k."""
+    return load_i64(refs, k * REFERENCE_BYTES)
 
 
 @helper
@@ -49,29 +56,31 @@ def in_order(array, own, out, out_own, k, room):
 
 
 @helper
-def read_places(refs, first, room, rows, size):
-    """The places whose columns and starts are references from number `first` on."""
-    columns = load_i64(refs, first * REFERENCE_BYTES)
-    starts = load_i64(refs, (first + 1) * REFERENCE_BYTES)
-    at = in_order(columns, 1, columns, 1, 0, room)
-    ends = in_order(starts, 1, starts, 1, 0, room + room_for(columns, 1))
-    return Places(f64s(at), f64s(ends), lapack.size_along(columns, 1), rows, size)
-
-
-@helper
-def room_for_places(refs, first):
+def room_for_places(rows, columns):
     """The bytes that `read_places` takes."""
-    columns = load_i64(refs, first * REFERENCE_BYTES)
-    return room_for(columns, 1) + room_for(load_i64(refs, (first + 1) * REFERENCE_BYTES), 1)
+    return room_for(rows, 1) + room_for(columns, 1)
 
 
 @helper
-def are_all(places):
-    """Whether rows begin with the first number, and end with the last."""
-    return places.starts[0] == 0.0 and places.starts[places.rows] == places.count
+def read_places(rows, columns, room, m, n):
+    """The places of an m by n matrix."""
+    first = in_order(rows, 1, rows, 1, 0, room)
+    second = in_order(columns, 1, columns, 1, 0, room + room_for(rows, 1))
+    return Places(f64s(first), f64s(second), lapack.size_along(rows, 1), m, n)
 
 
-# --- rows -----------------------------------------------------------------------------------------
+# --- loops over the stored numbers ----------------------------------------------------------------
+
+
+@helper
+def is_inside(p, row, column):
+    return 0 <= row < p.m and 0 <= column < p.n
+
+
+@helper
+def line(address, row, width):
+    """Row `row` of a matrix in C order."""
+    return f64s(address + row * width * 8)
 
 
 @helper
@@ -92,195 +101,148 @@ def inner(x, y, n):
 
 
 @helper
-def line(address, row, width):
-    """Row `row` of a matrix in C order."""
-    return f64s(address + row * width * 8)
-
-
-@helper
 def times_vector(p, numbers, x, to):
-    """Write A x; whether all places are within the matrix."""
-    for row in range(p.rows):
-        first, last = int(p.starts[row]), int(p.starts[row + 1])
-        if not 0 <= first <= last <= p.count:
+    """Add A x; whether all places are within the matrix."""
+    for k in range(p.count):
+        row, column = int(p.rows[k]), int(p.columns[k])
+        if not is_inside(p, row, column):
             return False
-        total = 0.0
-        for k in range(first, last):
-            column = int(p.columns[k])
-            if not 0 <= column < p.size:
-                return False
-            total += numbers[k] * x[column]
-        to[row] = total
+        to[row] += numbers[k] * x[column]
     return True
 
 
 @helper
-def turned_times_vector(p, numbers, x, to):
-    """Add Aᵀ x."""
-    for row in range(p.rows):
-        first, last, factor = int(p.starts[row]), int(p.starts[row + 1]), x[row]
-        if not 0 <= first <= last <= p.count:
+def times_matrix(p, numbers, x, to, width):
+    """The same of several vectors side by side."""
+    for k in range(p.count):
+        row, column = int(p.rows[k]), int(p.columns[k])
+        if not is_inside(p, row, column):
             return False
-        for k in range(first, last):
-            column = int(p.columns[k])
-            if not 0 <= column < p.size:
-                return False
-            to[column] += numbers[k] * factor
-    return True
-
-
-@helper
-def times_matrix(p, numbers, x, to, width, is_turned):
-    """Add A x, or Aᵀ x, for several vectors side by side."""
-    for row in range(p.rows):
-        first, last = int(p.starts[row]), int(p.starts[row + 1])
-        if not 0 <= first <= last <= p.count:
-            return False
-        for k in range(first, last):
-            column = int(p.columns[k])
-            if not 0 <= column < p.size:
-                return False
-            target, source = (column, row) if is_turned else (row, column)
-            add_scaled(line(to, target, width), line(x, source, width), numbers[k], width)
-    return True
-
-
-@helper
-def adjoints_of_vector(p, numbers, g, x, to, added):
-    """Write g xᵀ at the places to `to`, and add Aᵀ g to `added`, in one pass."""
-    for row in range(p.rows):
-        first, last, factor = int(p.starts[row]), int(p.starts[row + 1]), g[row]
-        if not 0 <= first <= last <= p.count:
-            return False
-        for k in range(first, last):
-            column = int(p.columns[k])
-            if not 0 <= column < p.size:
-                return False
-            to[k] = factor * x[column]
-            added[column] += numbers[k] * factor
+        add_scaled(line(to, row, width), line(x, column, width), numbers[k], width)
     return True
 
 
 @helper
 def samples_of_vectors(p, u, v, to):
     """Write u vᵀ at the places."""
-    for row in range(p.rows):
-        first, last, factor = int(p.starts[row]), int(p.starts[row + 1]), u[row]
-        if not 0 <= first <= last <= p.count:
+    for k in range(p.count):
+        row, column = int(p.rows[k]), int(p.columns[k])
+        if not is_inside(p, row, column):
             return False
-        for k in range(first, last):
-            column = int(p.columns[k])
-            if not 0 <= column < p.size:
-                return False
-            to[k] = factor * v[column]
+        to[k] = u[row] * v[column]
     return True
 
 
 @helper
 def samples_of_matrices(p, u, v, to, width):
-    """Write u vᵀ at the places, u and v of several columns."""
-    for row in range(p.rows):
-        first, last = int(p.starts[row]), int(p.starts[row + 1])
-        if not 0 <= first <= last <= p.count:
+    """The same, u and v of several columns."""
+    for k in range(p.count):
+        row, column = int(p.rows[k]), int(p.columns[k])
+        if not is_inside(p, row, column):
             return False
-        for k in range(first, last):
-            column = int(p.columns[k])
-            if not 0 <= column < p.size:
-                return False
-            to[k] = inner(line(u, row, width), line(v, column, width), width)
+        to[k] = inner(line(u, row, width), line(v, column, width), width)
+    return True
+
+
+@helper
+def adjoints_of_vector(p, numbers, u, v, to, added):
+    """The same of vectors, and add Aᵀ u to `added`, in one pass."""
+    for k in range(p.count):
+        row, column = int(p.rows[k]), int(p.columns[k])
+        if not is_inside(p, row, column):
+            return False
+        to[k] = u[row] * v[column]
+        added[column] += numbers[k] * u[row]
+    return True
+
+
+@helper
+def adjoints_of_matrix(p, numbers, u, v, to, added, width):
+    """The same, u and v of several columns."""
+    for k in range(p.count):
+        row, column = int(p.rows[k]), int(p.columns[k])
+        if not is_inside(p, row, column):
+            return False
+        to[k] = inner(line(u, row, width), line(v, column, width), width)
+        add_scaled(line(added, column, width), line(u, row, width), numbers[k], width)
     return True
 
 
 # --- kernels --------------------------------------------------------------------------------------
 
 
-@helper
-def multiply_each(frame, refs, out, is_turned):
-    """The products of a batch; references: parameters, the numbers, columns, starts, operands."""
-    numbers, x = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 4 * REFERENCE_BYTES)
-    n, width, size = lapack.size_along(out, 2), lapack.size_along(out, 1), lapack.size_along(x, 2)
-    of_places, of_numbers = room_for_places(refs, 2), room_for(numbers, 1)
-    room = malloc(of_places + of_numbers + room_for(x, 2))
-    p = read_places(refs, 2, room, size if is_turned else n, n if is_turned else size)
-    is_right = are_all(p)
-    for k in range(lapack.batch_size(out, 2) if is_right and n * width > 0 else 0):
-        at = f64s(in_order(numbers, 1, out, 2, k, room + of_places))
-        given = in_order(x, 2, out, 2, k, room + of_places + of_numbers)
-        to = load_i64(out, ARRAY_DATA) + k * n * width * 8
-        if width == 1 and not is_turned:
-            is_right &= times_vector(p, at, f64s(given), f64s(to))
-            continue
-        memset(to, 0, n * width * 8)
+def sparse_product_forward(frame, id, refs, task):
+    """References: parameters, the numbers, rows, columns, the operand, the output."""
+    numbers, rows, columns = operand(refs, 1), operand(refs, 2), operand(refs, 3)
+    x, out = operand(refs, 4), operand(refs, 5)
+    m, width, is_right = lapack.size_along(out, 2), lapack.size_along(out, 1), True
+    of_numbers, of_x = room_for(numbers, 1), room_for(x, 2)
+    room = malloc(of_numbers + of_x + room_for_places(rows, columns))
+    p = read_places(rows, columns, room + of_numbers + of_x, m, lapack.size_along(x, 2))
+    for k in range(lapack.batch_size(out, 2)):
+        at = f64s(in_order(numbers, 1, out, 2, k, room))
+        given = in_order(x, 2, out, 2, k, room + of_numbers)
+        to = load_i64(out, ARRAY_DATA) + k * m * width * 8
+        memset(to, 0, m * width * 8)
         if width == 1:
-            is_right &= turned_times_vector(p, at, f64s(given), f64s(to))
+            is_right &= times_vector(p, at, f64s(given), f64s(to))
         else:
-            is_right &= times_matrix(p, at, given, to, width, is_turned)
+            is_right &= times_matrix(p, at, given, to, width)
     free(room)
     if not is_right:
         lapack.refuse(frame, 1)
 
 
-def sparse_product_forward(frame, id, refs, task):
-    """References: no parameters, the numbers, columns, starts, the operand, the output."""
-    multiply_each(frame, refs, load_i64(refs, 5 * REFERENCE_BYTES), False)
-
-
-def sparse_transposed_product_forward(frame, id, refs, task):
-    """References: the number of columns, the numbers, columns, starts, the operand, the output."""
-    multiply_each(frame, refs, load_i64(refs, 5 * REFERENCE_BYTES), True)
-
-
-@helper
-def take_each(frame, refs, numbers, first, out):
-    """Elements of u vᵀ of a batch, and behind each the adjoint of v if there are numbers, or 0.
-
-    The references from number `first` on are columns, starts, u, v.
-    """
-    u = load_i64(refs, (first + 2) * REFERENCE_BYTES)
-    v = load_i64(refs, (first + 3) * REFERENCE_BYTES)
-    rows, size, width = lapack.size_along(u, 2), lapack.size_along(v, 2), lapack.size_along(u, 1)
-    of_places, of_u, of_v = room_for_places(refs, first), room_for(u, 2), room_for(v, 2)
-    room = malloc(of_places + of_u + of_v + (room_for(numbers, 1) if numbers != 0 else 0))
-    p = read_places(refs, first, room, rows, size)
-    is_right, behind = are_all(p), size * width if numbers != 0 else 0
-    for k in range(lapack.batch_size(out, 1) if is_right else 0):
-        of_rows = in_order(u, 2, out, 1, k, room + of_places)
-        of_columns = in_order(v, 2, out, 1, k, room + of_places + of_u)
-        to = load_i64(out, ARRAY_DATA) + k * (p.count + behind) * 8
-        added = to + p.count * 8
-        if numbers != 0:
-            at = f64s(in_order(numbers, 1, out, 1, k, room + of_places + of_u + of_v))
-            memset(added, 0, behind * 8)
-            if width == 1:
-                x = f64s(of_columns)
-                is_right &= adjoints_of_vector(p, at, f64s(of_rows), x, f64s(to), f64s(added))
-                continue
-            is_right &= times_matrix(p, at, of_rows, added, width, True)
+def sparse_samples_forward(frame, id, refs, task):
+    """References: no parameters, rows, columns, the operands by row and by column, the output."""
+    rows, columns = operand(refs, 1), operand(refs, 2)
+    u, v, out = operand(refs, 3), operand(refs, 4), operand(refs, 5)
+    width, of_u, of_v, is_right = lapack.size_along(u, 1), room_for(u, 2), room_for(v, 2), True
+    room = malloc(of_u + of_v + room_for_places(rows, columns))
+    m, n = lapack.size_along(u, 2), lapack.size_along(v, 2)
+    p = read_places(rows, columns, room + of_u + of_v, m, n)
+    for k in range(lapack.batch_size(out, 1)):
+        by_row = in_order(u, 2, out, 1, k, room)
+        by_column = in_order(v, 2, out, 1, k, room + of_u)
+        to = f64s(load_i64(out, ARRAY_DATA) + k * p.count * 8)
         if width == 1:
-            is_right &= samples_of_vectors(p, f64s(of_rows), f64s(of_columns), f64s(to))
+            is_right &= samples_of_vectors(p, f64s(by_row), f64s(by_column), to)
         else:
-            is_right &= samples_of_matrices(p, of_rows, of_columns, f64s(to), width)
+            is_right &= samples_of_matrices(p, by_row, by_column, to, width)
     free(room)
     if not is_right:
         lapack.refuse(frame, 1)
 
 
 def sparse_adjoints_forward(frame, id, refs, task):
-    """References: no parameters, numbers, columns, starts, adjoints, the operand, the output."""
-    numbers, out = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 6 * REFERENCE_BYTES)
-    take_each(frame, refs, numbers, 2, out)
+    """References: no parameters, numbers, rows, columns, adjoints, the operand, the output."""
+    numbers, rows, columns = operand(refs, 1), operand(refs, 2), operand(refs, 3)
+    u, v, out = operand(refs, 4), operand(refs, 5), operand(refs, 6)
+    m, n, width = lapack.size_along(u, 2), lapack.size_along(v, 2), lapack.size_along(v, 1)
+    of_numbers, of_u, of_v, is_right = room_for(numbers, 1), room_for(u, 2), room_for(v, 2), True
+    room = malloc(of_numbers + of_u + of_v + room_for_places(rows, columns))
+    p = read_places(rows, columns, room + of_numbers + of_u + of_v, m, n)
+    for k in range(lapack.batch_size(out, 1)):
+        at = f64s(in_order(numbers, 1, out, 1, k, room))
+        by_row = in_order(u, 2, out, 1, k, room + of_numbers)
+        by_column = in_order(v, 2, out, 1, k, room + of_numbers + of_u)
+        to = load_i64(out, ARRAY_DATA) + k * (p.count + n * width) * 8
+        added = to + p.count * 8
+        memset(added, 0, n * width * 8)
+        if width == 1:
+            x, g = f64s(by_column), f64s(by_row)
+            is_right &= adjoints_of_vector(p, at, g, x, f64s(to), f64s(added))
+        else:
+            is_right &= adjoints_of_matrix(p, at, by_row, by_column, f64s(to), added, width)
+    free(room)
+    if not is_right:
+        lapack.refuse(frame, 1)
 
 
-def sparse_samples_forward(frame, id, refs, task):
-    """References: no parameters, columns, starts, the operands by row and by column, the output."""
-    take_each(frame, refs, 0, 1, load_i64(refs, 5 * REFERENCE_BYTES))
-
-
-_COMMON = (
-    *(copy_axes, is_whole_image, Places, room_for, in_order, read_places, room_for_places),
-    *(are_all, add_scaled, line, times_matrix),
+_OPERANDS = (
+    *(copy_axes, is_whole_image, Places, operand, room_for, in_order, room_for_places),
+    *(read_places, is_inside, line),
 )
-PRODUCT_HELPERS = (*_COMMON, times_vector, turned_times_vector, multiply_each)
-SAMPLE_HELPERS = (
-    *(*_COMMON, inner, adjoints_of_vector, samples_of_vectors, samples_of_matrices, take_each),
-)
+PRODUCT_HELPERS = (*_OPERANDS, add_scaled, times_vector, times_matrix)
+SAMPLE_HELPERS = (*_OPERANDS, inner, samples_of_vectors, samples_of_matrices)
+ADJOINT_HELPERS = (*_OPERANDS, add_scaled, inner, adjoints_of_vector, adjoints_of_matrix)

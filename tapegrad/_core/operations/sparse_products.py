@@ -1,9 +1,9 @@
 """Products with sparse matrices, of which the stored numbers, and their places, are given.
 
-The places are those of SciPy's format csr: `columns` has the column of each stored number, row by
-row, and `starts` where each row begins, and at last how many there are. Both are arrays of floats,
-as all operands of an operation are. The three operations are the derivatives of one sum over the
-stored numbers, Σₖ numbersₖ u[rowₖ] v[columnₖ], and so of each other.
+The places are the row and the column of each stored number, in any order; both are arrays of
+floats, as all operands of an operation are. The three operations are the derivatives of one sum
+over the stored numbers, Σₖ numbersₖ u[rowₖ] v[columnₖ], and so of each other. The product with the
+transpose is that with rows and columns exchanged.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 
 from .declaring import conjugate, declared, joint_batch
 from .sparse_kernels import (
+    ADJOINT_HELPERS,
     PRODUCT_HELPERS,
     SAMPLE_HELPERS,
     sparse_adjoints_forward,
     sparse_product_forward,
     sparse_samples_forward,
-    sparse_transposed_product_forward,
 )
 
 _OPERANDS = "a sparse matrix with operands of shapes {}"
@@ -30,53 +30,45 @@ def in_sparse(name: str):
     return getattr(importlib.import_module("scipy.sparse"), name)
 
 
-def _check(columns, starts, numbers, *operands):
-    fits = len(columns) == len(starts) == 1 and starts[0] and numbers[-1:] == columns
+def _check(rows, columns, numbers, *operands):
+    fits = len(rows) == 1 and rows == columns == numbers[-1:]
     if not fits or not all(len(x) >= 2 for x in operands):
-        raise ValueError(_OPERANDS.format((numbers, columns, starts, *operands)))
+        raise ValueError(_OPERANDS.format((numbers, rows, columns, *operands)))
 
 
 def _outside(answer):
     return ValueError("the places of a sparse matrix are not within its shape")
 
 
-def whole(*places) -> list[np.ndarray]:
-    """Places as integers."""
-    return [x.real.astype(np.intp) for x in places]
+def whole(rows, columns, m: int, n: int) -> list[np.ndarray]:
+    """Places as integers; raises ValueError for those that are not within an m by n matrix."""
+    found = [x.real.astype(np.intp) for x in (rows, columns)]
+    for at, size in zip(found, (m, n), strict=True):
+        if at.size and not 0 <= at.min() <= at.max() < size:
+            raise _outside(1)
+    return found
 
 
-def check_places(columns, starts, count: int, size: int) -> None:
-    """Raise ValueError for places that are not within a matrix."""
-    ends = starts[0] == 0 and starts[-1] == count == len(columns) and (np.diff(starts) >= 0).all()
-    if not ends or (count and not 0 <= columns.min() <= columns.max() < size):
-        raise _outside(1)
-
-
-def _matrix(kind: str, numbers, columns, starts, shape):
-    columns, starts = whole(columns, starts)
-    check_places(columns, starts, len(numbers), shape[1])
-    made = in_sparse("csr_array")((shape[0], shape[1]), dtype=numbers.dtype)
-    made.data, made.indices, made.indptr = numbers, columns, starts
-    return made if kind == "csr" else made.T
-
-
-def _each(kind: str, numbers, columns, starts, x, of_matrix, shape):
+def _product_of_each(numbers, places, x, shape):
     """The products of a batch of matrices and operands."""
     out, front = np.empty(shape, np.result_type(numbers, x)), shape[:-2]
     numbers = np.broadcast_to(numbers, (*front, numbers.shape[-1]))
     x = np.broadcast_to(x, (*front, *x.shape[-2:]))
     for at in np.ndindex(front):
-        out[at] = _matrix(kind, numbers[at], columns, starts, of_matrix) @ x[at]
+        one = numbers[at], tuple(places)
+        out[at] = in_sparse("coo_array")(one, shape=(shape[-2], x.shape[-2])) @ x[at]
     return out
 
 
 # --- A x ------------------------------------------------------------------------------------------
 
 
-def _product_shape(numbers, columns, starts, x, both=False):
+def _product_shape(numbers, rows, columns, x, count, both=False):
     """The shape of a product; raises ValueError where the value does."""
-    _check(columns, starts, numbers, x)
-    return (*joint_batch(numbers[:-1], x[:-2]), starts[0] - 1, x[-1])
+    _check(rows, columns, numbers, x)
+    if count < 0:
+        raise ValueError(_OPERANDS.format((numbers, rows, columns, x)))
+    return (*joint_batch(numbers[:-1], x[:-2]), count, x[-1])
 
 
 def _parted(np, both, columns, x):
@@ -86,19 +78,17 @@ def _parted(np, both, columns, x):
     return both[..., :count], np.reshape(rest, (*rest.shape[:-1], *x.shape[-2:]))
 
 
-def sparse_product_vjp(np, g, _out, numbers, columns, starts, x, *, both=False):
+def sparse_product_vjp(np, g, _out, numbers, rows, columns, x, *, count, both=False):
     """With y = A x: x̄ = Aᴴ ȳ, and of ȳ xᴴ the elements that are stored."""
     if both and g.dtype.kind != "c":
-        found = sparse_adjoints(numbers, columns, starts, g, x)
+        found = sparse_adjoints(numbers, rows, columns, g, x)
         of_numbers, of_x = _parted(np, found, columns, x)
         return of_numbers, None, None, of_x
     return (
-        lambda: sparse_samples(columns, starts, g, conjugate(np, x)),
+        lambda: sparse_samples(rows, columns, g, conjugate(np, x)),
         None,
         None,
-        lambda: sparse_transposed_product(
-            conjugate(np, numbers), columns, starts, g, count=x.shape[-2]
-        ),
+        lambda: sparse_product(conjugate(np, numbers), columns, rows, g, count=x.shape[-2]),
     )
 
 
@@ -120,44 +110,50 @@ def _stored(_static, out, numbers, *_):
     refusal=_outside,
     work=_stored,
     example=f"{_EXAMPLE} @ x",
-    examples=(f"{_EXAMPLE} @ x", f"{_EXAMPLE.replace(_NUMBERS, 'np.ones(2 * x.size)')} @ x[:, 0]"),
+    examples=(
+        f"{_EXAMPLE} @ x",
+        f"{_EXAMPLE.replace(_NUMBERS, 'np.ones(2 * x.size)')} @ x[:, 0]",
+        f"np.resize(x, (2, 3)) @ {_EXAMPLE}",
+    ),
     complex_example=f"{_EXAMPLE.replace(_NUMBERS, '(1.0 + 2.0j) * ' + _NUMBERS)} @ (1j * x)",
 )
-def sparse_product(numbers, columns, starts, x, *, both=False):
-    """sparse_product(numbers, columns, starts, x): A @ x for a sparse matrix A.
+def sparse_product(numbers, rows, columns, x, *, count, both=False):
+    """sparse_product(numbers, rows, columns, x, count): A @ x for a sparse matrix A.
 
-    `x` has shape (…, N, K), the numbers of A (…, count). With `both`, the adjoints of numbers and
-    operand are computed together: where A is large, that takes half the time.
+    `x` has shape (…, N, K), the numbers of A (…, stored), and A has `count` rows. With `both`, the
+    adjoints of numbers and operand are computed together: where A is large, that takes half the
+    time.
     """
-    shape = _product_shape(numbers.shape, columns.shape, starts.shape, x.shape)
-    return _each("csr", numbers, columns, starts, x, (shape[-2], x.shape[-2]), shape)
+    shape = _product_shape(numbers.shape, rows.shape, columns.shape, x.shape, count)
+    return _product_of_each(numbers, whole(rows, columns, count, x.shape[-2]), x, shape)
 
 
 # --- both adjoints of A x -------------------------------------------------------------------------
 
 
-def _adjoints_shape(numbers, columns, starts, g, x):
+def _adjoints_shape(numbers, rows, columns, g, x):
     """The shape of both adjoints; raises ValueError where the value does."""
-    _check(columns, starts, numbers, g, x)
-    if g[-2] != starts[0] - 1 or g[-1] != x[-1]:
-        raise ValueError(_OPERANDS.format((numbers, columns, starts, g, x)))
+    _check(rows, columns, numbers, g, x)
+    if g[-1] != x[-1]:
+        raise ValueError(_OPERANDS.format((numbers, rows, columns, g, x)))
     front = joint_batch(numbers[:-1], joint_batch(g[:-2], x[:-2]))
     return (*front, columns[0] + x[-2] * x[-1])
 
 
 def sparse_adjoints_vjp(np, h, _out, *operands):
     """They are linear in the numbers, in ȳ and in x, each."""
-    numbers, columns, starts, g, x = operands
+    numbers, rows, columns, g, x = operands
     of_numbers, of_x = _parted(np, h, columns, x)
+    m, n = g.shape[-2], x.shape[-2]
     return (
-        lambda: sparse_samples(columns, starts, g, of_x),
+        lambda: sparse_samples(rows, columns, g, of_x),
         None,
         None,
         lambda: (
-            sparse_product(of_numbers, columns, starts, x)
-            + sparse_product(numbers, columns, starts, of_x)
+            sparse_product(of_numbers, rows, columns, x, count=m)
+            + sparse_product(numbers, rows, columns, of_x, count=m)
         ),
-        lambda: sparse_transposed_product(of_numbers, columns, starts, g, count=x.shape[-2]),
+        lambda: sparse_product(of_numbers, columns, rows, g, count=n),
     )
 
 
@@ -167,85 +163,42 @@ def sparse_adjoints_vjp(np, h, _out, *operands):
     takes_complex=False,
     shape=_adjoints_shape,
     value_kernel=sparse_adjoints_forward,
-    helpers=SAMPLE_HELPERS,
+    helpers=ADJOINT_HELPERS,
     refusal=_outside,
-    work=lambda _static, out, _n, _c, _s, g, _x: 4.0 * math.prod(out) * g[-1],
+    work=lambda _static, out, _n, _r, _c, g, _x: 4.0 * math.prod(out) * g[-1],
     example=f"tg.grad(lambda x: np.sum(np.sin(0.1 * ({_EXAMPLE} @ x))))(x)",
     examples=(f"tg.grad(lambda x: np.sum(np.sin(0.1 * ({_EXAMPLE} @ x))))(x)",),
 )
-def sparse_adjoints(numbers, columns, starts, g, x):
-    """sparse_adjoints(numbers, columns, starts, g, x): adjoints of A @ x: of the numbers, of x."""
-    shape = _adjoints_shape(numbers.shape, columns.shape, starts.shape, g.shape, x.shape)
-    front = shape[:-1]
-    back = (*front, *x.shape[-2:])
-    of_x = _each("csc", numbers, columns, starts, g, (g.shape[-2], x.shape[-2]), back)
-    places = whole(columns, starts)
-    rows = np.repeat(np.arange(g.shape[-2]), np.diff(places[1]))
-    samples = (g[..., rows, :] * x[..., places[0], :]).sum(-1)
+def sparse_adjoints(numbers, rows, columns, g, x):
+    """sparse_adjoints(numbers, rows, columns, g, x): adjoints of A @ x: of the numbers, of x."""
+    shape = _adjoints_shape(numbers.shape, rows.shape, columns.shape, g.shape, x.shape)
+    front, (m, n) = shape[:-1], (g.shape[-2], x.shape[-2])
+    rows, columns = whole(rows, columns, m, n)
+    of_x = _product_of_each(numbers, (columns, rows), g, (*front, *x.shape[-2:]))
+    samples = (g[..., rows, :] * x[..., columns, :]).sum(-1)
     parts = np.broadcast_to(samples, (*front, len(rows))), of_x.reshape(*front, -1)
     return np.concatenate(parts, axis=-1)
-
-
-# --- Aᵀ x -----------------------------------------------------------------------------------------
-
-
-def _transposed_shape(numbers, columns, starts, x, count):
-    """The shape of a product; raises ValueError where the value does."""
-    _check(columns, starts, numbers, x)
-    if x[-2] != starts[0] - 1 or count < 0:
-        raise ValueError(_OPERANDS.format((numbers, columns, starts, x)))
-    return (*joint_batch(numbers[:-1], x[:-2]), count, x[-1])
-
-
-def sparse_transposed_product_vjp(np, g, _out, numbers, columns, starts, x, *, count):
-    """With y = Aᵀ x: x̄ = conj(A) ȳ, and of conj(x) ȳᵀ the elements that are stored."""
-    return (
-        lambda: sparse_samples(columns, starts, conjugate(np, x), g),
-        None,
-        None,
-        lambda: sparse_product(conjugate(np, numbers), columns, starts, g),
-    )
-
-
-@declared(
-    vjp=sparse_transposed_product_vjp,
-    batch="loop",
-    shape=_transposed_shape,
-    value_kernel=sparse_transposed_product_forward,
-    helpers=PRODUCT_HELPERS,
-    refusal=_outside,
-    work=_stored,
-    example=f"np.resize(x, 3) @ {_EXAMPLE}",
-    examples=(f"np.resize(x, (2, 3)) @ {_EXAMPLE}",),
-    complex_example=f"np.resize(x, 3) @ {_EXAMPLE.replace(_NUMBERS, '1j * ' + _NUMBERS)}",
-)
-def sparse_transposed_product(numbers, columns, starts, x, *, count):
-    """sparse_transposed_product(numbers, columns, starts, x, count): Aᵀ @ x for a sparse matrix A.
-
-    `count` is the number of columns of A, and so of rows of the result.
-    """
-    shape = _transposed_shape(numbers.shape, columns.shape, starts.shape, x.shape, count)
-    return _each("csc", numbers, columns, starts, x, (x.shape[-2], count), shape)
 
 
 # --- elements of u vᵀ -----------------------------------------------------------------------------
 
 
-def _samples_shape(columns, starts, u, v):
+def _samples_shape(rows, columns, u, v):
     """The shape of samples; raises ValueError where the value does."""
-    _check(columns, starts, columns, u, v)
-    if u[-2] != starts[0] - 1 or u[-1] != v[-1]:
-        raise ValueError(_OPERANDS.format((columns, starts, u, v)))
+    _check(rows, columns, columns, u, v)
+    if u[-1] != v[-1]:
+        raise ValueError(_OPERANDS.format((rows, columns, u, v)))
     return (*joint_batch(u[:-2], v[:-2]), *columns)
 
 
-def sparse_samples_vjp(np, g, _out, columns, starts, u, v):
+def sparse_samples_vjp(np, g, _out, rows, columns, u, v):
     """The products with the matrix of the adjoints."""
+    m, n = u.shape[-2], v.shape[-2]
     return (
         None,
         None,
-        lambda: sparse_product(g, columns, starts, conjugate(np, v)),
-        lambda: sparse_transposed_product(g, columns, starts, conjugate(np, u), count=v.shape[-2]),
+        lambda: sparse_product(g, rows, columns, conjugate(np, v), count=m),
+        lambda: sparse_product(g, columns, rows, conjugate(np, u), count=n),
     )
 
 
@@ -256,14 +209,12 @@ def sparse_samples_vjp(np, g, _out, columns, starts, u, v):
     value_kernel=sparse_samples_forward,
     helpers=SAMPLE_HELPERS,
     refusal=_outside,
-    work=lambda _static, out, _c, _s, u, _v: 2.0 * math.prod(out) * u[-1],
+    work=lambda _static, out, _r, _c, u, _v: 2.0 * math.prod(out) * u[-1],
     example=f"tg.grad(lambda n: np.sum(({_EXAMPLE.replace(_NUMBERS, 'n')} @ np.ones(len(x))) ** 2))"
     f"({_NUMBERS})",
 )
-def sparse_samples(columns, starts, u, v):
-    """sparse_samples(columns, starts, u, v): elements of u vᵀ at the places of stored numbers."""
-    _samples_shape(columns.shape, starts.shape, u.shape, v.shape)
-    columns, starts = whole(columns, starts)
-    check_places(columns, starts, len(columns), v.shape[-2])
-    rows = np.repeat(np.arange(u.shape[-2]), np.diff(starts))
+def sparse_samples(rows, columns, u, v):
+    """sparse_samples(rows, columns, u, v): elements of u vᵀ at the places of stored numbers."""
+    _samples_shape(rows.shape, columns.shape, u.shape, v.shape)
+    rows, columns = whole(rows, columns, u.shape[-2], v.shape[-2])
     return (u[..., rows, :] * v[..., columns, :]).sum(-1)

@@ -14,79 +14,109 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .declaring import conjugate, declared, joint_batch
-from .sparse_products import check_places, in_sparse, sparse_samples, whole
+from .sparse_products import in_sparse, sparse_samples, whole
 
 #: SciPy's orders of columns; an operation has the number of one.
 ORDERS = ("COLAMD", "NATURAL", "MMD_ATA", "MMD_AT_PLUS_A")
-_ADVICE = "the matrix of equations has shape {}, the right-hand sides {}"
+_ADVICE = "a sparse matrix of shapes {} of numbers and places, right-hand sides of shape {}"
 
 
 def in_linalg(name: str):
     return getattr(importlib.import_module("scipy.sparse.linalg"), name)
 
 
+class Pattern:
+    """Where the numbers of an n by n matrix are, and how they come to SciPy's format csc."""
+
+    def __init__(self, rows, columns, n: int):
+        self.rows, self.columns, self.n = rows, columns, n
+        at_rows, at_columns = whole(rows, columns, n, n)
+        self._order = np.lexsort((at_rows, at_columns))
+        at_rows, at_columns = at_rows[self._order], at_columns[self._order]
+        is_new = np.append(True, (np.diff(at_rows) != 0) | (np.diff(at_columns) != 0))
+        self._first = np.flatnonzero(is_new[: len(at_rows)])
+        self._indices = at_rows[self._first].astype(np.intc)
+        starts = np.searchsorted(at_columns[self._first], np.arange(n + 1))
+        self._indptr = starts.astype(np.intc)
+
+    def is_of(self, rows, columns, n: int) -> bool:
+        return n == self.n and all(
+            x is y or np.array_equal(x, y)
+            for x, y in ((self.rows, rows), (self.columns, columns))
+        )
+
+    def csc(self, numbers):
+        """The matrix of numbers, of which those in one place are added."""
+        data = numbers[self._order]
+        if len(self._first) < len(data):
+            data = np.add.reduceat(data, self._first)
+        made = in_sparse("csc_array")((self.n, self.n), dtype=data.dtype)
+        made.data, made.indices, made.indptr = data, self._indices, self._indptr
+        made.has_canonical_format = True
+        return made
+
+
 class FactorsKept(NamedTuple):
     """The factors of a matrix, and what they were computed from; None for a singular one."""
 
     numbers: np.ndarray
-    columns: np.ndarray
-    starts: np.ndarray
+    pattern: Pattern
     order: int
     lu: Any
 
-    def are_of(self, numbers, columns, starts, order: int) -> bool:
-        given = (numbers, columns, starts)
-        kept = self[:3]
-        return order == self.order and all(
-            x.dtype == y.dtype and np.array_equal(x, y) for x, y in zip(kept, given, strict=True)
-        )
+    def are_of(self, numbers, pattern: Pattern, order: int) -> bool:
+        is_same = order == self.order and pattern is self.pattern
+        return is_same and numbers.dtype == self.numbers.dtype and (numbers == self.numbers).all()
 
 
-#: The last factors of each thread, the newest first.
+#: The last patterns and factors of each thread, the newest first.
 _last = threading.local()
 _KEPT = 2
 
 
-def factors(numbers, columns, starts, order: int):
-    """SciPy's factors of a matrix; None if it is singular."""
-    kept = getattr(_last, "kept", ())
+def _pattern(rows, columns, n: int) -> Pattern:
+    kept = getattr(_last, "patterns", ())
     for one in kept:
-        if one.are_of(numbers, columns, starts, order):
+        if one.is_of(rows, columns, n):
+            return one
+    made = Pattern(np.array(rows), np.array(columns), n)
+    _last.patterns = (made, *kept)[:_KEPT]
+    return made
+
+
+def factors(numbers, rows, columns, n: int, order: int):
+    """SciPy's factors of a matrix; None if it is singular."""
+    pattern, kept = _pattern(rows, columns, n), getattr(_last, "factors", ())
+    for one in kept:
+        if one.are_of(numbers, pattern, order):
             return one.lu
-    n = len(starts) - 1
-    columns_of, starts_of = whole(columns, starts)
-    check_places(columns_of, starts_of, len(numbers), n)
-    of_numbers = (np.array(numbers), columns_of.astype(np.intc), starts_of.astype(np.intc))
-    csc = in_sparse("csr_array")(of_numbers, shape=(n, n)).tocsc()
-    csc.sum_duplicates()
     try:
-        lu = in_linalg("splu")(csc, permc_spec=ORDERS[order])
+        lu = in_linalg("splu")(pattern.csc(numbers), permc_spec=ORDERS[order])
     except RuntimeError as error:
         if "singular" not in str(error):
             raise
         lu = None
-    made = FactorsKept(np.array(numbers), np.array(columns), np.array(starts), order, lu)
-    _last.kept = (made, *kept)[:_KEPT]
+    made = FactorsKept(np.array(numbers), pattern, order, lu)
+    _last.factors = (made, *kept)[:_KEPT]
     return lu
 
 
-def _solve_shape(numbers, columns, starts, b):
+def _solve_shape(numbers, rows, columns, b):
     """The shape of a solution; raises ValueError where there is none."""
-    n = starts[-1] - 1 if starts else -1
-    if len(columns) != 1 or len(starts) != 1 or numbers[-1:] != columns or b[-2:-1] != (n,):
-        raise ValueError(_ADVICE.format((n, n), b))
+    if len(rows) != 1 or not rows == columns == numbers[-1:] or len(b) < 2:
+        raise ValueError(_ADVICE.format((numbers, rows, columns), b))
     return (*joint_batch(numbers[:-1], b[:-2]), *b[-2:])
 
 
-def sparse_solve_vjp(np, g, out, numbers, columns, starts, b, *, turned=False, order=0):
+def sparse_solve_vjp(np, g, out, numbers, rows, columns, b, *, turned=False, order=0):
     """With a x = b: b̄ = a⁻ᴴ x̄, and of −b̄ xᴴ the elements that are stored."""
     conjugated = conjugate(np, numbers)
-    back = sparse_solve(conjugated, columns, starts, g, turned=not turned, order=order)
+    back = sparse_solve(conjugated, rows, columns, g, turned=not turned, order=order)
 
     def of_numbers():
         right = conjugate(np, out)
         pair = (right, back) if turned else (back, right)
-        return -sparse_samples(columns, starts, *pair)
+        return -sparse_samples(rows, columns, *pair)
 
     return of_numbers, None, None, back
 
@@ -101,28 +131,27 @@ def sparse_solve_vjp(np, g, out, numbers, columns, starts, b, *, turned=False, o
         " + np.outer(x[1, :3], x[0, :3])), x.T[:3])",
     ),
 )
-def sparse_solve(numbers, columns, starts, b, *, turned=False, order=0):
-    """sparse_solve(numbers, columns, starts, b, turned, order): x of a @ x = b, a sparse.
+def sparse_solve(numbers, rows, columns, b, *, turned=False, order=0):
+    """sparse_solve(numbers, rows, columns, b, turned, order): x of a @ x = b, a sparse.
 
     `b` has shape (…, N, K); the matrix is transposed if `turned`. A singular matrix gives NaN, and
     SciPy's warning.
     """
-    shape = _solve_shape(numbers.shape, columns.shape, starts.shape, b.shape)
+    shape = _solve_shape(numbers.shape, rows.shape, columns.shape, b.shape)
     dtype = np.result_type(numbers, b)
     out, front = np.empty(shape, dtype), shape[:-2]
     numbers = np.broadcast_to(numbers, (*front, numbers.shape[-1]))
     b = np.broadcast_to(b, shape)
-    columns, starts = columns.real, starts.real
+    rows, columns, way = rows.real, columns.real, "T" if turned else "N"
     for at in np.ndindex(front if b.size else (0,)):
-        lu = factors(numbers[at], columns, starts, order)
+        lu = factors(numbers[at], rows, columns, shape[-2], order)
         if lu is None:
             warned = in_linalg("MatrixRankWarning")
             warnings.warn("Matrix is exactly singular", warned, stacklevel=2)
             out[at] = np.nan
         elif dtype.kind == "c" and numbers.dtype.kind != "c":
             real, imag = b[at].real, b[at].imag
-            way = "T" if turned else "N"
             out[at] = lu.solve(real.copy(), way) + 1j * lu.solve(imag.copy(), way)
         else:
-            out[at] = lu.solve(np.array(b[at], numbers.dtype, order="F"), "T" if turned else "N")
+            out[at] = lu.solve(np.array(b[at], numbers.dtype, order="F"), way)
     return out
