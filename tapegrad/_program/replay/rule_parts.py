@@ -118,8 +118,11 @@ class Ruled:
         self.words[rule_kernels.RULE_FRESH_COUNT // 8] = len(rows)
 
     def compute(self, run: int) -> int:
-        """The value by NumPy; returns the status of a part."""
-        operands = [array_of(run, view, self.dtype).copy() for view in self.views]
+        """The value by NumPy; returns the status of a part.
+
+        Operands are read where they are: no value of an operation keeps them.
+        """
+        operands = [array_of(run, view, self.dtype) for view in self.views]
         result = np.asarray(self.op.value(*operands, **dict(self.static)))
         if not fits(result, self.out, self.dtype):
             _word(run + RUN_FAILED).value = self.out.offset
@@ -129,12 +132,13 @@ class Ruled:
 
     def pull(self, run: int) -> int:
         """Make the program of the rule, which the caller then runs; or evaluate the rule."""
-        g = array_of(run, self.out, self.dtype, RUN_ADJOINT_BASES).copy()
+        g = array_of(run, self.out, self.dtype, RUN_ADJOINT_BASES)
         views = self.out, *self.views
-        out, *operands = [array_of(run, view, self.dtype).copy() for view in views]
+        out, *operands = [array_of(run, view, self.dtype) for view in views]
         made = None
         if makers and not self.has_called:
-            made = makers[0](self.use, g, out, operands)
+            copies = [x.copy() for x in operands]
+            made = makers[0](self.use, g.copy(), out.copy(), copies)
         if made is not None:
             self.made, table = made, self._table(made)
             self._tables.append(table)  # another thread may have made one, too
