@@ -6,9 +6,10 @@ import declared
 import numpy as np
 import pytest
 import scipy.linalg
-from ruled_programs import FUNCTIONS, definite, rules_of
+from ruled_programs import FUNCTIONS, definite, programs_of, rules_of
 
 import tapegrad as tg
+from tapegrad._core.operations.sparse_products import sparse_product
 from tapegrad._core.ops.table import TABLE
 from tapegrad._core.tensor.registry import load_families
 from tapegrad._program.dispatch import rule_programs
@@ -274,3 +275,71 @@ def test_an_interrupt_while_it_is_made(unmade, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             c.grad(a)
     np.testing.assert_allclose(c.grad(a), wanted, rtol=1e-11, atol=1e-13)
+
+
+# --- large operands -------------------------------------------------------------------------------
+
+#: A matrix of this many rows is read where the caller has it.
+LARGE = 130
+
+
+def product_of(a, x):
+    """A sparse matrix of the numbers of a times x."""
+    rows, columns = np.arange(float(LARGE**2)) % LARGE, np.arange(float(LARGE**2)) // LARGE
+    numbers = np.reshape(a, (-1,))
+    return sparse_product(numbers, rows, columns, x, count=LARGE, both=True) / LARGE
+
+
+OF_LARGE = {
+    "an input": lambda a: np.linalg.cholesky(a),
+    "its transpose": lambda a: np.linalg.cholesky(a.T, upper=True),
+    "its half": lambda a: np.linalg.cholesky(a[:-1, :-1]),
+    "twice": lambda a: np.linalg.solve(a, a * 1.0),
+    "an input twice": lambda a: np.linalg.solve(a, a.T),
+    "a result": lambda a: np.linalg.cholesky(2.0 * a),
+    "two readers": lambda a: np.linalg.cholesky(a) * a,
+    "a product": lambda a: product_of(a, 0.1 * a),
+    "a product with a transpose": lambda a: product_of(a, 0.1 * a.T),
+    "a product with an input's transpose": lambda a: product_of(a, a.T),
+}
+
+
+@pytest.mark.parametrize("name", OF_LARGE)
+def test_large_operands_are_read_where_they_are(name, rng):
+    """Their adjoints are set, also where nothing comes back to them, in memory with other data."""
+    loss = lambda a, scale: scale * np.sum(np.sin(OF_LARGE[name](a)))  # noqa: E731
+    a, c = definite(rng, LARGE, LARGE), tg.compile(loss)
+    a += np.triu(rng.normal(size=a.shape))  # which not all operations read
+    for scale in (1.0, 2.0, 0.0, 1.0, 0.0):
+        wanted, out = tg.grad(loss)(a, scale), np.full_like(a, np.nan)
+        np.testing.assert_allclose(c.grad(a, scale), wanted, rtol=1e-9, atol=1e-12)
+        c.value_and_grad(a, scale, out=out)
+        np.testing.assert_allclose(out, wanted, rtol=1e-9, atol=1e-12)
+        a = 1.1 * a
+
+
+def test_an_adjoint_that_the_rule_leaves_out_is_zero(rng):
+    """The rule of a sparse product has none for the places."""
+    count, size = 20_000, 50
+    numbers, x = rng.normal(size=count), rng.normal(size=(size, 1))
+    rows, columns = (rng.integers(0, size, count).astype(float) for _ in range(2))
+    product = lambda n, r, c: np.sum(sparse_product(n, r, c, x, count=size) ** 2)  # noqa: E731
+    compiled = tg.compile(tg.grad(product, argnums=(0, 1, 2)))
+    wanted = tg.grad(product)(numbers, rows, columns)
+    for _ in range(4):
+        found, *zeros = compiled(numbers, rows, columns)
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+        assert not np.any(zeros)
+        for one in (found, *zeros):
+            one[:] = np.nan  # the memory of the next gradients
+        del found, zeros, one
+
+
+def test_adjoints_of_constants_are_not_cleared(rng):
+    weights = rng.normal(size=(300, 300))
+    c = tg.compile(lambda x: np.sum(np.sin(weights @ x)))
+    x = rng.normal(size=300)
+    for _ in range(3):
+        np.testing.assert_allclose(c.grad(x), weights.T @ np.cos(weights @ x), rtol=1e-12)
+    cleared = [program.parts.touched() for program in programs_of(c)]
+    assert cleared and all(one[:, 1].sum() < weights.nbytes // 10 for one in cleared)
