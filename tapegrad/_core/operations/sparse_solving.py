@@ -44,8 +44,7 @@ class Pattern:
 
     def is_of(self, rows, columns, n: int) -> bool:
         return n == self.n and all(
-            x is y or np.array_equal(x, y)
-            for x, y in ((self.rows, rows), (self.columns, columns))
+            x is y or np.array_equal(x, y) for x, y in ((self.rows, rows), (self.columns, columns))
         )
 
     def csc(self, numbers):
@@ -67,7 +66,10 @@ class FactorsKept(NamedTuple):
     lu: Any
 
     def are_of(self, numbers, pattern: Pattern, order: int) -> bool:
-        if order != self.order or pattern is not self.pattern or numbers.dtype != self.numbers.dtype:
+        if (order, numbers.dtype) != (
+            self.order,
+            self.numbers.dtype,
+        ) or pattern is not self.pattern:
             return False
         first = slice(8)  # other numbers mostly differ from the beginning
         return (numbers[first] == self.numbers[first]).all() and (numbers == self.numbers).all()

@@ -179,7 +179,6 @@ class Ruled:
         return words(made.program.address, *counts, *places, *sum(moves, []))
 
 
-
 class Kept(NamedTuple):
     """The objects that the memory of a part refers to: functions, and arrays by address."""
 
@@ -198,9 +197,7 @@ def part_of_operation(
     return part_of_kernel(step, wanted, item)
 
 
-def part_of_rule(
-    step: Kernel, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM
-) -> Part:
+def part_of_rule(step: Kernel, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM) -> Part:
     """The part of a step whose operation is differentiated by its rule."""
     ruled, functions, reverse = Ruled(step, wanted, fresh, item), [], 0
     if any(ruled.use.wanted) and not ruled.op.constant:
