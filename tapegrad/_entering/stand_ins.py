@@ -51,6 +51,8 @@ def stand_in(value) -> Any:
         return _vectorized(value)
     if is_of_scipys_class(value):
         return _of_instance(value)
+    if type(value) is types.BuiltinMethodType and is_of_scipys_class(value.__self__):
+        return getattr(_of_instance(value.__self__), value.__name__)  # as `factorized` returns
     owner = _owner(value)
     if owner is None:
         return of_numba(value)
@@ -95,6 +97,7 @@ def _vectorized(value: np.vectorize) -> Any:
 #: function `of_instance` returns that of an object, or None where the object itself is used.
 _INSTANCES = {
     "scipy.interpolate": "_interpolators",
+    "scipy.sparse.linalg": "_sparse_equations",
     "scipy.spatial": "_spatial_objects",
     "scipy.stats": "_distributions",
 }
@@ -109,6 +112,8 @@ def is_of_scipys_class(value) -> bool:
 
 def _package_of(value) -> str:
     """The package of the class of an object, such as "scipy.stats", and of one derived from it."""
+    if type(value).__name__ == "SuperLU":  # whose class does not say where it is from
+        return "scipy.sparse.linalg"
     return ".".join(module_of_class(value).removeprefix("tapegrad.").split(".", 2)[:2])
 
 

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.sparse_solving import ORDERS, factors, in_linalg, sparse_solve
+from .._core.operations.sparse_solving import (
+    ORDERS,
+    factored_solve,
+    factors,
+    in_linalg,
+    sparse_solve,
+)
+from .._core.remembered import remembered
 from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.refused_derivatives import DerivativeLost
 from .._core.tensor.stop_gradient import stop_gradient
@@ -36,14 +43,19 @@ def _square(name: str, A) -> SparseTensor:  # noqa: N803
     return one
 
 
-def _solved(one: SparseTensor, b, turned: bool, order: int):
-    """The solution for a vector or a matrix."""
-    shape, n = shape_of(b), one.shape[0]
+def _wide(of_matrix: tuple[int, int], b):
+    """Right sides, a vector or a matrix, as a matrix."""
+    shape, n = shape_of(b), of_matrix[0]
     if not 1 <= len(shape) <= 2 or shape[0] != n:
         raise ValueError(
-            f"matrix - rhs dimension mismatch ({one.shape} - {shape[0] if shape else shape})"
+            f"matrix - rhs dimension mismatch ({of_matrix} - {shape[0] if shape else shape})"
         )
-    wide = PUBLIC["reshape"](b, (n, 1)) if len(shape) == 1 else b
+    return PUBLIC["reshape"](b, (n, 1)) if len(shape) == 1 else b
+
+
+def _solved(one: SparseTensor, b, turned: bool, order: int):
+    """The solution for a vector or a matrix."""
+    wide, shape = _wide(one.shape, b), shape_of(b)
     numbers, places = floats(one._numbers), one._places.operands
     made = sparse_solve(numbers, *places, wide, turned=turned, order=order)
     made = PUBLIC["reshape"](made, (-1,)) if len(shape) == 1 else made
@@ -74,14 +86,23 @@ def spsolve(A, b, permc_spec=None, use_umfpack=True):  # noqa: N803
 
 
 class SparseFactors:
-    """SparseFactors of a sparse matrix, as `splu` and `factorized` give them.
+    """Factors of a sparse matrix, as `splu` and `factorized` give them.
 
-    `theirs` are SciPy's, of a matrix of plain numbers; they solve equations with plain right sides.
+    `theirs` are SciPy's, of a matrix of plain numbers; they may have been made outside of the
+    function, of a matrix that is not known.
     """
 
-    def __init__(self, one: SparseTensor, order: int, theirs=None):
+    def __init__(self, one: SparseTensor | None, order: int = 0, theirs: Any = None):
         self._one, self._order, self._theirs = one, order, theirs
-        self.shape, self.nnz = one.shape, one.nnz if theirs is None else theirs.nnz
+        known: Any = one if theirs is None else theirs
+        self.shape, self.nnz = known.shape, known.nnz
+
+    @remembered
+    def _is_real(self) -> bool:
+        """Whether the factors are SciPy's, of real numbers."""
+        if self._theirs is None:
+            return False
+        return self._theirs.solve(np.zeros(self.shape[0])).dtype == np.float64
 
     def solve(self, rhs, trans="N"):
         """The solution of the equations, or with trans='T' or 'H' of those of the transpose."""
@@ -89,8 +110,21 @@ class SparseFactors:
             return self._theirs.solve(rhs, trans)
         if trans not in ("N", "T", "H"):
             raise ValueError("trans must be N, T, or H")
+        b = array_of_operand(rhs)
+        if self._is_real and dtype_of(b) == np.float64:
+            return self._by_theirs(b, trans != "N")
+        if self._one is None:
+            raise DerivativeLost(
+                "tapegrad.scipy.sparse.linalg.splu: factors that SciPy made outside take recorded "
+                "right sides of float64 if they are real; call tapegrad.scipy.sparse.linalg.splu"
+            )
         one = self._one.conj() if trans == "H" else self._one
-        return _solved(one, array_of_operand(rhs), trans != "N", self._order)
+        return _solved(one, b, trans != "N", self._order)
+
+    def _by_theirs(self, b, turned: bool):
+        wide, shape = _wide(self.shape, b), shape_of(b)
+        made = factored_solve(wide, factors=self._theirs, turned=turned)
+        return PUBLIC["reshape"](made, shape)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(in_linalg("SuperLU"), name):
@@ -101,6 +135,11 @@ class SparseFactors:
             f"tapegrad.scipy.sparse.linalg.splu: .{name} of a matrix of recorded numbers has no "
             "derivative; use .solve(b), or the factors of A.detach()"
         )
+
+
+def of_instance(theirs) -> SparseFactors:
+    """What stands for factors of SciPy's that were made outside of a function."""
+    return SparseFactors(None, theirs=theirs)
 
 
 @_entered

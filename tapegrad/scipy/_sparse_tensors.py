@@ -318,6 +318,28 @@ class SparseTensor:
         count = self.shape[0] * self.shape[1] if axis is None else self.shape[axis]
         return total / count
 
+    def max(self, axis=None, out=None, *, explicit=False):
+        return self._extreme("max", axis, out, explicit)
+
+    def min(self, axis=None, out=None, *, explicit=False):
+        return self._extreme("min", axis, out, explicit)
+
+    def _extreme(self, name: str, axis, out, explicit: bool):
+        """The largest or smallest of the numbers, and of 0 if an element is not stored."""
+        if axis is not None or out is not None:
+            raise DerivativeLost(
+                f"tapegrad.scipy.sparse: {name}() of recorded numbers is that of all elements; use "
+                f"A.toarray().{name}(axis)"
+            )
+        count = self.shape[0] * self.shape[1]
+        if not count:
+            raise ValueError("zero-size array to reduction operation")
+        numbers = self.canonical()._numbers
+        stored = self.nnz if explicit else shape_of(numbers)[0]
+        if stored < count and not (explicit and stored):
+            numbers = PUBLIC["concatenate"]([numbers, np.zeros(1, self.dtype)])
+        return PUBLIC[name](numbers)
+
     # --- products ---------------------------------------------------------------------------------
 
     def __matmul__(self, other):
@@ -384,6 +406,10 @@ class SparseTensor:
 
     def __pos__(self):
         return self
+
+    def __abs__(self):
+        one = self.canonical()
+        return self._as(self.format, PUBLIC["abs"](one._numbers), one._places)
 
     def __add__(self, other):
         return added(self, SparseTensor.of(other) if is_sparse(other) else other)

@@ -66,10 +66,8 @@ class FactorsKept(NamedTuple):
     lu: Any
 
     def are_of(self, numbers, pattern: Pattern, order: int) -> bool:
-        if (order, numbers.dtype) != (
-            self.order,
-            self.numbers.dtype,
-        ) or pattern is not self.pattern:
+        is_alike = pattern is self.pattern and numbers.dtype == self.numbers.dtype
+        if not is_alike or order != self.order:
             return False
         first = slice(8)  # other numbers mostly differ from the beginning
         return (numbers[first] == self.numbers[first]).all() and (numbers == self.numbers).all()
@@ -160,4 +158,29 @@ def sparse_solve(numbers, rows, columns, b, *, turned=False, order=0):
             out[at] = lu.solve(real.copy(), way) + 1j * lu.solve(imag.copy(), way)
         else:
             out[at] = lu.solve(np.array(b[at], numbers.dtype, order="F"), way)
+    return out
+
+
+# --- factors that are given -----------------------------------------------------------------------
+
+
+def factored_solve_vjp(np, g, _out, _b, *, factors, turned=False):
+    """Equations with the transpose."""
+    return (factored_solve(g, factors=factors, turned=not turned),)
+
+
+@declared(
+    vjp=factored_solve_vjp,
+    batch="loop",
+    example="tg.scipy.sparse.linalg.splu(tg.scipy.sparse.csc_array(np.eye(len(x)) + 1.0)).solve(x)"
+    " if x.size else x",
+)
+def factored_solve(b, *, factors, turned=False):
+    """factored_solve(b, factors, turned): solutions of equations by factors of SciPy's `splu`.
+
+    `b` has shape (…, N, K).
+    """
+    out = np.empty(b.shape)
+    for at in np.ndindex(b.shape[:-2] if b.size else (0,)):
+        out[at] = factors.solve(np.array(b[at], np.float64, order="F"), "T" if turned else "N")
     return out
