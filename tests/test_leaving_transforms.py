@@ -20,6 +20,7 @@ import tapegrad as tg
 from tapegrad._core.codegen import compat
 
 V = np.array([0.72, 1.2, 1.9])
+SPARSE = scipy.sparse.lil_matrix((2, 2))
 
 
 def taken_by_quad(t):
@@ -43,7 +44,7 @@ TAKES = {
     "ctypes": lambda t: ctypes.c_double(t),
     "brentq": lambda t: scipy.optimize.brentq(lambda s: s - t, 0.0, 9.0),
     "quad": taken_by_quad,
-    "lil_matrix": lambda t: scipy.sparse.lil_matrix((2, 2)).__setitem__((0, 0), t),
+    "lil_matrix": lambda t: SPARSE.__setitem__((0, 0), t),
     "random": lambda t: np.random.default_rng(0).normal(t),
     "tolist": lambda t: (t * np.ones(2)).tolist(),
 }

@@ -182,6 +182,13 @@ MATRICES = {
     "sum over columns": lambda k, x: made("csr", k, x).sum(axis=1),
     "sum": lambda k, x: made("csr", k, x).sum(),
     "mean": lambda k, x: made("csr", k, x).mean(0),
+    "mean of rows": lambda k, x: made("csr", k, x).mean(axis=-1),
+    "sum of all": lambda k, x: made("csc", k, x).sum((0, 1)),
+    "largest": lambda k, x: made("csr", k, x).max() * x,
+    "smallest": lambda k, x: made("csr", k, -x).min() * x + made("csr", k, x).min(),
+    "largest of full": lambda k, x: getattr(ss, f"csr_{k}")(-np.outer(x, x)).max() * x,
+    "largest stored": lambda k, x: made("csr", k, -x).max(explicit=True) * x,
+    "absolute": lambda k, x: abs(made("csr", k, x - 2.5)),
     "product": lambda k, x: made("csr", k, x) @ x,
     "transposed": lambda k, x: made("csr", k, x).T @ x,
     "from the left": lambda k, x: x @ made("coo", k, x),
@@ -356,6 +363,46 @@ def test_factors_of_a_plain_matrix():
         made.other  # noqa: B018
     with pytest.raises(RuntimeError, match="singular"):
         tg.grad(lambda x: np.sum(sl.splu(ss.csc_array((3, 3))).solve(x)))(X)
+
+
+#: Made outside of functions, and their inverse.
+OUTSIDE = ss.csc_array(np.array([[4.0, 0.0, 2.0], [0.0, 3.0, -1.0], [4.0, 1.0, 9.0]]))
+LU, SOLVE, INVERSE = sl.splu(OUTSIDE), sl.factorized(OUTSIDE), np.linalg.inv(OUTSIDE.toarray())
+BY_FACTORS = {
+    "solve": (lambda x: LU.solve(x), lambda x: INVERSE @ x),
+    "transposed": (lambda x: LU.solve(x, "T"), lambda x: INVERSE.T @ x),
+    "several": (lambda x: LU.solve(np.outer(x, x), "H"), lambda x: INVERSE.T @ np.outer(x, x)),
+    "factorized": (lambda x: SOLVE(x * x), lambda x: INVERSE @ (x * x)),
+    "twice": (lambda x: LU.solve(x * SOLVE(x)), lambda x: INVERSE @ (x * (INVERSE @ x))),
+}
+
+
+@pytest.mark.parametrize("name", BY_FACTORS)
+def test_factors_that_scipy_made_outside(name):
+    f, g = [lambda x, f=f: np.sum(np.sin(f(x))) for f in BY_FACTORS[name]]
+    ones, c = np.ones(3), tg.compile(f)
+    assert np.isclose(f(X), g(X), rtol=1e-13)
+    for x in (X, 1.1 * X, X):
+        for made in (tg.grad, tg.hessian, lambda f: tg.compile(tg.grad(f))):
+            np.testing.assert_allclose(made(f)(x), made(g)(x), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(c.grad(x), tg.grad(g)(x), rtol=1e-10)
+        np.testing.assert_allclose(c.hessian(x), tg.hessian(g)(x), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(tg.jvp(f, (x,), (ones,)), tg.jvp(g, (x,), (ones,)), rtol=1e-11)
+    batch = np.stack([X, 2.0 * X])
+    np.testing.assert_allclose(tg.vmap(tg.grad(f))(batch), tg.vmap(tg.grad(g))(batch), rtol=1e-10)
+
+
+def test_what_factors_made_outside_do_not_do():
+    of_complex = sl.splu(ss.csc_array(OUTSIDE.toarray() * (1.0 + 1.0j)))
+    with pytest.raises(tg.DerivativeLost, match=r"call tapegrad\.scipy\.sparse\.linalg\.splu"):
+        tg.grad(lambda x: np.sum(np.abs(of_complex.solve(x))))(X)
+    with pytest.raises(tg.DerivativeLost, match="right sides of float64"):
+        tg.grad(lambda x: np.sum(np.abs(LU.solve(1j * x))))(X)
+    with pytest.raises(ValueError, match="dimension mismatch"):
+        tg.grad(lambda x: np.sum(LU.solve(x[:2])))(X)
+    with pytest.raises(ValueError, match="trans"):
+        tg.grad(lambda x: np.sum(LU.solve(x, "X")))(X)
+    assert np.array_equal(tg.grad(lambda x: LU.shape[0] * x[0] + LU.solve(X)[0])(X), [3, 0, 0])
 
 
 def test_a_program_notices_another_matrix_of_factors():

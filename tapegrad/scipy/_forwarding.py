@@ -44,7 +44,7 @@ _FILES = {
     "_special_matrices _spectral _toeplitz_matrices",
     "ndimage": "_ndimage_filters _ndimage_fourier _ndimage_gaussians _ndimage_interpolation "
     "_ndimage_measurements _ndimage_ranks",
-    "sparse": "_sparse_constructors _sparse_equations _sparse_exponential",
+    "sparse": "_sparse_constructors _sparse_assembly _sparse_equations _sparse_exponential",
     "spatial": "_distances _geometry _neighbours _rotations",
     "signal": "_analytic _convolutions _copied_code _filters _linear_systems _parts_of_signal "
     "_selected_formulas",
@@ -177,7 +177,8 @@ def stand_in(place: str, theirs):
     name = place.partition(".")[2].removeprefix("scipy.")
     ours, is_sparse = find_ours(name), name.startswith("sparse.")
     if ours is not None and is_sparse and isinstance(theirs, type):
-        made = _sparse_constructors().MatrixClass(theirs, place.rpartition(".")[0], ours)
+        kind = getattr(ours, "kind", _sparse_constructors().MatrixClass)
+        made = kind(theirs, place.rpartition(".")[0], ours)
         STAND_INS[made] = theirs
         return made
     if name.startswith("stats.") and not inspect.isroutine(theirs):

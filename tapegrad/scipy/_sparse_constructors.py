@@ -34,8 +34,16 @@ def none_sparse(arguments) -> bool:
 
 def _holds(arguments) -> bool:
     return any(
-        _holds(x) if type(x) in (list, tuple) else type(x) is SparseTensor for x in arguments
+        _holds(x) if type(x) in (list, tuple) else held_matrix(x) is not None for x in arguments
     )
+
+
+def held_matrix(x) -> SparseTensor | None:
+    """A matrix of recorded numbers, also one in a matrix that they were written to; else None."""
+    if isinstance(x, SparseTensor):
+        return x
+    held = getattr(x, "__dict__", None)
+    return held.get("_written") if type(held) is dict else None
 
 
 # --- constructors ---------------------------------------------------------------------------------
@@ -69,9 +77,9 @@ def _plain(name: str, x):
 
 def constructed(name: str, arg1, shape=None, dtype=None, copy=False, **keywords):
     """What a class of SciPy's makes of recorded numbers, or of a matrix of them."""
-    theirs = in_sparse(name)
-    if isinstance(arg1, SparseTensor):
-        made = SparseTensor(arg1._numbers, arg1._places, name)
+    theirs, matrix = in_sparse(name), held_matrix(arg1)
+    if matrix is not None:
+        made = SparseTensor(matrix._numbers, matrix._places, name)
         if shape is not None and tuple(shape) != made.shape:
             made = made.reshape(shape)
     elif isinstance(arg1, tuple) and len(arg1) in (2, 3):
@@ -157,7 +165,7 @@ class MatrixClass(ClassStandIn):
         return self._ours(*args, **kwargs)
 
     def is_ours(self, x) -> bool:
-        return type(x) is SparseTensor and issubclass(in_sparse(x._kind), self._theirs)
+        return isinstance(x, SparseTensor) and issubclass(in_sparse(x._kind), self._theirs)
 
 
 # --- functions ------------------------------------------------------------------------------------

@@ -87,6 +87,8 @@ class SparseTensor:
                 "those of two axes do: use A.reshape(1, -1)"
             )
         csr = matrix.tocsr()
+        if isinstance(csr, cls):  # of one to which recorded values were written
+            return csr
         return cls(csr.data.copy(), StoredPlaces.of(csr), type(matrix).__name__)
 
     @property
@@ -133,6 +135,15 @@ class SparseTensor:
             "The truth value of an array with more than one element is ambiguous. Use a.any() or "
             "a.all()."
         )
+
+    def _compared(self, other):
+        raise DerivativeLost(
+            "tapegrad.scipy.sparse: elements of a sparse matrix of recorded numbers are not "
+            "compared; compare those of A.toarray()"
+        )
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compared
+    __hash__ = object.__hash__
 
     def __len__(self):
         raise TypeError("sparse array length is ambiguous; use getnnz() or shape[0]")
