@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations.sparse_products import sparse_product
 from .._core.tensor import runtime as rt
 from .._core.tensor.complex_tensors import is_complex
+from .._core.tensor.refused_derivatives import DerivativeLost
 from .._core.tensor.values import dtype_of, is_recorded, is_tensor, shape_of
 from ._sparse_places import owned, summed
 
@@ -134,3 +137,44 @@ def added(a, other):
     columns = np.concatenate([a._places.indices, b._places.indices])
     format = "csc" if a.format == "csc" else "csr"
     return a.placed(format, summed(both, rows, columns, a.shape))
+
+
+def powers(numbers, n, dtype):
+    """Powers of the stored numbers."""
+    if not is_number(n) or dtype is not None:
+        raise NotImplementedError("input is not scalar")
+    if n == 0:
+        raise NotImplementedError("zero power is not supported")
+    return numbers**n
+
+
+def total(a, axis, dtype, out):
+    """The sum of all elements, or along an axis."""
+    if dtype is not None or out is not None:
+        raise DerivativeLost("tapegrad.scipy.sparse: sum() of recorded numbers takes axis= alone")
+    if axis is None or (isinstance(axis, tuple) and len(axis) == 2):
+        return PUBLIC["sum"](a._numbers)
+    axis = axis[0] if isinstance(axis, tuple) else operator.index(axis)
+    if not -2 <= axis < 2:
+        raise ValueError("axis out of range")
+    axis %= 2
+    ones = np.ones(a.shape[axis], dtype_of(a._numbers))
+    made = times_dense(a, ones) if axis else turned_times(a, ones)
+    return made if a.is_array else made.reshape((-1, 1) if axis else (1, -1))
+
+
+def extreme(name: str, a, axis, out, explicit: bool):
+    """The largest or smallest of the numbers, and of 0 if an element is not stored."""
+    if axis is not None or out is not None:
+        raise DerivativeLost(
+            f"tapegrad.scipy.sparse: {name}() of recorded numbers is that of all elements; use "
+            f"A.toarray().{name}(axis)"
+        )
+    count = a.shape[0] * a.shape[1]
+    if not count:
+        raise ValueError("zero-size array to reduction operation")
+    numbers = a.canonical()._numbers
+    stored = a.nnz if explicit else shape_of(numbers)[0]
+    if stored < count and not (explicit and stored):
+        numbers = PUBLIC["concatenate"]([numbers, np.zeros(1, a.dtype)])
+    return PUBLIC[name](numbers)

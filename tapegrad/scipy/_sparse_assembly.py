@@ -95,7 +95,7 @@ def watched(theirs: type) -> type:
     def get_attribute(self, name: str):
         written = object.__getattribute__(self, "__dict__").get("_written")
         if written is None or name.startswith("__"):
-            return theirs.__getattribute__(self, name)
+            return theirs.__getattribute__(self, name)  # type: ignore[call-arg]
         return getattr(written, name)
 
     space: dict[str, Any] = {name: _by_operator(theirs, name) for name in _operators(theirs)}

@@ -160,8 +160,9 @@ def splu(A, permc_spec=None, diag_pivot_thresh=None, relax=None, panel_size=None
 def _checked(one: SparseTensor, order: int) -> int:
     """The order; SciPy's error for a singular matrix."""
     numbers = np.asarray(value_of(one._numbers))
-    places = map(np.asarray, one._places.operands)
-    if factors(np.asarray(numbers, np.float64), *places, one.shape[0], order) is None:
+    rows, columns = map(np.asarray, one._places.operands)
+    numbers = np.asarray(numbers, np.float64)
+    if factors(numbers, rows, columns, one.shape[0], order) is None:
         raise RuntimeError("Factor is exactly singular")
     return order
 

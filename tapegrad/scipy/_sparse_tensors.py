@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 import sys
 from typing import Any
 
@@ -18,9 +16,12 @@ from ._sparse_arithmetic import (
     array_of_operand,
     at_places,
     by_element,
+    extreme,
     is_number,
+    powers,
     times_dense,
     times_sparse,
+    total,
     turned_times,
 )
 from ._sparse_places import StoredPlaces, in_sparse, summed, taken
@@ -138,8 +139,7 @@ class SparseTensor:
 
     def _compared(self, other):
         raise DerivativeLost(
-            "tapegrad.scipy.sparse: elements of a sparse matrix of recorded numbers are not "
-            "compared; compare those of A.toarray()"
+            "tapegrad.scipy.sparse: recorded numbers are not compared; compare A.toarray()"
         )
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compared
@@ -202,8 +202,7 @@ class SparseTensor:
         numbers = self._numbers
         plain = numbers.detach().numpy() if hasattr(numbers, "detach") else np.array(numbers)
         places = plain, self._places.indices.copy(), self._places.indptr.copy()
-        made = in_sparse(f"csr_{self._kind[4:]}")(places, shape=self.shape)
-        return made.asformat(self.format)
+        return in_sparse(f"csr_{self._kind[4:]}")(places, shape=self.shape).asformat(self.format)
 
     def canonical(self) -> SparseTensor:
         """The same with no two numbers in one place, row by row in the order of columns."""
@@ -310,46 +309,17 @@ class SparseTensor:
     # --- sums -------------------------------------------------------------------------------------
 
     def sum(self, axis=None, dtype=None, out=None):
-        if dtype is not None or out is not None:
-            raise DerivativeLost(
-                "tapegrad.scipy.sparse: sum() of recorded numbers takes axis= alone"
-            )
-        if axis is None or (isinstance(axis, tuple) and len(axis) == 2):
-            return PUBLIC["sum"](self._numbers)
-        axis = axis[0] if isinstance(axis, tuple) else operator.index(axis)
-        if not -2 <= axis < 2:
-            raise ValueError("axis out of range")
-        axis %= 2
-        ones = np.ones(self.shape[axis], dtype_of(self._numbers))
-        made = times_dense(self, ones) if axis else turned_times(self, ones)
-        return made if self.is_array else made.reshape((-1, 1) if axis else (1, -1))
+        return total(self, axis, dtype, out)
 
     def mean(self, axis=None, dtype=None, out=None):
-        total = self.sum(axis, dtype, out)
         count = self.shape[0] * self.shape[1] if axis is None else self.shape[axis]
-        return total / count
+        return total(self, axis, dtype, out) / count
 
     def max(self, axis=None, out=None, *, explicit=False):
-        return self._extreme("max", axis, out, explicit)
+        return extreme("max", self, axis, out, explicit)
 
     def min(self, axis=None, out=None, *, explicit=False):
-        return self._extreme("min", axis, out, explicit)
-
-    def _extreme(self, name: str, axis, out, explicit: bool):
-        """The largest or smallest of the numbers, and of 0 if an element is not stored."""
-        if axis is not None or out is not None:
-            raise DerivativeLost(
-                f"tapegrad.scipy.sparse: {name}() of recorded numbers is that of all elements; use "
-                f"A.toarray().{name}(axis)"
-            )
-        count = self.shape[0] * self.shape[1]
-        if not count:
-            raise ValueError("zero-size array to reduction operation")
-        numbers = self.canonical()._numbers
-        stored = self.nnz if explicit else shape_of(numbers)[0]
-        if stored < count and not (explicit and stored):
-            numbers = PUBLIC["concatenate"]([numbers, np.zeros(1, self.dtype)])
-        return PUBLIC[name](numbers)
+        return extreme("min", self, axis, out, explicit)
 
     # --- products ---------------------------------------------------------------------------------
 
@@ -404,11 +374,8 @@ class SparseTensor:
         return self.power(power)
 
     def power(self, n, dtype=None):
-        if not is_number(n) or dtype is not None:
-            raise NotImplementedError("input is not scalar")
-        if n == 0:
-            raise NotImplementedError("zero power is not supported")
-        return self._as(self.format, self.canonical()._numbers ** n, self.canonical()._places)
+        one = self.canonical()
+        return self._as(self.format, powers(one._numbers, n, dtype), one._places)
 
     # --- sums of matrices -------------------------------------------------------------------------
 
@@ -437,16 +404,14 @@ class SparseTensor:
         return (-self).__radd__(other)
 
 
-for _name in ("sqrt", "sin", "tan", "arcsin", "arctan", "sinh", "tanh", "arcsinh", "arctanh"):
-    # functions that keep 0
+for _name in "sqrt sin tan arcsin arctan sinh tanh arcsinh arctanh expm1 log1p".split():
+
     def _of_each(self, name=_name):
         one = self.canonical()
         return self._as(self.format, PUBLIC[name](one._numbers), one._places)
 
     _of_each.__name__ = _name
     setattr(SparseTensor, _name, _of_each)
-for _name in ("expm1", "log1p"):
-    setattr(SparseTensor, _name, functools.partialmethod(_of_each, _name))
 
 
 def from_positions(numbers, found):

@@ -20,7 +20,7 @@ class Places(NamedTuple):
 
     rows: Any
     columns: Any
-    count: int
+    stored: int
     m: int
     n: int
 
@@ -103,7 +103,7 @@ def inner(x, y, n):
 @helper
 def times_vector(p, numbers, x, to):
     """Add A x; whether all places are within the matrix."""
-    for k in range(p.count):
+    for k in range(p.stored):
         row, column = int(p.rows[k]), int(p.columns[k])
         if not is_inside(p, row, column):
             return False
@@ -114,7 +114,7 @@ def times_vector(p, numbers, x, to):
 @helper
 def times_matrix(p, numbers, x, to, width):
     """The same of several vectors side by side."""
-    for k in range(p.count):
+    for k in range(p.stored):
         row, column = int(p.rows[k]), int(p.columns[k])
         if not is_inside(p, row, column):
             return False
@@ -125,7 +125,7 @@ def times_matrix(p, numbers, x, to, width):
 @helper
 def samples_of_vectors(p, u, v, to):
     """Write u vᵀ at the places."""
-    for k in range(p.count):
+    for k in range(p.stored):
         row, column = int(p.rows[k]), int(p.columns[k])
         if not is_inside(p, row, column):
             return False
@@ -136,7 +136,7 @@ def samples_of_vectors(p, u, v, to):
 @helper
 def samples_of_matrices(p, u, v, to, width):
     """The same, u and v of several columns."""
-    for k in range(p.count):
+    for k in range(p.stored):
         row, column = int(p.rows[k]), int(p.columns[k])
         if not is_inside(p, row, column):
             return False
@@ -147,7 +147,7 @@ def samples_of_matrices(p, u, v, to, width):
 @helper
 def adjoints_of_vector(p, numbers, u, v, to, added):
     """The same of vectors, and add Aᵀ u to `added`, in one pass."""
-    for k in range(p.count):
+    for k in range(p.stored):
         row, column = int(p.rows[k]), int(p.columns[k])
         if not is_inside(p, row, column):
             return False
@@ -159,7 +159,7 @@ def adjoints_of_vector(p, numbers, u, v, to, added):
 @helper
 def adjoints_of_matrix(p, numbers, u, v, to, added, width):
     """The same, u and v of several columns."""
-    for k in range(p.count):
+    for k in range(p.stored):
         row, column = int(p.rows[k]), int(p.columns[k])
         if not is_inside(p, row, column):
             return False
@@ -204,7 +204,7 @@ def sparse_samples_forward(frame, id, refs, task):
     for k in range(lapack.batch_size(out, 1)):
         by_row = in_order(u, 2, out, 1, k, room)
         by_column = in_order(v, 2, out, 1, k, room + of_u)
-        to = f64s(load_i64(out, ARRAY_DATA) + k * p.count * 8)
+        to = f64s(load_i64(out, ARRAY_DATA) + k * p.stored * 8)
         if width == 1:
             is_right &= samples_of_vectors(p, f64s(by_row), f64s(by_column), to)
         else:
@@ -226,8 +226,8 @@ def sparse_adjoints_forward(frame, id, refs, task):
         at = f64s(in_order(numbers, 1, out, 1, k, room))
         by_row = in_order(u, 2, out, 1, k, room + of_numbers)
         by_column = in_order(v, 2, out, 1, k, room + of_numbers + of_u)
-        to = load_i64(out, ARRAY_DATA) + k * (p.count + n * width) * 8
-        added = to + p.count * 8
+        to = load_i64(out, ARRAY_DATA) + k * (p.stored + n * width) * 8
+        added = to + p.stored * 8
         memset(added, 0, n * width * 8)
         if width == 1:
             x, g = f64s(by_column), f64s(by_row)
