@@ -138,9 +138,7 @@ class SparseTensor:
         )
 
     def _compared(self, other):
-        raise DerivativeLost(
-            "tapegrad.scipy.sparse: recorded numbers are not compared; compare A.toarray()"
-        )
+        raise DerivativeLost("tapegrad.scipy.sparse: elements are not compared; use A.toarray()")
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compared
     __hash__ = object.__hash__
