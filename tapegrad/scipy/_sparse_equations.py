@@ -106,7 +106,7 @@ class SparseFactors:
 
     def solve(self, rhs, trans="N"):
         """The solution of the equations, or with trans='T' or 'H' of those of the transpose."""
-        if self._theirs is not None and none_traced((rhs,)):
+        if self._theirs is not None and none_traced((rhs,)) and not is_tensor(rhs):
             return self._theirs.solve(rhs, trans)
         if trans not in ("N", "T", "H"):
             raise ValueError("trans must be N, T, or H")
