@@ -115,7 +115,9 @@ class DistributionArguments:
 
     def checked(self, out):
         """A result, NaN where parameters are not valid, and its derivatives, too."""
-        valid = self.formulas._argcheck(*self.shapes) & (self.scale > 0)
+        valid = self.formulas._argcheck(*self.shapes)
+        valid = valid if is_recorded(valid) else np.asarray(valid, bool)  # SciPy's may be 1
+        valid = valid & (self.scale > 0)
         return out if is_all(valid, True) else out * where(valid, 1.0, np.nan)
 
     def beyond(self, y, closed: bool):

@@ -163,6 +163,8 @@ def _are_plain(args, kwds) -> bool:
 class Distribution:
     """What stands for a distribution of SciPy's: methods with SciPy's arguments."""
 
+    takes_parameters = True  # a call gives an object with them
+
     def __init__(self, theirs):
         self._theirs = theirs
         self.__doc__ = theirs.__doc__
@@ -227,7 +229,12 @@ def _method(name: str, point: str):
             raise _lost(theirs.name, name, str(error)) from error
 
     method.__name__ = method.__qualname__ = name
+    method.is_element_wise = name in (*POINTS, *_OF_ELEMENTS)  # type: ignore[attr-defined]
     return method
+
+
+#: Methods without a point of which each result is of the parameters at one place alone.
+_OF_ELEMENTS = ("mean", "var", "std", "median", "entropy")
 
 
 def _lost(distribution: str, name: str, reason: str) -> DerivativeLost:
@@ -253,6 +260,7 @@ class Frozen:
     """What stands for a distribution with parameters."""
 
     is_made_of_state = True  # the parameters are those of SciPy's object
+    is_parametrised = True  # its methods are those of `dist`, which get the parameters, too
 
     def __init__(self, dist: Distribution, args: tuple, kwds: dict, theirs=None):
         self.dist, self.args, self.kwds = dist, args, kwds

@@ -13,7 +13,7 @@ from ..._core.config import config
 from ..._core.tensor.container_contents import Contents
 from ..._core.tensor.dependencies import Checked, method_dependencies, partial_dependencies
 from ..._entering.stand_ins import stand_in
-from . import outside_calls, outside_changes, prelude
+from . import outside_calls, outside_changes, prelude, recorded_calls
 from .access import special_method
 from .builtin_functions import BUILTINS
 from .errors import Raises, Refused
@@ -24,6 +24,7 @@ from .forms import (
     Known,
     Method,
     Number,
+    Parametrised,
     Ref,
     described,
 )
@@ -49,6 +50,11 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
     target = (function := _entered(function)).value
     if (made := outside_calls.of_call(s.reader, target, args, kwargs)) is not None:
         return made
+    if recorded_calls.is_recorded(target):
+        made = _by_table(s, target, args, kwargs)
+        return recorded_calls.of_call(s, target, args, kwargs) if made is None else made
+    if getattr(type(target), "takes_parameters", False):
+        return Parametrised(function, tuple(args), (*kwargs,), (*kwargs.values(),))
     if isinstance(target, types.MethodType):
         owner = s.reader.outside(target.__self__)
         return called(s, Known(target.__func__), [owner, *args], kwargs)
@@ -84,7 +90,10 @@ def _entered(function: Known) -> Known:
     is_builtin = getattr(function.value, "__module__", None) == "builtins"
     if not config.enter or is_builtin or isinstance(function.value, type):
         return function
-    made = stand_in(function.value)
+    if isinstance(function.value, types.MethodType):
+        made = recorded_calls.method_entered(function.value)
+    else:
+        made = stand_in(function.value)
     return function if made is None else Known(getattr(made, "followed", made))
 
 
@@ -158,6 +167,8 @@ def handled(s, name, handler: Callable, args: list, kwargs: dict):
 
 def _method(s, method: Method, args: list, kwargs: dict):
     owner, name = method.owner, method.name
+    if isinstance(owner, Parametrised):
+        return _of_parametrised(s, owner, name, args, kwargs)
     if name == "setdefault" and outside_changes.sets_default(s.reader, owner, args):
         name = "get"
     if outside_changes.is_container(owner) or outside_changes.is_changing(s.reader, owner, name):
@@ -174,3 +185,12 @@ def _method(s, method: Method, args: list, kwargs: dict):
         raise Refused(f"the attribute {name} of a class is no plain method")
     s.reader.dependencies += method_dependencies(kind, name)
     return called(s, Known(found), [owner, *args], kwargs)
+
+
+def _of_parametrised(s, owner: Parametrised, name: str, args: list, kwargs: dict):
+    """A method of an object with parameters: that of the one without, which takes them last."""
+    found = getattr(owner.owner.value, name, None)
+    if not getattr(found, "is_element_wise", False) or len(args) + len(kwargs) > 1:
+        raise Refused(f"it calls the method {name} of an object with parameters")
+    given = [*args, *kwargs.values(), *owner.args]
+    return called(s, Known(found), given, dict(zip(owner.names, owner.named, strict=True)))

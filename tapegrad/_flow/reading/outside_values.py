@@ -37,6 +37,7 @@ from .forms import (
     Form,
     Known,
     Number,
+    Parametrised,
     Ref,
     Row,
     Tuple,
@@ -47,6 +48,7 @@ from .laid_lists import words_of
 from .namedtuples import is_plain_namedtuple
 from .numbers import EXACT, number
 from .reader import Reader
+from .recorded_calls import entered_object
 
 #: Items of a container that are read one by one; longer lists are of numbers.
 _MOST_ITEMS = 100
@@ -100,6 +102,8 @@ class Opened(Reader):
             return self._tuple(value, name)
         if isinstance(value, (list, dict, set, frozenset)):
             return self._of_container(value, name or f"a {type(value).__name__}")
+        if (ours := entered_object(value)) is not None and hasattr(ours, "is_parametrised"):
+            return self._parametrised(value, ours)
         return outside_changes.tensor(value, name) if is_tensor(value) else Known(value)
 
     def _keep(self, value, form: Form) -> Form:
@@ -107,6 +111,14 @@ class Opened(Reader):
         self._kept.append(value)
         self._forms[id(value)] = form
         return form
+
+    def _parametrised(self, value, ours) -> Form:
+        """An object of SciPy's with parameters, which are compared in each call."""
+        names = "dist", "args", "kwds"
+        self.dependencies += [Dependency(value, one, getattr(value, one)) for one in names]
+        args, named = self.outside(tuple(value.args)), self.outside(value.kwds)
+        given, held = tuple(args.items), self.given[named.site]  # type: ignore[attr-defined]
+        return self._keep(value, Parametrised(Known(ours.dist), given, held.keys, held.items))
 
     # --- numbers and arrays -------------------------------------------------------------------
 

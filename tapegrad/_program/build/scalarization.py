@@ -36,7 +36,7 @@ def spread(code: Code) -> Code:
     small = sum(map(is_small, arrays))
     if code.clears or small < max(LEAST, NEARLY * len(arrays)):
         return code
-    made = _Spreader(code).program()
+    made = Spreader(code).program()
     known = known_slots(made)
     numbers = made.of(Scalars).values()
     repeated = sum(rolled(step, known) for step in numbers)
@@ -50,7 +50,7 @@ def is_small(step: Step) -> bool:
     return step.is_small(MOST, PRODUCTS)
 
 
-class _Spreader(Visitor):
+class Spreader(Visitor):
     """Traverses the steps. `place` gives by slot the current slot of its value."""
 
     def __init__(self, code: Code):

@@ -16,6 +16,7 @@ from ..._core.tensor.values import is_recorded
 from ..._derivatives.inputs import plain
 from ..._entering.entering import entering
 from ..._entering.numba_functions import followed
+from ..._flow.reading import recorded_calls
 from ..._transforms.gradients import value_and_grad
 from ..build.executable import Program
 from ..ir.json_values import printable
@@ -27,6 +28,7 @@ from .families import Families, Renewals
 from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
+from .library_calls import operations
 from .names_read import are_replaced
 from .put_off import PutOff
 from .random_draws import Draws
@@ -45,6 +47,7 @@ NO_NUMBER = (
 
 
 rule_parts.makers.append(rule_program)
+recorded_calls.recorders.append(operations)
 
 
 class Replayed(PutOff):

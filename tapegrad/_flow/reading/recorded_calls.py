@@ -1,0 +1,318 @@
+"""Calls of functions of SciPy that are no operations: what they record becomes steps of the graph.
+
+A function is recorded once for each kind of arguments, at numbers of ours. If all that it does is
+operations on numbers, these are computed in place of the call, for numbers and small arrays; those
+that it applies element by element for arrays of any lengths. What Python reads in it is checked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core.config import config
+from ..._core.ops.table import BY_CODE
+from ..._entering.stand_ins import is_of_scipys_class, stand_in
+from ..ir.block_builder import Builder
+from ..ir.expressions import tested
+from ..ir.flow_graph import Value
+from ..kinds.choice_kinds import SELECT_OF
+from ..kinds.step_kinds import BOOL, FLOAT, INT
+from . import access, array_arithmetic, views
+from .errors import Raises, Refused
+from .forms import (
+    FLOATS,
+    Array,
+    Form,
+    Known,
+    Number,
+    Parametrised,
+    Ref,
+    Tuple,
+    described,
+)
+from .numbers import converted, is_number, kind_of, of_numpy, settled
+
+#: The most elements of an array of which each is a number in what is recorded.
+_MOST = 16
+_PLAIN = (type(None), bool, int, float, str)
+_LOGIC = {"logical_and": "bool_and", "logical_or": "bool_or", "logical_xor": "bool_xor"}
+
+
+class Operations(NamedTuple):
+    """Operations on numbers in their order: what a function has recorded for some arguments.
+
+    `inputs` are the slots of the arguments' numbers, `constants` numbers by slot, `steps` hold the
+    code of an operation of the table, the slots of its operands, and that of its result; the code
+    is 0 where two slots must be equal. `tree` is the structure of the result, `results` its leaves:
+    slots in its shape and its dtype, or None and what never changes.
+    """
+
+    inputs: list[np.ndarray]
+    constants: dict[int, float]
+    steps: list[tuple[int, tuple[int, ...], int]]
+    tree: Any
+    results: list[tuple[np.ndarray | None, Any]]
+
+
+#: What records a function: for it, arguments and keywords as trees of `Sample` and plain values, it
+#: gives the `Operations`; a text where there are none. A wing above enters it.
+recorders: list[Callable[[Callable, tuple, dict], Operations | str]] = []
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """The place of an array of numbers, or of a number, among arguments."""
+
+    shape: tuple[int, ...]
+
+
+def is_recorded(target) -> bool:
+    """Whether a function is one of those that are recorded."""
+    module = getattr(target, "__module__", None)
+    is_function = isinstance(target, (types.FunctionType, types.MethodType))
+    return is_function and isinstance(module, str) and f"{module}.".startswith(_PLACES)
+
+
+_PLACES = ("scipy.", "tapegrad.scipy.")
+
+
+def entered_object(value) -> Any:
+    """What stands for an object of SciPy's, itself if it is ours; None for others."""
+    if not is_of_scipys_class(value):
+        return None
+    return stand_in(value) if config.enter else value
+
+
+def method_entered(method: types.MethodType) -> Any:
+    """The stand-in of a method of an object of SciPy's; None for others."""
+    ours = entered_object(method.__self__)
+    return None if ours is None else getattr(ours, method.__name__, None)
+
+
+def of_call(s, function: Callable, args: list[Form], kwargs: dict[str, Form]) -> Form:
+    """The result of a call of a function that is recorded."""
+    if s.builder.single:
+        raise Refused(f"it calls {_name(function)} where arrays are of float32")
+    args = [_prepared(s, one) for one in args]
+    kwargs = {name: _prepared(s, one) for name, one in kwargs.items()}
+    given = [*args, *kwargs.values()]
+    if all([isinstance(one, Known) for one in given]):
+        return _of_known(function, args, kwargs)
+    arrays = [one for one in given if isinstance(one, Array)]
+    if arrays and getattr(function, "is_element_wise", False):
+        return _of_elements(s, function, args, kwargs)
+    return _Written(s, function).call(args, kwargs)
+
+
+def _name(function) -> str:
+    """The name of a function, or of a method after that of its object."""
+    owner = getattr(getattr(function, "__self__", None), "name", "")
+    name = getattr(function, "__qualname__", str(function))
+    return f"{owner}.{name}" if isinstance(owner, str) and owner else name
+
+
+def _prepared(s, form: Form) -> Form:
+    form = settled(s.builder, form)
+    if isinstance(form, Ref):
+        return Tuple(tuple(access.items_of(s.reader, form)))
+    return form
+
+
+def _of_known(function, args, kwargs) -> Form:
+    """The result for what is the same in each call: a number."""
+    if not all([isinstance(one.value, _PLAIN) for one in (*args, *kwargs.values())]):
+        raise Refused(f"it calls {_name(function)}, which is not known here")
+    try:
+        found = function(*[x.value for x in args], **{k: x.value for k, x in kwargs.items()})
+    except Exception as error:
+        raise Raises(f"{type(error).__name__}: {error}") from None
+    if np.shape(found) or not isinstance(found, (float, np.ndarray, np.float64)):
+        raise Refused(f"it calls {_name(function)}, which is not known here")
+    return Known(float(found), of_numpy=True)
+
+
+def _of_elements(s, function, args, kwargs) -> Array:
+    """The result for arrays of a function that is applied to their elements one by one."""
+    names = [*kwargs]
+    places = [k for k, one in enumerate([*args, *kwargs.values()]) if not isinstance(one, Known)]
+
+    def one(*elements: Form) -> Form:
+        given = [*args, *kwargs.values()]
+        for place, element in zip(places, elements, strict=True):
+            given[place] = element
+        named = dict(zip(names, given[len(args) :], strict=True))
+        return _Written(s, function).call(given[: len(args)], named)
+
+    return array_arithmetic.mapped(
+        s.reader, one, *[[*args, *kwargs.values()][place] for place in places]
+    )
+
+
+@functools.lru_cache(1024)
+def _operations(function, args: tuple, names: tuple[str, ...], kwargs: tuple):
+    (record,) = recorders
+    return record(function, args, dict(zip(names, kwargs, strict=True)))
+
+
+class _Written:
+    """One call written as steps."""
+
+    def __init__(self, s, function: Callable):
+        self.s, self.reader, self.builder, self.function = s, s.reader, s.builder, function
+        self.values: list[Value] = []  # of the numbers of arguments
+
+    def call(self, args: list[Form], kwargs: dict[str, Form]) -> Form:
+        trees = tuple([self._tree(one) for one in args])
+        named = tuple([self._tree(one) for one in kwargs.values()])
+        found = _operations(self.function, trees, tuple(kwargs), named)
+        if isinstance(found, str):
+            raise Refused(f"it calls {_name(self.function)}: {found}")
+        slots = [int(slot) for one in found.inputs for slot in one.ravel()]
+        written = _Slots(self.builder, dict(zip(slots, self.values, strict=True)), found.constants)
+        for code, operands, slot in found.steps:
+            written.step(code, operands, slot, f"what {_name(self.function)} reads in Python")
+        return self._built(found.tree, iter(found.results), written)
+
+    # --- arguments ----------------------------------------------------------------------------
+
+    def _tree(self, form: Form):
+        """An argument as the recorder takes it; its numbers become values."""
+        if isinstance(form, Tuple) and not form.names:
+            return tuple([self._tree(_prepared(self.s, one)) for one in form.items])
+        if isinstance(form, Known) and isinstance(form.value, _PLAIN):
+            return Plain(form.value)
+        if is_number(form) and kind_of(form) in (FLOAT, INT):
+            self.values.append(converted(self.builder, form, FLOAT))
+            return Sample(())
+        if isinstance(form, Array) and form.element in (*FLOATS, INT):
+            return self._array(form)
+        raise Refused(f"it calls {_name(self.function)} with {described(form)}")
+
+    def _array(self, form: Array) -> Sample:
+        lengths = [one.value if isinstance(one, Known) else None for one in form.lengths]
+        count = _MOST + 1 if None in lengths else int(np.prod(lengths))
+        if count > _MOST:
+            raise Refused(
+                f"it calls {_name(self.function)} with an array of "
+                f"{'unknown lengths' if None in lengths else f'{count} elements'}, which is not "
+                "known here"
+            )
+        for place in np.ndindex(*lengths):
+            one = views.of(self.reader, form, [Known(k) for k in place])
+            self.values.append(converted(self.builder, one, FLOAT))
+        return Sample(tuple(lengths))
+
+    # --- results ------------------------------------------------------------------------------
+
+    def _built(self, tree, results, written: _Slots) -> Form:
+        if isinstance(tree, (tuple, list)):
+            if type(tree) not in (tuple, list):
+                raise Refused(f"{_name(self.function)} gives a {type(tree).__name__}")
+            items = tuple([self._built(one, results, written) for one in tree])
+            return Tuple(items, self.s.site) if type(tree) is tuple else self._list(items)
+        slots, what = next(results)
+        if slots is None:
+            if not isinstance(what, (float, int, bool, np.float64)):
+                raise Refused(f"{_name(self.function)} gives {type(what).__name__}")
+            return Known(float(what), of_numpy=True)
+        if what.kind not in "fb":
+            raise Refused(f"{_name(self.function)} gives numbers of {what}")
+        kind = BOOL if what.kind == "b" else FLOAT
+        if not slots.shape:
+            return self._number(kind, int(slots), written)
+        made = views.new(self.reader, tuple(map(Known, slots.shape)), kind)
+        for place in np.ndindex(*slots.shape):
+            target = views.element(self.reader, made, [Known(k) for k in place])
+            views.stored(self.reader, target, self._number(kind, int(slots[place]), written))
+        return made
+
+    def _list(self, items: tuple[Form, ...]) -> Form:
+        return access.new_list(self.reader, self.s.site, items)
+
+    def _number(self, kind: str, slot: int, written: _Slots) -> Number:
+        value = written.truth(slot) if kind == BOOL else written.number(slot)
+        return of_numpy(self.builder, kind, value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plain:
+    """A value that is no number of a call; 1, 1.0 and True are three."""
+
+    value: Any
+
+    def __eq__(self, other) -> bool:
+        return type(other) is Plain and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple:
+        return type(self.value), repr(self.value)
+
+
+class _Slots:
+    """The values in the slots of what was recorded: numbers, and truths where those are wanted."""
+
+    def __init__(self, builder: Builder, numbers: dict[int, Value], constants: dict[int, float]):
+        self.builder, self.numbers, self.constants = builder, numbers, constants
+        self.truths: dict[int, Value] = {}
+
+    def number(self, slot: int) -> Value:
+        if slot not in self.numbers:
+            if slot in self.truths:
+                one, zero = self.builder.constant(1.0), self.builder.constant(0.0)
+                made = self.builder.step(SELECT_OF[FLOAT], self.truths[slot], one, zero)
+            else:
+                made = self.builder.constant(float(self.constants[slot]))
+            self.numbers[slot] = made
+        return self.numbers[slot]
+
+    def truth(self, slot: int) -> Value:
+        if slot not in self.truths:
+            zero = self.builder.constant(0.0)
+            is_zero = self.builder.step("float_equal", self.number(slot), zero)
+            self.truths[slot] = self.builder.step("bool_not", is_zero)
+        return self.truths[slot]
+
+    def step(self, code: int, operands: tuple[int, ...], slot: int, what: str) -> None:
+        self.truths.pop(slot, None)  # a slot may be used again
+        if code == 0:
+            self._check(*operands, what)
+            return
+        op = BY_CODE[code]
+        build, made = self.builder, None
+        if op.name in _LOGIC:
+            made = build.step(_LOGIC[op.name], *map(self.truth, operands))
+        elif op.name == "logical_not":
+            made = build.step("bool_not", self.truth(*operands))
+        elif op.test:
+            made = tested(op, [*map(self.number, operands)], build)
+        if made is not None:
+            self.numbers.pop(slot, None)
+            self.truths[slot] = made
+        elif op.name == "where":
+            x, y = map(self.number, operands[1:])
+            condition = self.truth(operands[0])
+            self.numbers[slot] = build.step(SELECT_OF[FLOAT], condition, x, y)
+        else:
+            self.numbers[slot] = build.step(op.name, *map(self.number, operands))
+
+    def _check(self, seen: int, expected: int, what: str) -> None:
+        """Leave where a value that Python reads is another one."""
+        wanted = self.constants[expected]
+        if seen in self.truths:
+            holds = self.truths[seen]
+            holds = holds if wanted else self.builder.step("bool_not", holds)
+        elif wanted != wanted:
+            holds = self.builder.step("float_equal", self.number(seen), self.number(seen))
+            holds = self.builder.step("bool_not", holds)
+        else:
+            holds = self.builder.step("float_equal", self.number(seen), self.number(expected))
+        self.builder.check(holds, what)
