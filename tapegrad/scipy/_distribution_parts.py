@@ -95,12 +95,25 @@ def _cosine_cdf(x):
     return 0.5 + (x + np.sin(x)) / (2 * np.pi)
 
 
+def _beta_ppf(q, a, b):
+    return special.betaincinv(a, b, q)
+
+
+def _cauchy_ppf(q, loc, scale):
+    return loc - scale / np.tan(np.pi * q)
+
+
+def _cauchy_isf(q, loc, scale):
+    return loc + scale / np.tan(np.pi * q)
+
+
 #: By the names of SciPy's functions of the same arguments.
 CALLED = {
     one.__name__: one
     for one in (
         *(_log_sum, _log_diff, _log_gauss_mass, _log1mexp, _beta_pdf, _cosine_cdf),
         *(_binom_pmf, _binom_cdf, _binom_sf, _nbinom_pmf, _nbinom_cdf, _nbinom_sf),
+        *(_beta_ppf, _cauchy_ppf, _cauchy_isf),
         *(_nbinom_mean, _nbinom_variance, _nbinom_skewness, _nbinom_kurtosis_excess),
     )
 }
