@@ -96,11 +96,34 @@ def _effective_count(self):
 # --- distributions --------------------------------------------------------------------------------
 
 
+def _factor_for_sure(M, cond, rcond, lower):
+    """What `_PSD` keeps of a matrix that clearly has no eigenvalue near 0; None for others.
+
+    The largest is at most the trace, the least at least 1 by the trace of the inverse. So programs
+    of small matrices compute no eigenvalues.
+    """
+    theirs = importlib.import_module("scipy.stats._multivariate")
+    try:
+        factor = linalg.cholesky(M if lower else M.T, lower=True)
+    except np.linalg.LinAlgError:
+        return None
+    U = linalg.solve_triangular(factor, np.eye(len(M)), lower=True).T
+    eps = theirs._eigvalsh_to_eps(np.ones(1), cond, rcond) * np.trace(M)
+    if not np.sum(U**2) * eps < 1.0:
+        return None
+    return 1e3 * eps, np.zeros((len(M), 0)), U
+
+
 @_own("_PSD.__init__")
 def _factored(self, M, cond=None, rcond=None, lower=True, check_finite=True, allow_singular=True):
     """SciPy's, but by a Cholesky factor where no eigenvalue is 0: vectors of equal ones are any."""
     theirs = importlib.import_module("scipy.stats._multivariate")
     M = np.asarray(M)
+    if (factor := _factor_for_sure(M, cond, rcond, lower)) is not None:
+        self.eps, self.V, self.U = factor
+        self._M, self._pinv, self.rank = M, None, len(M)
+        self.log_pdet = -2.0 * np.sum(np.log(np.diag(self.U)))
+        return
     s = linalg.eigvalsh(M, lower=lower, check_finite=check_finite)
     eps = copy_of(theirs._eigvalsh_to_eps)(s, cond, rcond)
     if np.min(s) < -eps:

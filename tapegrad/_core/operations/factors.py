@@ -7,8 +7,10 @@ import numpy as np
 from ..codegen import lapack
 from ..codegen.elements import ITEM, floats
 from ..codegen.intrinsics import (
+    f64s,
     free,
     helper,
+    load_f64,
     load_i32,
     load_i64,
     malloc,
@@ -16,6 +18,8 @@ from ..codegen.intrinsics import (
 )
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..codegen.shared_kernels import cholesky_reverse, compiled
+from ..ops import small_matrices
+from ..ops.table import PASSED
 from .declaring import adjoint, declared, operation, transposed
 from .triangular_equations import solve_triangular
 
@@ -143,6 +147,31 @@ def _cholesky_adjoint(g, factor):
 cholesky_adjoint = _cholesky_adjoint
 
 
+# --- small factors --------------------------------------------------------------------------------
+
+
+def check_forward(frame, id, refs, task):
+    """References: no parameters, squares of diagonals of factors, the output."""
+    a, out = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    for i in range(lapack.size_along(a, 1)):
+        if not load_f64(load_i64(a, ARRAY_DATA), i * lapack.stride_along(a, 1)) > 0.0:
+            lapack.refuse(frame, 1)
+    f64s(load_i64(out, ARRAY_DATA))[0] = 0.0
+
+
+@declared(
+    vjp=lambda np, g, out, _a: (None,),
+    shape=lambda _squares: (),
+    value_kernel=check_forward,
+    constant=True,
+    refusal=_not_definite,
+    table=PASSED,
+)
+def _check_definite(a):
+    """Refuses squares that are not positive, of diagonals of factors that are written out."""
+    raise AssertionError("programs call its kernel")
+
+
 # --- the factor -----------------------------------------------------------------------------------
 
 
@@ -178,6 +207,8 @@ def cholesky_jvp(np, t, out, _a, upper=False):
     shape=_factor_shape,
     value_kernel=cholesky_forward,
     complex_kernel=cholesky_forward,
+    products=small_matrices.products,
+    small=small_matrices.cholesky,
     helpers=(copy_triangle,),
     refusal=_not_definite,
     example="np.linalg.cholesky(np.diag(x * x + 1.0))",

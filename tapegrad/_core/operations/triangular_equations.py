@@ -12,6 +12,7 @@ from ..codegen.elements import ITEM, load_float
 from ..codegen.intrinsics import free, load_i64, malloc
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..codegen.shared_kernels import compiled, solve_triangle
+from ..ops import small_matrices
 from .declaring import adjoint, declared, joint_batch, transposed
 
 # --- values ---------------------------------------------------------------------------------------
@@ -121,6 +122,8 @@ _EXAMPLE = "tg.scipy.linalg.solve_triangular"
     shape=_solution_shape,
     value_kernel=solve_triangular_forward,
     complex_kernel=complex_triangular_forward,
+    products=small_matrices.products,
+    small=small_matrices.solved_triangular,
     refusal=_singular,
     example=f"{_EXAMPLE}(np.diag(x * x + 3.0), x)",
     examples=(

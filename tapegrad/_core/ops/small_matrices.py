@@ -144,6 +144,52 @@ def inverted(numbers, _static, a, _lu):
     return _exchanged(numbers, x.T, exchanges[::-1]).T
 
 
+def _symmetric(numbers, a: np.ndarray, i: int, j: int) -> np.ndarray:
+    """The element of a matrix that is taken for symmetric: the other one has half the derivative."""
+    x = a[i, j].reshape(1)
+    if i == j:
+        return x
+    add, subtract, detached = _names("add", "subtract", "detached")
+    kept, other = numbers.apply(detached, x), a[j, i].reshape(1)
+    moved = numbers.apply(subtract, x, kept)
+    moved = _plus(numbers, moved, numbers.apply(subtract, other, numbers.apply(detached, other)))
+    one = np.full(1, numbers.constant(1.0))
+    return numbers.apply(add, kept, _over(numbers, moved, numbers.apply(add, one, one)))
+
+
+def cholesky(numbers, static, a):
+    """The triangular factor of a positive definite matrix."""
+    upper, n = dict(static).get("upper", False), len(a)
+    (root,) = _names("sqrt")
+    factor, pivots = np.full((n, n), numbers.constant(0.0)), []
+    for j in range(n):
+        for i in range(j, n):
+            x = _symmetric(numbers, a, j, i) if upper else _symmetric(numbers, a, i, j)
+            for k in range(j):
+                x = _less(numbers, x, factor[i, k], factor[j, k].reshape(1))
+            pivots += [int(x[0])] if i == j else []
+            x = numbers.apply(root, x) if i == j else _over(numbers, x, factor[j, j])
+            factor[i, j] = x[0]
+    numbers.refuse(PASSED["check_definite"], np.array(pivots))
+    return factor.T if upper else factor
+
+
+def solved_triangular(numbers, static, a, b):
+    """The solution of equations with a triangular matrix, or its transpose."""
+    given = dict(static)
+    turned, lower = bool(given.get("trans", 0)), bool(given.get("lower", False))
+    n, x, matrix = len(a), b.reshape(len(b), -1).copy(), a.T if turned else a
+    forward, unit = lower != turned, given.get("unit_diagonal", False)
+    for i in range(n) if forward else range(n)[::-1]:
+        for j in range(i) if forward else range(i + 1, n):
+            x[i] = _less(numbers, x[i], matrix[i, j], x[j])
+        if not unit:
+            x[i] = _over(numbers, x[i], matrix[i, i])
+    if not unit:
+        numbers.refuse(PASSED["check_regular"], np.diagonal(matrix))
+    return x.reshape(b.shape)
+
+
 def _plus(numbers, total, x):
     (add,) = _names("add")
     return x if total is None else numbers.apply(add, total, x)

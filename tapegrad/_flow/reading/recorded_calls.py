@@ -79,7 +79,7 @@ def is_recorded(target) -> bool:
     return is_function and isinstance(module, str) and f"{module}.".startswith(_PLACES)
 
 
-_PLACES = ("scipy.", "tapegrad.scipy.")
+_PLACES = ("scipy.", "tapegrad.scipy.", "tapegrad.numpy.linalg.")
 
 
 def entered_object(value) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.ops.table import PASSED, STEERING
+from ..._core.ops.table import STEERING
 from ..._flow.reading.recorded_calls import Operations, Plain, Sample
 from ..build.scalarization import Spreader, is_small
 from ..ir.slots import slots_of
@@ -22,6 +22,8 @@ _MOST = 2000
 _STARTS = ((0.37, 0.11), (2.3, 0.7), (9.1, -1.3))
 #: A pass that leaves large inputs where the caller has them.
 _WITHOUT = ("leave inputs",)
+#: By operations that refuse numbers, the comparison with 0 that holds for others.
+_HOLDS = {"check_regular": "not_equal", "check_definite": "greater"}
 
 
 class _Unwritten(Exception):
@@ -40,13 +42,9 @@ class _Numbers(Spreader):
         for step in self.code.steps:
             step.accept(self)
         for op, slots in self.refused.items():
-            if op is not PASSED["check_regular"]:
-                raise _Unwritten(f"it may refuse values ({op.name})")
-            found = np.array([*slots])
-            differs = self.apply(
-                STEERING["not_equal"].code, found, np.full(len(found), self.zero)
-            )
-            self.write(np.full(len(found), GUARD), differs, np.full(len(found), self.one))
+            found, zero = np.array([*slots]), np.full(len(slots), self.zero)
+            holds = self.apply(STEERING[_HOLDS[op.name]].code, found, zero)
+            self.write(np.full(len(found), GUARD), holds, np.full(len(found), self.one))
 
     def flush(self) -> None:
         """Operations are in one list."""
