@@ -41,6 +41,12 @@ def differentiable(name: str):
     return enter
 
 
+def element_wise(function):
+    """Note of a function that it is applied to the elements of arrays one by one, for graphs."""
+    function.is_element_wise = True
+    return function
+
+
 @functools.cache
 def is_before(version: str) -> bool:
     """Whether the installed SciPy is older than a version, in which a function changed."""
@@ -85,6 +91,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
 
 
 @differentiable("special.zeta")
+@element_wise
 def zeta(x, q=None, out=None):
     if out is not None:
         raise unsupported("special.zeta", "out", out)
@@ -92,6 +99,7 @@ def zeta(x, q=None, out=None):
 
 
 @differentiable("special.multigammaln")
+@element_wise
 def multigammaln(a, d):
     if not np.isscalar(d) or np.floor(d) != d:
         raise ValueError("d should be a positive integer (dimension)")

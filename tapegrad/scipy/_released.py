@@ -41,6 +41,7 @@ def _by_its_own_code(name: str):
                 )
             raise
 
+    function.is_element_wise = module == "special"  # type: ignore[attr-defined]
     return function
 
 

@@ -19,6 +19,7 @@ def _several(name: str, parts: list[str]):
         return tuple([apply(part, *operands) for part in parts])
 
     operation.__name__ = operation.__qualname__ = name
+    operation.is_element_wise = True  # type: ignore[attr-defined]
     return operation
 
 

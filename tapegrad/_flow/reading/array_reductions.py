@@ -36,7 +36,7 @@ def _places(indices: list[Value]) -> list[Number]:
     return [Number(INT, k, natural=True) for k in indices]
 
 
-def _folded(reader, a: Array, step: Callable[[Form, Form], Form], first: Form, kind: str) -> Number:
+def folded_elements(reader, a: Array, step: Callable[[Form, Form], Form], first: Form, kind: str) -> Number:
     """`carried = step(carried, element)` for all elements, from `first` on."""
     build = reader.builder
 
@@ -55,7 +55,7 @@ def _accumulated(op: Callable, first: int):
         def step(total: Form, x: Form) -> Form:
             return arithmetic(reader.builder, op, quiet(total), quiet(x))
 
-        return _folded(reader, a, step, Known(first), a.element if a.element in FLOATS else INT)
+        return folded_elements(reader, a, step, Known(first), a.element if a.element in FLOATS else INT)
 
     return reduction
 
@@ -91,7 +91,7 @@ def _truths(op: str):
             one = converted(build, truth(build, x), BOOL)
             return number(build.step(op, converted(build, found, BOOL), one))
 
-        return _folded(reader, a, step, Known(op == "bool_and"), BOOL)
+        return folded_elements(reader, a, step, Known(op == "bool_and"), BOOL)
 
     return reduction
 
@@ -253,6 +253,11 @@ def _is_first(axis: Form) -> bool:
     return isinstance(axis, Known) and type(axis.value) is int and axis.value in (0, -1)
 
 
+def along_axes(reader, a: Array, axis: Form, keepdims: bool, reduction: Callable) -> Form:
+    """A reduction along axes, given as NumPy's functions take them."""
+    return _along(reader, a, _axes_of(axis, len(a.lengths)), keepdims, reduction)
+
+
 def _handler(name: str, reduction: Callable):
     """`np.name(a, axis, keepdims=…)`, also as a method."""
     of_number = name in ("sum", "prod", "mean", "max", "min")
@@ -266,10 +271,9 @@ def _handler(name: str, reduction: Callable):
         is_known = isinstance(form, Array) and form.element != NARROW
         if not is_known or not isinstance(keepdims, Known):
             raise Refused(f"the reduction {name} of {described(form)}")
-        axes = _axes_of(axis, len(form.lengths))
         if of_one_axis and axis.head != NONE.head and type(getattr(axis, "value", None)) is not int:
             raise Raises("TypeError: an axis of argmax or argmin is an integer")
-        return _along(s.reader, form, axes, bool(keepdims.value), reduction)
+        return along_axes(s.reader, form, axis, bool(keepdims.value), reduction)
 
     return handler
 

@@ -15,7 +15,7 @@ from ..._core.tensor.registry import theirs
 from ..._core.tensor.stop_gradient import stop_gradient
 from ..kinds.choice_kinds import SELECT_OF
 from ..kinds.step_kinds import BOOL, FLOAT, INT
-from . import access, array_arithmetic, constant_arrays, views
+from . import access, array_arithmetic, constant_arrays, exponential_sums, views
 from .array_reductions import REDUCTIONS, summed
 from .errors import Raises, Refused
 from .forms import (
@@ -158,9 +158,9 @@ def _array(s, form, dtype=None):
         return array_arithmetic.mapped(s.reader, lambda x: x, form)
     if isinstance(form, Row):
         raise Refused("an array of a list that changes")
-    items = access.items_of(s.reader, form)
-    is_known = len(items) > _FEW and all(isinstance(one, Known) for one in items)
-    if not items or is_known or not all(map(is_number, items)):
+    shape, items = _numbers_in(s, form) or ((), [])
+    is_known = len(items) > _FEW or len(shape) > 1
+    if not shape or (is_known and all(isinstance(one, Known) for one in items)):
         named = {} if dtype is None else {"dtype": dtype}
         return constant_arrays.made(s, "array", form, **named)
     kinds = {kind_of(one) for one in items}
@@ -169,10 +169,23 @@ def _array(s, form, dtype=None):
     element = widest(items) if dtype is None else _element_of(s, dtype)
     if dtype is None and element in FLOATS and kinds != {SINGLE}:
         refuse_strong(s, "an array of float64")
-    made = views.new(s.reader, (Known(len(items)),), element)
-    for k, one in enumerate(items):
-        views.stored(s.reader, views.element(s.reader, made, [Known(k)]), one)
+    made = views.new(s.reader, tuple(map(Known, shape)), element)
+    for place, one in zip(np.ndindex(*shape), items, strict=True):
+        views.stored(s.reader, views.element(s.reader, made, [*map(Known, place)]), one)
     return made
+
+
+def _numbers_in(s, form: Form) -> tuple[tuple[int, ...], list[Form]] | None:
+    """The lengths of lists in lists, and their numbers; None for those that hold anything else."""
+    if is_number(form):
+        return (), [form]
+    if not isinstance(form, (Tuple, Ref)):
+        return None
+    parts = [_numbers_in(s, one) for one in access.items_of(s.reader, form)]
+    if not parts or None in parts or len({part[0] for part in parts if part}) > 1:
+        return None
+    found = [part for part in parts if part]
+    return (len(parts), *found[0][0]), [one for _, items in found for one in items]
 
 
 def _as_array(s, form, dtype=None):
@@ -208,7 +221,7 @@ def handler_of(target) -> Callable | None:
     function = theirs(target)
     handler = _functions().get(function)
     if handler is None:
-        return function_of_numbers(function, target)
+        return exponential_sums.handler_of(function) or function_of_numbers(function, target)
     is_plain = target is function and function.__name__ in _MAKING
     return _of_plain_numpy(handler) if is_plain else handler
 

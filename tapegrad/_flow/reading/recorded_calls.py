@@ -137,21 +137,25 @@ def _of_known(function, args, kwargs) -> Form:
     return Known(float(found), of_numpy=True)
 
 
-def _of_elements(s, function, args, kwargs) -> Array:
+def _of_elements(s, function, args: list[Form], kwargs: dict[str, Form]) -> Form:
     """The result for arrays of a function that is applied to their elements one by one."""
-    names = [*kwargs]
-    places = [k for k, one in enumerate([*args, *kwargs.values()]) if not isinstance(one, Known)]
+    every = [*args, *kwargs.values()]
+    places = [k for k, form in enumerate(every) if not isinstance(form, Known)]
 
-    def one(*elements: Form) -> Form:
-        given = [*args, *kwargs.values()]
+    def one(part: int | None, *elements: Form) -> Form:
+        given = list(every)
         for place, element in zip(places, elements, strict=True):
             given[place] = element
-        named = dict(zip(names, given[len(args) :], strict=True))
-        return _Written(s, function).call(given[: len(args)], named)
+        named = dict(zip(kwargs, given[len(args) :], strict=True))
+        found = _Written(s, function).call(given[: len(args)], named)
+        return found if part is None else found.items[part]  # type: ignore[attr-defined]
 
-    return array_arithmetic.mapped(
-        s.reader, one, *[[*args, *kwargs.values()][place] for place in places]
-    )
+    def results(part: int | None) -> Form:
+        of_part = functools.partial(one, part)
+        return array_arithmetic.mapped(s.reader, of_part, *[every[k] for k in places])
+
+    count = _Written(s, function).count(every[: len(args)], kwargs)
+    return results(None) if count is None else Tuple(tuple(map(results, range(count))), s.site)
 
 
 @functools.lru_cache(1024)
@@ -178,6 +182,17 @@ class _Written:
         for code, operands, slot in found.steps:
             written.step(code, operands, slot, f"what {_name(self.function)} reads in Python")
         return self._built(found.tree, iter(found.results), written)
+
+    def count(self, args: list[Form], kwargs: dict[str, Form]) -> int | None:
+        """How many results the function gives for numbers in place of arrays; None if no tuple."""
+
+        def number(form: Form):
+            return Plain(form.value) if isinstance(form, Known) else Sample(())
+
+        named = tuple([number(one) for one in kwargs.values()])
+        found = _operations(self.function, tuple(map(number, args)), tuple(kwargs), named)
+        tree = None if isinstance(found, str) else found.tree
+        return len(tree) if isinstance(tree, tuple) else None
 
     # --- arguments ----------------------------------------------------------------------------
 
