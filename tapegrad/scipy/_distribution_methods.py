@@ -138,8 +138,9 @@ class DistributionArguments:
         if not is_recorded(a) and not is_recorded(b):
             a, b = np.asarray(a), np.asarray(b)
         a, b = stop_gradient(a), stop_gradient(b)
-        both = where(np.isfinite(a), a, b - 2.0) + where(np.isfinite(b), b, a + 2.0)
-        found = where(np.isfinite(a) | np.isfinite(b), both, 1.0) / 2.0
+        low = where(np.isfinite(a), a, where(np.isfinite(b), b, 2.5) - 2.0)
+        high = where(np.isfinite(b), b, where(np.isfinite(a), a, -1.5) + 2.0)
+        found = (low + high) / 2.0
         return found if self.is_continuous else np.floor(found)
 
     @property
@@ -388,8 +389,6 @@ def _check_density(given: DistributionArguments, density, at=None) -> None:
 # --- quantiles ------------------------------------------------------------------------------------
 
 
-
-
 def _by_formula(name: str, given: DistributionArguments, q):
     """A quantile by SciPy's formula, and what SciPy's method gives at the ends and beyond them."""
     is_upper, is_own = name == "isf", given.formulas.has(f"_{name}")
@@ -428,7 +427,7 @@ def _recorded_formula(name: str, given: DistributionArguments, q):
 
 
 def _value_of_quantile(name: str, given: DistributionArguments, q):
-    """A quantile without derivatives: SciPy's, or in programs by its formula if that is the same."""
+    """A quantile without derivatives: SciPy's, in programs by its formula if that is the same."""
     found = steered(getattr(given.theirs, name), q, *given.shapes)
     if rt.trace() is None or not is_recorded(found):
         return found

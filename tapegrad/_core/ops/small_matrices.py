@@ -145,7 +145,7 @@ def inverted(numbers, _static, a, _lu):
 
 
 def _symmetric(numbers, a: np.ndarray, i: int, j: int) -> np.ndarray:
-    """The element of a matrix that is taken for symmetric: the other one has half the derivative."""
+    """An element of a matrix taken for symmetric: half the derivative is to the other one."""
     x = a[i, j].reshape(1)
     if i == j:
         return x

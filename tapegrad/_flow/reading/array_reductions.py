@@ -36,7 +36,9 @@ def _places(indices: list[Value]) -> list[Number]:
     return [Number(INT, k, natural=True) for k in indices]
 
 
-def folded_elements(reader, a: Array, step: Callable[[Form, Form], Form], first: Form, kind: str) -> Number:
+def folded_elements(
+    reader, a: Array, step: Callable[[Form, Form], Form], first: Form, kind: str
+) -> Number:
     """`carried = step(carried, element)` for all elements, from `first` on."""
     build = reader.builder
 
@@ -55,7 +57,9 @@ def _accumulated(op: Callable, first: int):
         def step(total: Form, x: Form) -> Form:
             return arithmetic(reader.builder, op, quiet(total), quiet(x))
 
-        return folded_elements(reader, a, step, Known(first), a.element if a.element in FLOATS else INT)
+        return folded_elements(
+            reader, a, step, Known(first), a.element if a.element in FLOATS else INT
+        )
 
     return reduction
 

@@ -50,7 +50,7 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
     target = (function := _entered(function)).value
     if (made := outside_calls.of_call(s.reader, target, args, kwargs)) is not None:
         return made
-    if recorded_calls.is_recorded(target):
+    if recorded_calls.can_record(target):
         made = _by_table(s, target, args, kwargs)
         return recorded_calls.of_call(s, target, args, kwargs) if made is None else made
     if getattr(type(target), "takes_parameters", False):

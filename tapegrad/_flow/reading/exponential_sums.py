@@ -1,4 +1,4 @@
-"""Logarithms of sums of exponentials, and shares of these: `logsumexp`, `softmax`, `log_softmax`."""
+"""Logarithms of sums of exponentials, and the shares in these: `logsumexp`, `softmax`."""
 
 from __future__ import annotations
 

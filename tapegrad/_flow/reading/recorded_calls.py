@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,20 +27,21 @@ from ..kinds.step_kinds import BOOL, FLOAT, INT
 from . import access, array_arithmetic, views
 from .errors import Raises, Refused
 from .forms import (
-    FLOATS,
     Array,
     Form,
     Known,
     Number,
-    Parametrised,
     Ref,
     Tuple,
     described,
 )
 from .numbers import converted, is_number, kind_of, of_numpy, settled
 
+#: In `Operations.steps`: two numbers must be equal.
+EQUAL = 0
 #: The most elements of an array of which each is a number in what is recorded.
 _MOST = 16
+_PLACES = ("scipy.", "tapegrad.scipy.", "tapegrad.numpy.linalg.")
 _PLAIN = (type(None), bool, int, float, str)
 _LOGIC = {"logical_and": "bool_and", "logical_or": "bool_or", "logical_xor": "bool_xor"}
 
@@ -49,13 +51,15 @@ class Operations(NamedTuple):
 
     `inputs` are the slots of the arguments' numbers, `constants` numbers by slot, `steps` hold the
     code of an operation of the table, the slots of its operands, and that of its result; the code
-    is 0 where two slots must be equal. `tree` is the structure of the result, `results` its leaves:
-    slots in its shape and its dtype, or None and what never changes.
+    is 0 where two slots must be equal, and `reads` says of each of these what Python reads there.
+    `tree` is the structure of the result, `results` its leaves: slots in its shape and its dtype,
+    or None and what never changes.
     """
 
     inputs: list[np.ndarray]
     constants: dict[int, float]
     steps: list[tuple[int, tuple[int, ...], int]]
+    reads: list[str]
     tree: Any
     results: list[tuple[np.ndarray | None, Any]]
 
@@ -72,14 +76,11 @@ class Sample:
     shape: tuple[int, ...]
 
 
-def is_recorded(target) -> bool:
-    """Whether a function is one of those that are recorded."""
+def can_record(target) -> bool:
+    """Whether a function is of SciPy, or ours in place of one, or of `numpy.linalg`."""
     module = getattr(target, "__module__", None)
     is_function = isinstance(target, (types.FunctionType, types.MethodType))
     return is_function and isinstance(module, str) and f"{module}.".startswith(_PLACES)
-
-
-_PLACES = ("scipy.", "tapegrad.scipy.", "tapegrad.numpy.linalg.")
 
 
 def entered_object(value) -> Any:
@@ -102,10 +103,11 @@ def of_call(s, function: Callable, args: list[Form], kwargs: dict[str, Form]) ->
     args = [_prepared(s, one) for one in args]
     kwargs = {name: _prepared(s, one) for name, one in kwargs.items()}
     given = [*args, *kwargs.values()]
+    if not getattr(function, "is_element_wise", False):
+        return _Written(s, function).call(args, kwargs)
     if all([isinstance(one, Known) for one in given]):
         return _of_known(function, args, kwargs)
-    arrays = [one for one in given if isinstance(one, Array)]
-    if arrays and getattr(function, "is_element_wise", False):
+    if any([isinstance(one, Array) for one in given]):
         return _of_elements(s, function, args, kwargs)
     return _Written(s, function).call(args, kwargs)
 
@@ -170,17 +172,29 @@ class _Written:
     def __init__(self, s, function: Callable):
         self.s, self.reader, self.builder, self.function = s, s.reader, s.builder, function
         self.values: list[Value] = []  # of the numbers of arguments
+        # the results of others may be the integers themselves
+        self._kinds = (FLOAT, INT) if getattr(function, "is_element_wise", False) else (FLOAT,)
+        self._inputs: set[int] = set()
 
     def call(self, args: list[Form], kwargs: dict[str, Form]) -> Form:
         trees = tuple([self._tree(one) for one in args])
         named = tuple([self._tree(one) for one in kwargs.values()])
         found = _operations(self.function, trees, tuple(kwargs), named)
         if isinstance(found, str):
-            raise Refused(f"it calls {_name(self.function)}: {found}")
+            raise Refused(
+                f"it calls {_name(self.function)}, of which graphs know no formula: {found}"
+            )
         slots = [int(slot) for one in found.inputs for slot in one.ravel()]
         written = _Slots(self.builder, dict(zip(slots, self.values, strict=True)), found.constants)
+        reads = iter(found.reads)
         for code, operands, slot in found.steps:
-            written.step(code, operands, slot, f"what {_name(self.function)} reads in Python")
+            if code == EQUAL:
+                why = f"{_name(self.function)} takes another way, by {next(reads)}"
+                seen, expected = operands
+                written.check(seen, expected, why)
+            else:
+                written.step(BY_CODE[code], operands, slot)
+        self._inputs = {*slots}
         return self._built(found.tree, iter(found.results), written)
 
     def count(self, args: list[Form], kwargs: dict[str, Form]) -> int | None:
@@ -202,21 +216,19 @@ class _Written:
             return tuple([self._tree(_prepared(self.s, one)) for one in form.items])
         if isinstance(form, Known) and isinstance(form.value, _PLAIN):
             return Plain(form.value)
-        if is_number(form) and kind_of(form) in (FLOAT, INT):
+        if is_number(form) and kind_of(form) in self._kinds:
             self.values.append(converted(self.builder, form, FLOAT))
             return Sample(())
-        if isinstance(form, Array) and form.element in (*FLOATS, INT):
+        if isinstance(form, Array) and form.element in self._kinds:
             return self._array(form)
         raise Refused(f"it calls {_name(self.function)} with {described(form)}")
 
     def _array(self, form: Array) -> Sample:
-        lengths = [one.value if isinstance(one, Known) else None for one in form.lengths]
-        count = _MOST + 1 if None in lengths else int(np.prod(lengths))
-        if count > _MOST:
+        lengths = [one.value for one in form.lengths if isinstance(one, Known)]
+        if len(lengths) < len(form.lengths) or math.prod(lengths) > _MOST:
             raise Refused(
-                f"it calls {_name(self.function)} with an array of "
-                f"{'unknown lengths' if None in lengths else f'{count} elements'}, which is not "
-                "known here"
+                f"it calls {_name(self.function)} with an array of more than {_MOST} elements, or "
+                "of lengths that may differ"
             )
         for place in np.ndindex(*lengths):
             one = views.of(self.reader, form, [Known(k) for k in place])
@@ -233,14 +245,16 @@ class _Written:
             return Tuple(items, self.s.site) if type(tree) is tuple else self._list(items)
         slots, what = next(results)
         if slots is None:
-            if not isinstance(what, (float, int, bool, np.float64)):
-                raise Refused(f"{_name(self.function)} gives {type(what).__name__}")
-            return Known(float(what), of_numpy=True)
+            if type(what) not in (float, bool):
+                raise Refused(f"{_name(self.function)} gives a {type(what).__name__}")
+            return Known(what, of_numpy=True)
         if what.kind not in "fb":
             raise Refused(f"{_name(self.function)} gives numbers of {what}")
         kind = BOOL if what.kind == "b" else FLOAT
         if not slots.shape:
             return self._number(kind, int(slots), written)
+        if not self._inputs.isdisjoint(slots.ravel().tolist()):
+            raise Refused(f"{_name(self.function)} gives elements of its argument as they lie")
         made = views.new(self.reader, tuple(map(Known, slots.shape)), kind)
         for place in np.ndindex(*slots.shape):
             target = views.element(self.reader, made, [Known(k) for k in place])
@@ -296,12 +310,8 @@ class _Slots:
             self.truths[slot] = self.builder.step("bool_not", is_zero)
         return self.truths[slot]
 
-    def step(self, code: int, operands: tuple[int, ...], slot: int, what: str) -> None:
-        self.truths.pop(slot, None)  # a slot may be used again
-        if code == 0:
-            self._check(*operands, what)
-            return
-        op = BY_CODE[code]
+    def step(self, op, operands: tuple[int, ...], slot: int) -> None:
+        """An operation of the table."""
         build, made = self.builder, None
         if op.name in _LOGIC:
             made = build.step(_LOGIC[op.name], *map(self.truth, operands))
@@ -310,7 +320,6 @@ class _Slots:
         elif op.test:
             made = tested(op, [*map(self.number, operands)], build)
         if made is not None:
-            self.numbers.pop(slot, None)
             self.truths[slot] = made
         elif op.name == "where":
             x, y = map(self.number, operands[1:])
@@ -319,8 +328,8 @@ class _Slots:
         else:
             self.numbers[slot] = build.step(op.name, *map(self.number, operands))
 
-    def _check(self, seen: int, expected: int, what: str) -> None:
-        """Leave where a value that Python reads is another one."""
+    def check(self, seen: int, expected: int, what: str) -> None:
+        """Leave where a value that Python reads is another one than was recorded."""
         wanted = self.constants[expected]
         if seen in self.truths:
             holds = self.truths[seen]

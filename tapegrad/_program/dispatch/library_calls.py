@@ -36,6 +36,7 @@ class _Numbers(Spreader):
     def __init__(self, code: Code):
         super().__init__(code)
         self.operations: list[tuple[int, tuple[int, ...], int]] = []
+        self.refusals: list[str] = []  # what is checked at the end
         self.read = np.zeros(code.slots, bool)
 
     def written_out(self) -> None:
@@ -45,6 +46,7 @@ class _Numbers(Spreader):
             found, zero = np.array([*slots]), np.full(len(slots), self.zero)
             holds = self.apply(STEERING[_HOLDS[op.name]].code, found, zero)
             self.write(np.full(len(found), GUARD), holds, np.full(len(found), self.one))
+            self.refusals += [f"{op.name}()"] * len(found)
 
     def flush(self) -> None:
         """Operations are in one list."""
@@ -64,18 +66,30 @@ class _Numbers(Spreader):
 
     def other(self, step: Step) -> None:
         if not is_small(step):
-            raise _Unwritten(f"it computes {step.called or step.plural} of an array")
+            raise _Unwritten(f"{step.called or step.plural} is no operation on numbers")
         step.expand(self)
 
 
 def operations(function: Callable, args: tuple, kwargs: dict) -> Operations | str:
     """What a function does with arguments, as `recorded_calls.recorders` say."""
+    state: Any = np.random.get_state()
+    try:
+        found = _operations(function, args, kwargs)
+        now: Any = np.random.get_state()
+        is_drawn = now[2] != state[2] or not np.array_equal(now[1], state[1])
+        return "it draws random numbers" if is_drawn else found
+    finally:
+        np.random.set_state(state)
+
+
+def _operations(function, args: tuple, kwargs: dict) -> Operations | str:
     reason = ""
     for first, distance in _STARTS:
         numbers = itertools.count(first, distance)
         values = [_sample(one, numbers) for one in _samples((args, *kwargs.values()))]
         try:
-            variant, why = _recorded(function, args, kwargs, values)
+            with np.errstate(all="ignore"):
+                variant, why = _recorded(function, args, kwargs, values)
         except NotRecorded as error:
             variant, why = None, str(error)
         if variant is not None:
@@ -134,14 +148,14 @@ def _written(variant: Variant) -> Operations | str:
         for first, values in numbers.constants
         for k, value in enumerate(np.asarray(values, float).ravel().tolist())
     }
-    results = [
+    results: list[tuple[np.ndarray | None, Any]] = [
         (None, constant) if number < 0 else _result(numbers, code.outputs[number])
         for number, constant in variant.leaves
     ]
     inputs = [slots_of(one.view) for one in code.inputs]
-    return Operations(inputs, constants, numbers.operations, variant.tree, results)
+    reads = [one.how for one in variant.guards] + numbers.refusals
+    return Operations(inputs, constants, numbers.operations, reads, variant.tree, results)
 
 
 def _result(numbers: _Numbers, output) -> tuple[np.ndarray, np.dtype]:
     return numbers.of(output.view), output.dtype
-
