@@ -122,6 +122,7 @@ def copied_class(theirs: type) -> type:
     space = {name: one for name, one in members.items() if one is not None}
     space |= {"__doc__": theirs.__doc__, "__module__": theirs.__module__, "__reduce__": _reduced}
     space["is_made_of_state"] = True  # an object for one of SciPy's has its attributes
+    space["takes_parameters"] = theirs.__name__.endswith("_gen")  # see `Distribution`
     made = type(theirs)(theirs.__name__, (*bases, theirs), space)
     made.__qualname__ = theirs.__qualname__
     _THEIRS[made] = theirs

@@ -190,7 +190,8 @@ def _method(s, method: Method, args: list, kwargs: dict):
 def _of_parametrised(s, owner: Parametrised, name: str, args: list, kwargs: dict):
     """A method of an object with parameters: that of the one without, which takes them last."""
     found = getattr(owner.owner.value, name, None)
-    if not getattr(found, "is_element_wise", False) or len(args) + len(kwargs) > 1:
+    given = len(args) + len(kwargs)
+    if not recorded_calls.can_record(found) or given > recorded_calls.takes_point(found):
         raise Refused(f"it calls the method {name} of an object with parameters")
-    given = [*args, *kwargs.values(), *owner.args]
-    return called(s, Known(found), given, dict(zip(owner.names, owner.named, strict=True)))
+    every = [*args, *kwargs.values(), *owner.args]
+    return called(s, Known(found), every, dict(zip(owner.names, owner.named, strict=True)))

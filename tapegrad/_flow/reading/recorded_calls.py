@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import math
 import types
 from collections.abc import Callable
@@ -92,8 +93,21 @@ def entered_object(value) -> Any:
 
 def method_entered(method: types.MethodType) -> Any:
     """The stand-in of a method of an object of SciPy's; None for others."""
-    ours = entered_object(method.__self__)
+    owner = method.__self__
+    ours = entered_object(owner)
+    if ours is not None and any(map(is_of_scipys_class, vars(owner).values())):
+        raise Refused(
+            f"it calls {method.__name__} of an object that holds parameters, which may change; "
+            "give them as arguments of the method of the distribution"
+        )
     return None if ours is None else getattr(ours, method.__name__, None)
+
+
+def takes_point(method) -> bool:
+    """Whether the first argument of a distribution's method is a point, before the parameters."""
+    if getattr(method, "is_element_wise", False):
+        return True
+    return can_record(method) and [*inspect.signature(method).parameters][:1] == ["x"]
 
 
 def of_call(s, function: Callable, args: list[Form], kwargs: dict[str, Form]) -> Form:
