@@ -12,6 +12,7 @@ from tapegrad._program.files.verify import check
 from tapegrad._program.ir.kernel_step import Kernel
 from tapegrad._program.ir.scalars_step import Scalars
 from tapegrad._program.replay.opaque_calls import error_of
+from tapegrad.scipy.linalg import solve_triangular
 
 LinAlgError = np.linalg.LinAlgError
 FUNCTIONS = {
@@ -20,6 +21,14 @@ FUNCTIONS = {
     "transposed": lambda a, b: np.sum(np.linalg.solve(a.T, b) * b),
     "inverse": lambda a, b: np.sum(np.linalg.inv(a) @ b * b),
     "determinant": lambda a, b: np.linalg.det(a) * np.sum(b) + np.linalg.det(a.T @ a),
+    "cholesky": lambda a, b: np.sum(
+        np.linalg.cholesky(a @ a.T + 0.1 * np.eye(len(a))) ** 3 * b[0, 0]
+    ),
+    "triangular": lambda a, b: np.sum(
+        solve_triangular(a @ a.T + np.eye(len(a)), b, lower=True) * b
+        + solve_triangular(a.T @ a + np.eye(len(a)), b, trans=1, lower=True) ** 2
+        + solve_triangular(a, b, trans="C", unit_diagonal=True)
+    ),
     "together": lambda a, b: (
         np.sum(np.linalg.solve(a, b)) * np.linalg.det(a) + np.sum(np.linalg.inv(a) * a.T)
     ),
@@ -110,6 +119,28 @@ def test_singular_matrices_are_refused(name, n, rng):
         assert type(error) is LinAlgError and str(error) == "Singular matrix"
     value, _ = derived(made, np.eye(n), np.ones((n, 2)))
     np.testing.assert_allclose(value, FUNCTIONS[name](np.eye(n), np.ones((n, 2))))
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_a_small_cholesky_factor(n, upper, rng):
+    """One triangle is read, and the derivative is that of a symmetric matrix."""
+
+    def f(a, b):
+        return np.sum(np.linalg.cholesky(a, upper=upper) * np.arange(1.0, n * n + 1).reshape(n, n))
+
+    a, b = rng.normal(size=(n, n)), np.ones((n, 2))
+    a = a @ a.T + np.eye(n)
+    _, made = found(f, a, b)
+    a[np.tril_indices(n, -1) if upper else np.triu_indices(n, 1)] = 7.0  # which nothing reads
+    value, (slope, _) = derived(made, a, b)
+    wanted, (gradient, _) = tg.value_and_grad(f, argnums=(0, 1))(a, b)
+    np.testing.assert_allclose(value, wanted, rtol=1e-12)
+    np.testing.assert_allclose(slope, gradient, rtol=1e-9, atol=1e-10)
+    program = Program(made)
+    run = program.begin()
+    error = error_of(run.address, program.forward(run, [-a, b]))
+    assert type(error) is LinAlgError and str(error) == "Matrix is not positive definite"
 
 
 def test_factors_that_others_read_stay():
