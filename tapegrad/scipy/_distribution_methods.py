@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
 from .._core.tensor.refused_derivatives import DerivativeLost
 from .._core.tensor.stop_gradient import stop_gradient
@@ -152,12 +151,12 @@ class DistributionArguments:
         for name, made in names.items():
             if self.formulas.has(name):
                 found = getattr(self.formulas, name)
-                return lambda y: made(self._called(found, y))
+                return lambda y: made(self.called(found, y))
         raise DerivativeLost(
             f"it has no formula for it in SciPy, but {' or '.join(names)} by quadrature"
         )
 
-    def _called(self, formula, y):
+    def called(self, formula, y):
         """A formula at a point: SciPy's own are of vectors, into which some of them write."""
         given = (y, *self.shapes)
         counts = set(map(np.ndim, given))
@@ -287,7 +286,7 @@ def _by_derivatives(name: str, given: DistributionArguments):
         fixed = [stop_gradient(one) for one in moving]
         steps = [one - base for one, base in zip(moving, fixed, strict=True)]
         out = steered(getattr(given.theirs, name), *moving) if partials else formula(fixed[0])
-        _check_density(given, density._pdf(*fixed, *(() if partials else given.shapes)))
+        check_density(given, density._pdf(*fixed, *(() if partials else given.shapes)))
         for node in _NODES:
             at = [base + node * step for base, step in zip(fixed, steps, strict=True)]
             shapes = at[1:] if partials else given.shapes
@@ -328,7 +327,7 @@ def _summed(name: str, given: DistributionArguments):
     return function
 
 
-def _distribution_formula(name: str, given: DistributionArguments):
+def distribution_formula(name: str, given: DistributionArguments):
     """The formula of a distribution function; a logarithm that SciPy does not have by parts."""
     names = DISTRIBUTION[name][0]
     if not name.startswith("log"):
@@ -341,7 +340,7 @@ def _distribution_formula(name: str, given: DistributionArguments):
     if not name.startswith("log") or (is_known and given.formulas.has(next(iter(names)))):
         return given.formula(names)
     near, far = ("cdf", "sf") if name == "logcdf" else ("sf", "cdf")
-    near, far = _distribution_formula(near, given), _distribution_formula(far, given)
+    near, far = distribution_formula(near, given), distribution_formula(far, given)
 
     def by_parts(y):
         p, q = near(y), far(y)
@@ -352,7 +351,7 @@ def _distribution_formula(name: str, given: DistributionArguments):
 
 def distribution(name: str, given: DistributionArguments, x):
     y = given.standard(x)
-    formula = _distribution_formula(name, given)
+    formula = distribution_formula(name, given)
     if not given.is_continuous:
         y = np.floor(stop_gradient(y))
         return given.checked(_inside_discrete(given, y, formula, *DISTRIBUTION[name][1]))
@@ -367,7 +366,7 @@ def _inside_discrete(
     return _by_places(given, k, formula, below, k >= b, (below_value, above_value))
 
 
-def _check_density(given: DistributionArguments, density, at=None) -> None:
+def check_density(given: DistributionArguments, density, at=None) -> None:
     """Refuse a derivative that is infinite, or at quantiles the quotient of one.
 
     A formula at an infinite quantile may give NaN for a density of 0.
@@ -384,95 +383,3 @@ def _check_density(given: DistributionArguments, density, at=None) -> None:
             f"the density is {kinds}, as it may be at the ends of the support, so there is no "
             "finite derivative; keep the argument away from there"
         )
-
-
-# --- quantiles ------------------------------------------------------------------------------------
-
-
-def _by_formula(name: str, given: DistributionArguments, q):
-    """A quantile by SciPy's formula, and what SciPy's method gives at the ends and beyond them."""
-    is_upper, is_own = name == "isf", given.formulas.has(f"_{name}")
-    is_inside = (q > 0) & (q < 1)
-    safe = where(is_inside, q, 0.5)
-    if is_own or not is_upper:
-        found = given._called(getattr(given.formulas, f"_{name}"), safe)
-    else:
-        found = given._called(given.formulas._ppf, 1.0 - safe)
-    low, high = given.formulas._get_support(*given.shapes)
-    low, high = low if given.is_continuous else low - 1, high
-    low, high = (high, low) if is_upper else (low, high)
-    return where(is_inside, found, where(q == 0, low, where(q == 1, high, np.nan)))
-
-
-def _recorded_formula(name: str, given: DistributionArguments, q):
-    """The same while a program is recorded, which takes no Python then; None where it does not do.
-
-    That is so where SciPy has no formula, or one that is compiled or asks Python about values.
-    """
-    trace: Any = rt.trace()
-    before = len(trace.guards), trace.refusal, trace.is_faithful
-    names = ("_isf", "_ppf") if name == "isf" else ("_ppf",)
-    if not any(map(given.formulas.has, names)):
-        return None
-    try:
-        found = _by_formula(name, given, q)
-    except (AttributeError, DerivativeLost, NotImplementedError, TypeError, ValueError):
-        rt.take_refusal()
-        found = None
-    if found is None or (len(trace.guards), trace.refusal) != before[:2]:
-        del trace.guards[before[0] :]
-        _, trace.refusal, trace.is_faithful = before
-        return None
-    return found
-
-
-def _value_of_quantile(name: str, given: DistributionArguments, q):
-    """A quantile without derivatives: SciPy's, in programs by its formula if that is the same."""
-    found = steered(getattr(given.theirs, name), q, *given.shapes)
-    if rt.trace() is None or not is_recorded(found):
-        return found
-    made = _recorded_formula(name, given, q)
-    if made is None:
-        return found
-    is_close = np.allclose(value_of(made), value_of(found), rtol=1e-9, atol=1e-9, equal_nan=True)
-    return stop_gradient(made) if is_close else found
-
-
-def quantile(name: str, given: DistributionArguments, q):
-    z = _value_of_quantile(name, given, q)
-    if not given.is_continuous:
-        return given.checked(given.placed(z))
-    if any(map(is_recorded, (q, *given.shapes))):
-        if given.theirs.name in _APPROXIMATE:
-            _check_quantile(given)
-        z = z + correction(name, given, q, z)
-    return given.checked(given.placed(z))
-
-
-#: By distributions, a shape from which on SciPy's distribution function is an approximation, of
-#: which the density is not the derivative.
-_APPROXIMATE = {"vonmises": 50.0, "vonmises_line": 50.0}
-
-
-def _check_quantile(given: DistributionArguments) -> None:
-    limit, shape = _APPROXIMATE[given.theirs.name], given.shapes[0]
-    is_lost = np.any(stop_gradient(shape) >= limit) & is_recorded(shape)
-    learned(is_lost, f"a shape of {given.theirs.name}")
-    if value_of(is_lost):
-        raise DerivativeLost(
-            f"from a shape of {limit:g} on, SciPy's distribution function is an approximation; use "
-            "the normal distribution, whose variance is 1 / kappa"
-        )
-
-
-def correction(name: str, given: DistributionArguments, q, z):
-    """0 with the derivatives of a quantile to third order: two steps of Newton's method."""
-    density = given.formula(DENSITY["pdf"][0])
-    function = _distribution_formula("cdf" if name == "ppf" else "sf", given)
-    sign = 1.0 if name == "ppf" else -1.0
-    _check_density(given, density(stop_gradient(z)), stop_gradient(z))
-    found = z
-    for _ in range(2):
-        missing = function(found) - q
-        found = found - sign * (missing - stop_gradient(missing)) / density(found)
-    return found - stop_gradient(found)

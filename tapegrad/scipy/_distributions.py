@@ -24,15 +24,14 @@ from ._distribution_methods import (
     DENSITY,
     DISTRIBUTION,
     DistributionArguments,
-    correction,
     density,
     distribution,
     formulas_of,
     is_all,
     operand,
-    quantile,
     same,
 )
+from ._distribution_quantiles import correction, quantile
 from ._distribution_table import METHODS, POINTS, REFUSED, RELEASED
 
 where = PUBLIC["where"]

@@ -24,13 +24,13 @@ from .forms import (
     Known,
     Method,
     Number,
-    Parametrised,
     Ref,
     described,
 )
 from .method_calls import method_of
 from .numbers import is_float, is_tensor
 from .numpy_functions import handler_of
+from .parametrised import Parametrised
 from .unfollowed import Unfollowed
 
 _signature = functools.lru_cache(1024)(inspect.signature)
@@ -50,11 +50,8 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
     target = (function := _entered(function)).value
     if (made := outside_calls.of_call(s.reader, target, args, kwargs)) is not None:
         return made
-    if recorded_calls.can_record(target):
-        made = _by_table(s, target, args, kwargs)
-        return recorded_calls.of_call(s, target, args, kwargs) if made is None else made
-    if getattr(type(target), "takes_parameters", False):
-        return Parametrised(function, tuple(args), (*kwargs,), (*kwargs.values(),))
+    if (made := _of_scipy(s, function, args, kwargs)) is not None:
+        return made
     if isinstance(target, types.MethodType):
         owner = s.reader.outside(target.__self__)
         return called(s, Known(target.__func__), [owner, *args], kwargs)
@@ -72,17 +69,21 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
     if isinstance(target, types.FunctionType) and _is_users(target):
         return s.inline(function, args, kwargs)
     if isinstance(target, type) and _is_plain_class(target):
-        s.reader.dependencies += method_dependencies(target, "__init__")
-        made = s.reader.make(s.site, "instance", (target, ()), ())
-        if _init_of(target) is object.__init__:
-            if args or kwargs:
-                raise Raises("TypeError: arguments of a class without __init__")
-            return made
-        call = s.inline(Known(_init_of(target)), [made, *args], kwargs)
-        return dataclasses.replace(call, result=made)
+        return _instance(s, target, args, kwargs)
     if (method := special_method(s.reader, function, "__call__")) is not None:
         return called(s, method, args, kwargs)
     raise Refused(f"it calls {getattr(target, '__qualname__', target)!s}, which is not known here")
+
+
+def _of_scipy(s, function: Known, args: list[Form], kwargs: dict[str, Form]):
+    """A call of a function of SciPy, or of an object that takes parameters; None for others."""
+    target = function.value
+    if recorded_calls.can_record(target):
+        made = _by_table(s, target, args, kwargs)
+        return recorded_calls.of_call(s, target, args, kwargs) if made is None else made
+    if getattr(type(target), "takes_parameters", False):
+        return Parametrised(function, tuple(args), (*kwargs,), (*kwargs.values(),))
+    return None
 
 
 def _entered(function: Known) -> Known:
@@ -118,6 +119,18 @@ def _own(form: Form) -> Form:
     if isinstance(form, (Number, Known)):
         return form
     raise Refused(f"it calls a compiled function with {described(form)}")
+
+
+def _instance(s, target: type, args: list[Form], kwargs: dict[str, Form]):
+    """An instance of a user's class."""
+    s.reader.dependencies += method_dependencies(target, "__init__")
+    made = s.reader.make(s.site, "instance", (target, ()), ())
+    if _init_of(target) is object.__init__:
+        if args or kwargs:
+            raise Raises("TypeError: arguments of a class without __init__")
+        return made
+    call = s.inline(Known(_init_of(target)), [made, *args], kwargs)
+    return dataclasses.replace(call, result=made)
 
 
 def _init_of(target: type) -> Any:

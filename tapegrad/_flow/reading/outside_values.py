@@ -37,7 +37,6 @@ from .forms import (
     Form,
     Known,
     Number,
-    Parametrised,
     Ref,
     Row,
     Tuple,
@@ -47,6 +46,7 @@ from .forms import (
 from .laid_lists import words_of
 from .namedtuples import is_plain_namedtuple
 from .numbers import EXACT, number
+from .parametrised import Parametrised
 from .reader import Reader
 from .recorded_calls import entered_object
 
