@@ -3,7 +3,7 @@
 import ctypes
 
 from . import machine_types as types
-from .intrinsics import c_function, helper
+from .intrinsics import apart, c_function, helper, store_i64
 
 word = types.int64
 object_malloc = c_function("PyObject_Malloc", word(word))
@@ -13,8 +13,7 @@ generic_alloc = c_function("PyType_GenericAlloc", word(word, word))
 decref = c_function("Py_DecRef", types.none(word))
 incref = c_function("Py_IncRef", types.none(word))
 call_none = c_function("PyObject_CallNoArgs", word(word))
-call_two = c_function("PyObject_CallFunctionObjArgs", word(word, word, word, word))
-call_three = c_function("PyObject_CallFunctionObjArgs", word(word, word, word, word, word))
+_call_array = c_function("PyObject_VectorcallDict", word(word, word, word, word))
 float_from = c_function("PyFloat_FromDouble", word(types.float64))
 word_from = c_function("PyLong_FromLongLong", word(word))
 int_as_double = c_function("PyLong_AsDouble", types.float64(word))
@@ -44,3 +43,35 @@ else:  # Python 3.10, where it is no function of the process
     @helper
     def vectorcall(callee, arguments, count, names):
         return _call(_thread(), callee, arguments, count, names)
+
+
+@helper
+def _called(callee, count, x, y, z):
+    """The result of a call with up to three arguments.
+
+    They are in an array: a C function that takes any number of them is not everywhere called as
+    others are, as on Apple's arm64.
+    """
+    apart()
+    arguments = object_malloc(24)
+    store_i64(arguments, 0, x)
+    store_i64(arguments, 8, y)
+    store_i64(arguments, 16, z)
+    made = _call_array(callee, arguments, count, 0)
+    object_free(arguments)
+    return made
+
+
+@helper
+def call_one(callee, x):
+    return _called(callee, 1, x, 0, 0)
+
+
+@helper
+def call_two(callee, x, y):
+    return _called(callee, 2, x, y, 0)
+
+
+@helper
+def call_three(callee, x, y, z):
+    return _called(callee, 3, x, y, z)

@@ -1,7 +1,7 @@
 """Operators and items of array tensors in compiled code; NumPy computes the values."""
 
 from ..codegen.cpython import (
-    call_two,
+    call_one,
     decref,
     error_clear,
     error_occurred,
@@ -286,7 +286,7 @@ def power_result(code, a, x, b, y):
             entry = table + (twice + POWER_MOST) * POWER_BYTES
             if table == 0 or load_i64(entry, POWER_FUNCTION) == 0:
                 return 0
-            array = call_two(load_i64(entry, POWER_FUNCTION), x, 0, 0)
+            array = call_one(load_i64(entry, POWER_FUNCTION), x)
             return result_row(load_i64(entry, POWER_CODE), a, 0, array)
     return array_result(POWER, code, a, x, b, y)
 
@@ -322,7 +322,7 @@ def by_arrays(operator, code, constants, a, b):
 @helper
 def in_array(scalar, like):
     """A scalar that is not recorded as an array tensor, which can be written; `like` is another."""
-    array = call_two(load_i64(state(), STATE_COPY), load_i64(like, TENSOR_ARRAY), 0, 0)
+    array = call_one(load_i64(state(), STATE_COPY), load_i64(like, TENSOR_ARRAY))
     value = load_f64(scalar, SCALAR_VALUE)
     decref(scalar)
     if array == 0:

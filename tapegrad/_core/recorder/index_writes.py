@@ -1,8 +1,8 @@
 """In-place writes recorded in compiled code: of one cell, and of a whole tensor or view."""
 
 from ..codegen.cpython import (
+    call_one,
     call_three,
-    call_two,
     decref,
     error_clear,
     error_occurred,
@@ -126,7 +126,7 @@ def write_whole(arguments, count):
     if mode() != RECORDING or not fits_whole(t, v):
         return truth(False)
     array = load_i64(t, TENSOR_ARRAY)
-    kept = call_two(load_i64(S, STATE_COPY), array, 0, 0)
+    kept = call_one(load_i64(S, STATE_COPY), array)
     if kept == 0:
         return 0
     at = next_row(3, bytes_of(array))
@@ -278,6 +278,6 @@ def set_subscript(self, key, value):
             return 0
         if error_occurred() != 0:
             return -1
-    done = call_three(load_i64(load_i64(S, STATE_SLOW), SET_ITEM * 8), self, key, value, 0)
+    done = call_three(load_i64(load_i64(S, STATE_SLOW), SET_ITEM * 8), self, key, value)
     let_go(done)
     return 0 if done != 0 else -1

@@ -1,6 +1,7 @@
 """Rows and tensors made by compiled code: room on the tape, references, two kinds of objects."""
 
 from ..codegen.cpython import (
+    call_one,
     call_two,
     decref,
     error_clear,
@@ -125,7 +126,7 @@ def next_row(references, size):
     full = held > load_i64(S, STATE_BYTES_LIMIT)
     while full or no_room(references):  # another thread may fill the new chunk first
         count = word_from(references)
-        made = call_two(load_i64(S, STATE_NEW_CHUNK), count, 0, 0)
+        made = call_one(load_i64(S, STATE_NEW_CHUNK), count)
         decref(count)
         if made == 0:
             return 0
@@ -380,7 +381,7 @@ def is_small(array):
 @helper
 def slow(a, b, operator):
     table = load_i64(state(), STATE_SLOW)
-    return call_two(load_i64(table, operator * 8), a, b, 0)
+    return call_two(load_i64(table, operator * 8), a, b)
 
 
 @helper
@@ -388,7 +389,7 @@ def class_of(self):
     """The attribute `__class__` of a tensor: its type, unless a function of Python says it."""
     function = load_i64(state(), STATE_CLASS)
     if function != 0:
-        return call_two(function, self, load_i64(state(), STATE_NONE), 0)
+        return call_two(function, self, load_i64(state(), STATE_NONE))
     kind = load_i64(self, OBJECT_TYPE)
     incref(kind)
     return kind
