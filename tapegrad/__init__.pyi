@@ -78,6 +78,7 @@ __all__ = [
     "record",
     "scipy",
     "set_grad_enabled",
+    "show_config",
     "stop_gradient",
     "testing",
     "value_and_grad",
@@ -1183,3 +1184,7 @@ def compile(
 def load(
     path: _Path, *, most_bytes: int = 4294967296, native: bool | None = None
 ) -> Compiled[..., Any, Any]: ...
+@overload
+def show_config(mode: Literal["stdout"] = "stdout") -> None: ...
+@overload
+def show_config(mode: Literal["dicts"]) -> dict[str, dict[str, Any]]: ...

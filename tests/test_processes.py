@@ -169,7 +169,7 @@ def test_a_cache_folder_that_cannot_be_written(tmp_path):
     out, error = finish(start(blocked))
     check(out)
     assert error.count("cannot be written") == 1
-    assert "Set NUMBA_CACHE_DIR to a folder that can be written to keep them." in error
+    assert "Set TAPEGRAD_CACHE_DIR to a folder that can be written to keep them." in error
 
 
 def test_threads_that_begin_at_once():

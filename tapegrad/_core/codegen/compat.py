@@ -7,11 +7,11 @@ warning. `TAPEGRAD_WITHOUT=name,name` does without some, to test that or to work
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ..environment import given
 from . import forks
 
 _VARIABLE = "TAPEGRAD_WITHOUT"
@@ -116,7 +116,7 @@ _probing = forks.lock()
 
 def switched_off() -> frozenset[str]:
     """The assumptions that the environment says to do without."""
-    names = frozenset(filter(None, os.environ.get(_VARIABLE, "").split(",")))
+    names = frozenset(filter(None, (given(_VARIABLE) or "").split(",")))
     if unknown := sorted(names - ASSUMPTIONS.keys()):
         raise ValueError(
             f"tapegrad: {_VARIABLE} names {', '.join(unknown)}; the names are "

@@ -173,8 +173,8 @@ def name_symbols(symbols: Iterable[str]) -> None:
     if unknown:
         raise RuntimeError(
             f"tapegrad: compiled code calls {', '.join(unknown)}, which this process does not "
-            "have: the code was compiled in another environment. Set NUMBA_CACHE_DIR to an empty "
-            "folder, so that it is compiled again"
+            "have: the code was compiled in another environment. `python -m tapegrad cache clear` "
+            "deletes it, so that it is compiled again"
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from . import forks
 from .external_symbols import loading
+from .first_compilation import announced
 from .included_sources import included, keep
 from .machine_code import assembled, load, machine_code, magic, parsed
 from .machine_files import cache_folder, read, versions
@@ -96,7 +97,8 @@ def _of_source(source: str, exports: dict[str, str], single: bool, digest: str) 
     name, path = _kept(source, digest, "_by_text", repr((exports, single)))
     code = read(path)
     if code is None:
-        code = _by_text(source, exports, single, name)
+        with announced():
+            code = _by_text(source, exports, single, name)
         keep(path, code)
     return _load_once(name, code, exports)
 
@@ -111,7 +113,8 @@ def _of_assembly(text: str, exports: Iterable[str]) -> dict[str, int]:
     name, path = _kept("", "assembly", "_by_llvm", text)
     code = read(path)
     if code is None:
-        code = _by_llvm(text, exports, name)
+        with announced():
+            code = _by_llvm(text, exports, name)
         keep(path, code)
     return _load_once(name, code, exports)
 

@@ -1,11 +1,11 @@
 """Modules of LLVM made machine code, and machine code loaded."""
 
 import functools
-import os
 import platform
 import re
 from typing import Any
 
+from .. import environment
 from .external_symbols import loading, name_symbols
 from .late_imports import llvm
 from .layout import CACHE_LINE
@@ -31,11 +31,11 @@ def target_machine():
 
 def _processor() -> str:
     """The name of the processor; as for Numba's own code, the environment may say another one."""
-    return os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
+    return environment.given("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
 
 
 def _features() -> str:
-    if (given := os.environ.get("NUMBA_CPU_FEATURES")) is not None:
+    if (given := environment.given("NUMBA_CPU_FEATURES")) is not None:
         return given
     try:
         return llvm.get_host_cpu_features().flatten()

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import itertools
 import platform
+from collections.abc import Container
 
 from . import compat
 from .intrinsics import floats, helper, intrinsic
@@ -49,26 +50,40 @@ def _libmvec() -> ctypes.CDLL | None:
     if platform.machine() != "x86_64" or "libmvec" in compat.switched_off():
         return None
     try:
-        llvm.load_library_permanently("libmvec.so.1")
         return ctypes.CDLL("libmvec.so.1")
-    except (OSError, RuntimeError):
+    except OSError:
         return None
 
 
-@functools.cache
-def variants() -> dict[tuple[str, int, str], list[tuple[str, int]]]:
-    """By name, arity and end of the name of a C function: its vector functions and their lanes."""
-    library, features = _libmvec(), llvm.get_host_cpu_features()
+def vector_functions(sets: Container[str]) -> dict[tuple[str, int, str], list[tuple[str, int]]]:
+    """By name, arity and end of the name of a C function: its vector functions and their lanes.
+
+    They are those of some instruction sets of `_SETS`.
+    """
+    library = _libmvec()
     wanted = [(_C_NAME.get(name, name), 1) for name in VECTOR]
     found: dict[tuple[str, int, str], list[tuple[str, int]]] = {}
     wanted += [("pow", 2), ("atan2", 2), ("hypot", 2)]
     for (name, arity), end in itertools.product(wanted, _LANES):
-        for feature, letter, doubles in _SETS:
+        for instructions, letter, doubles in _SETS:
             lanes = doubles * _LANES[end]
             mangled = f"_ZGV{letter}N{lanes}{'v' * arity}_{name}{end}"
-            if features.get(feature) and hasattr(library, mangled):
+            if instructions in sets and hasattr(library, mangled):
                 found.setdefault((name, arity, end), []).append((mangled, lanes))
     return found
+
+
+@functools.cache
+def variants() -> dict[tuple[str, int, str], list[tuple[str, int]]]:
+    """The vector functions of this processor, which LLVM finds from now on."""
+    features = llvm.get_host_cpu_features()
+    found = vector_functions([name for name, *_ in _SETS if features.get(name)])
+    try:
+        if found:
+            llvm.load_library_permanently("libmvec.so.1")
+        return found
+    except RuntimeError:
+        return {}
 
 
 @functools.cache
