@@ -15,7 +15,7 @@ from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.refused_derivatives import DerivativeLost, lost_derivative
 from .._core.tensor.values import is_tensor
 from .._entering.stand_ins import pair
-from ._copied_code import CLASSES, MADE, copy_of, inside
+from ._copied_code import CLASSES, MADE, copy_of, inside, made_once
 
 #: By classes with copies of methods, SciPy's.
 _THEIRS: dict[type, type] = {}
@@ -114,7 +114,7 @@ def _member(value):
     return None
 
 
-@functools.cache
+@made_once
 def copied_class(theirs: type) -> type:
     """A subclass of one of SciPy's, whose methods take recorded values."""
     bases = [copied_class(one) for one in theirs.__bases__ if one is not object]
@@ -126,13 +126,13 @@ def copied_class(theirs: type) -> type:
     made = type(theirs)(theirs.__name__, (*bases, theirs), space)
     made.__qualname__ = theirs.__qualname__
     _THEIRS[made] = theirs
-    CLASSES[theirs] = made
     MADE.add(made)
+    CLASSES[theirs] = made
     pair(theirs, made)
     return made
 
 
-@functools.cache
+@made_once
 def copied_result(theirs: type) -> type:
     """A subclass of one of SciPy's, a tuple, whose own methods take recorded values."""
     own = {name: _member(value) for name, value in vars(theirs).items() if name[0] != "_"}

@@ -19,6 +19,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from .._core.codegen import forks
 from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
 from .._core.tensor.recorded_arguments import none_traced
@@ -29,6 +30,7 @@ from .._entering.name_uses import names_imported
 from .._entering.stand_ins import imported, pair, stand_in
 from ._copied_helpers import OF_ARRAYS, OF_PYTHON, namespace
 from ._differentiable import OURS, is_before
+from ._tested_code import check_text
 
 _BY_MODULE = {
     "stats": "alexandergovern ansari bartlett bayes_mvs binned_statistic binned_statistic_2d "
@@ -75,7 +77,7 @@ _PLAIN = {
     "stats.power_divergence": "lambda_",
 }
 #: Where the functions are that are copied when they are called: never solvers, see above.
-_PLACES = (
+PLACES = (
     *("scipy.stats.", "scipy.signal.", "scipy.fft._fftlog"),
     *("scipy._lib.", "scipy._external.", "tapegrad.scipy._distribution_"),
 )
@@ -87,6 +89,23 @@ COPIED = [name for name in COPIED if name not in _LATER]
 
 #: By names of SciPy, also of methods in classes, our functions in place of those.
 OWN: dict[str, Callable] = {}
+
+
+#: Held while what there is one of is made, by threads that ask first at once. Nothing is imported
+#: meanwhile: a module that is imported in another thread may wait for it.
+_making = forks.lock()
+
+
+def made_once(make):
+    """`functools.cache` of a function that is called once, by one thread, with the same arguments."""
+    held = functools.cache(make)
+
+    @functools.wraps(make)
+    def function(*args):
+        with _making:
+            return held(*args)
+
+    return function
 
 
 class _Copy:
@@ -109,6 +128,7 @@ class _Copy:
         _pair_all((theirs.__module__ or "").split(".")[1])
         if (own := _own_of(theirs)) is not None:
             return own
+        check_text(theirs)
         loaded = Loaded(theirs.__code__, _resolver(theirs))
         code = rewritten(loaded, Watched()).code
         cells = tuple(map(_cell, theirs.__closure__ or ()))
@@ -156,7 +176,7 @@ def _own_of(theirs: types.FunctionType):
 def _is_of_scipy(value) -> bool:
     if not isinstance(value, types.FunctionType) or id(value) in _replaced:
         return False
-    return (value.__module__ or "").startswith(_PLACES)
+    return (value.__module__ or "").startswith(PLACES)
 
 
 def _resolver(f: types.FunctionType):
@@ -180,7 +200,7 @@ def _resolver(f: types.FunctionType):
     return resolve
 
 
-@functools.cache
+@made_once
 def _standing(place: str) -> Any:
     """What has ours for a place as its stand-in."""
     mark = functools.partial(STANDING[place])
@@ -188,7 +208,7 @@ def _standing(place: str) -> Any:
     return mark
 
 
-@functools.cache
+@made_once
 def _mark(theirs: types.FunctionType) -> Any:
     """What has a copy of a function as its stand-in: the function's own may be one that refuses."""
     ours = _Copy(theirs)
@@ -280,15 +300,20 @@ def _member(value):
 
 def copied_class(theirs: type, _package: str = "") -> type:
     """A subclass of SciPy's, whose methods take recorded values."""
-    if theirs not in CLASSES:
-        bases = [copied_class(one) for one in theirs.__bases__ if one is not object]
-        members = {name: _member(value) for name, value in vars(theirs).items()}
-        space = {name: one for name, one in members.items() if one is not None}
-        place = ".".join(["tapegrad", *theirs.__module__.split(".")[:2]])
-        space |= {"__doc__": theirs.__doc__, "__module__": place, "__wrapped__": theirs}
-        CLASSES[theirs] = made = type(theirs.__name__, (*bases, theirs), space)
-        MADE.add(made)
-    return CLASSES[theirs]
+    return CLASSES[theirs] if theirs in CLASSES else _class_of_copies(theirs)
+
+
+@made_once
+def _class_of_copies(theirs: type) -> type:
+    bases = [copied_class(one) for one in theirs.__bases__ if one is not object]
+    members = {name: _member(value) for name, value in vars(theirs).items()}
+    space = {name: one for name, one in members.items() if one is not None}
+    place = ".".join(["tapegrad", *theirs.__module__.split(".")[:2]])
+    space |= {"__doc__": theirs.__doc__, "__module__": place, "__wrapped__": theirs}
+    made = type(theirs.__name__, (*bases, theirs), space)
+    MADE.add(made)
+    CLASSES[theirs] = made
+    return made
 
 
 class _Marks(types.ModuleType):
@@ -305,7 +330,7 @@ class _Marks(types.ModuleType):
         return value if ours is None else ours
 
 
-@functools.cache
+@made_once
 def _marked_module(module: types.ModuleType) -> _Marks:
     made = _Marks(module, of_stand_ins=False)
     pair(made, _Marks(module, of_stand_ins=True))

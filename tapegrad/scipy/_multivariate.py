@@ -12,7 +12,7 @@ from .._core.operations import PUBLIC
 from .._core.tensor.stop_gradient import stop_gradient
 from . import linalg, special
 from ._copied_classes import converted, copied_class, copied_classes
-from ._copied_code import OWN, copy_of
+from ._copied_code import OWN, copy_of, made_once
 from ._differentiable import is_before
 
 _PLACES = ("scipy.stats._multivariate", "scipy.stats._covariance", "scipy.stats._kde")
@@ -33,7 +33,7 @@ def of_instance(theirs):
     return None if made is theirs else made
 
 
-@functools.cache
+@made_once
 def _of_module(theirs):
     """The one object for one of SciPy's that has a name."""
     return converted(theirs)

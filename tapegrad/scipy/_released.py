@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 
 from .._core.tensor.refused_derivatives import DerivativeLost
+from ._tested_code import check_text
 
 _BY_MODULE = {
     "fft": "fftfreq rfftfreq",
@@ -30,6 +31,7 @@ def _by_its_own_code(name: str):
 
     def function(*args, **kwargs):
         theirs = getattr(importlib.import_module(f"scipy.{module}"), own)
+        check_text(theirs, with_called=True)
         try:
             return theirs(*args, **kwargs)
         except DerivativeLost as error:
