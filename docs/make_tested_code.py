@@ -1,8 +1,8 @@
 """Writes the digests of the functions of the installed SciPy to tapegrad/scipy/_tested_code.txt.
 
-Run it with each version of SciPy after its tests have passed: the digests of the others stay, unless
-they are named as arguments: these are removed. They are of the functions in the modules that are
-copied whole, and of the others that are released, with what those call.
+Run it with each version of SciPy after its tests have passed: the digests of other versions stay,
+but for those that are named as arguments. They are of the functions in the modules that are copied
+whole, and of the others that are released, with what those call.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from tapegrad.scipy._distribution_table import METHODS, RELEASED
 #: Shapes by the name of the distribution, as SciPy's tests have them.
 SHAPES = {name: shapes for name, shapes in [*distcont, *distdiscrete] if isinstance(name, str)}
 #: Shapes at which a formula has derivatives, where those of SciPy's tests are 0.
-SHAPES |= {"kappa4": (0.3, 0.2)}
+SHAPES |= {"kappa4": (0.3, 0.2), "skellam": (15.0, 8.0)}
 #: Distributions with a shape that must be a whole number.
 WHOLE = {"erlang", "irwinhall"}
 GROUPS = {
@@ -492,12 +492,79 @@ def test_formulas_that_are_of_vectors_in_scipy(name, method, point, shapes):
     assert np.all(np.abs(slope - wanted) <= 1e-7 * np.abs(wanted) + 50 * error)
 
 
-def test_vectors_of_hypergeom_with_two_axes():
-    k = np.array([[1, 2], [4, 5]])
-    for method in ("logcdf", "logsf"):
-        f = functools.partial(getattr(ours.hypergeom, method), k, 20, 7, 12)
-        value = tg.jvp(f, (0.0,), (1.0,))
-        np.testing.assert_allclose(value[0], getattr(stats.hypergeom, method)(k, 20, 7, 12))
+@pytest.mark.parametrize("name", ["hypergeom", "nhypergeom"])
+def test_parameters_that_are_whole_numbers(name):
+    """The derivatives are those of the formula in gamma functions, which SciPy has for them."""
+    k, shapes = np.array([[1, 2], [4, 5]]), (20.0, 7.0, 12.0)
+    formula = getattr(stats._discrete_distns, f"{name}_gen")._logpmf
+
+    def plain(*at):
+        return formula(getattr(stats, name), k, *at)
+
+    for method in ("pmf", "logpmf", "cdf", "sf", "logcdf", "logsf"):
+        ourselves = getattr(ours, name)
+        found = tg.compile(lambda *at, m=method, d=ourselves: getattr(d, m)(k, *at))
+        wanted = getattr(getattr(stats, name), method)
+        for at in ((20, 7, 12), (30, 9, 11), (20, 7, 12)):  # other supports, too
+            np.testing.assert_allclose(found(*map(float, at)), wanted(k, *at), rtol=1e-11)
+    every = np.arange(8.0)
+    for j in range(3):
+        e = 1e-4 * np.eye(3)[j]
+        slope = (plain(*shapes + e) - plain(*shapes - e)) / 2e-4
+        direction = tuple(np.eye(3)[j])
+        logpmf = tg.jvp(functools.partial(getattr(ours, name).logpmf, k), shapes, direction)[1]
+        np.testing.assert_allclose(logpmf, slope, rtol=1e-6, atol=1e-8)
+        pmf, slopes = tg.jvp(functools.partial(getattr(ours, name).pmf, every), shapes, direction)
+        assert np.sum(pmf) == pytest.approx(1.0)
+        for method, part in (("cdf", slice(0, 4)), ("sf", slice(4, 8))):
+            f = functools.partial(getattr(getattr(ours, name), method), 3)
+            assert tg.jvp(f, shapes, direction)[1] == pytest.approx(np.sum(slopes[part]))
+
+
+@pytest.mark.parametrize("letter", ["m", "v", "s", "k"])
+def test_moments_of_hypergeom(letter):
+    f = lambda *at: ours.hypergeom.stats(*at, moments=letter)  # noqa: E731
+    shapes = np.array([20.0, 7.0, 12.0])
+    value, slopes = tg.value_and_grad(lambda s: f(*s))(shapes)
+    assert value == pytest.approx(float(stats.hypergeom.stats(20, 7, 12, moments=letter)))
+    # SciPy's are NaN between whole numbers; a closed form of the mean and its kin
+    M, n, N = shapes
+    mean = [-n * N / M**2, N / M, n / M]
+    if letter == "m":
+        np.testing.assert_allclose(slopes, mean, rtol=1e-13)
+    else:
+        assert slopes[1] == pytest.approx(derivative(lambda t: _moment(letter, M, t, N), n)[0])
+        assert slopes[0] == pytest.approx(derivative(lambda t: _moment(letter, t, n, N), M)[0])
+
+
+def _moment(letter, M, n, N):
+    mean = n * N / M
+    var = mean * (M - n) * (M - N) / (M * (M - 1))
+    if letter == "v":
+        return var
+    if letter == "s":
+        return (M - 2 * n) * (M - 2 * N) / (M - 2) * np.sqrt((M - 1) / (n * N * (M - n) * (M - N)))
+    rest = M * (M + 1) - 6 * N * (M - N) - 6 * n * (M - n)
+    top = (M - 1) * M**2 * rest + 6 * n * N * (M - N) * (M - n) * (5 * M - 6)
+    return top / (n * N * (M - N) * (M - n) * (M - 2) * (M - 3))
+
+
+@pytest.mark.parametrize("name", ["norm", "gamma", "t", "beta", "uniform"])
+def test_negative_log_likelihoods(name):
+    plain, rng = getattr(stats, name), np.random.default_rng(3)
+    theta = np.array([*SHAPES[name], 0.3, 1.7], float)
+    x = plain.rvs(*theta, size=(5, 2), random_state=rng)
+    f = lambda theta: np.sum(getattr(ours, name).nnlf(theta, x))  # noqa: E731
+    for call in (tg.value_and_grad(f), *[tg.compile(f).value_and_grad] * 2):
+        value, gradient = call(theta)
+        assert value == pytest.approx(np.sum(plain.nnlf(theta, x)), rel=1e-12)
+        for k in range(len(theta)):
+            e = np.eye(len(theta))[k]
+            slope, error = derivative(lambda t, e=e: np.sum(plain.nnlf(theta + t * e, x)), 0.0)
+            assert abs(gradient[k] - slope) <= 1e-7 * abs(slope) + 50 * error
+    far = tg.value_and_grad(lambda s: ours.gamma.nnlf((2.0, s, 1.0), [1.0, 2.0]))
+    assert far(1.5)[0] == np.inf == stats.gamma.nnlf((2.0, 1.5, 1.0), np.array([1.0, 2.0]))
+    assert tg.value_and_grad(lambda s: ours.norm.nnlf((0.0, s), [1.0]))(-1.0)[0] == np.inf
 
 
 def test_sums_of_probabilities_of_many_and_of_nan():
@@ -512,7 +579,7 @@ def test_sums_of_probabilities_of_many_and_of_nan():
 UNLIKE = {"skellam", "ncx2"}
 
 
-@pytest.mark.parametrize("name", sorted(set(SHAPES) & set(RELEASED) - UNLIKE - {"nhypergeom"}))
+@pytest.mark.parametrize("name", sorted(set(SHAPES) & set(RELEASED) - UNLIKE))
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 def test_nan_infinities_and_ends_of_the_support(name):
     """The values are SciPy's; they were numbers for NaN, and NaN for infinities."""
@@ -545,7 +612,11 @@ def test_whole_numbers_as_parameters_of_continuous_distributions():
 
 
 @pytest.mark.parametrize(
-    ("name", "shape"), [("pareto", 5.3), ("skewnorm", 1.3), ("gamma", 2.3), ("invgauss", 0.6)]
+    ("name", "shape"),
+    [
+        *(("pareto", 5.3), ("skewnorm", 1.3), ("gamma", 2.3), ("invgauss", 0.6)),
+        *(("bernoulli", 0.3), ("truncexpon", 4.7)),
+    ],
 )
 def test_skewness_and_excess_alone(name, shape):
     """They need neither the mean nor the variance where SciPy has formulas for them."""

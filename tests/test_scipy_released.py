@@ -56,7 +56,6 @@ TEXTS = [
     "scipy.signal.windows.gaussian(7, x[0, 0])",
     "scipy.signal.windows.general_gaussian(7, 1.0 + x[0, 0], x[1, 1])",
     "scipy.signal.windows.get_window(('exponential', None, x[0, 0]), 7)",
-    "scipy.sparse.permute_dims(x[0]) ** 2",
     "scipy.sparse.linalg.matrix_power(x[:, :3], 3)",
     "scipy.special.sinc(x)",
     "scipy.special.softplus(x)",

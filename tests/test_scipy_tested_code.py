@@ -33,7 +33,10 @@ def test_versions():
     for one in versions:
         assert code._known(one) is None
     assert code._known("1.16.0") == code.tested()["1.16.3"]
-    assert code._known("1.15.2") == code.tested()["1.15.3"]
+    assert (
+        code._known("1.15.2")
+        == code.tested()["1.15.3"] | code.tested()["1.15.0"] | code.tested()["1.15.0"]
+    )
     assert code._known("1.99.0.dev0") == code.tested()[max(versions)]
     assert code.FILE.stat().st_size < 65_000
 
@@ -156,13 +159,14 @@ def f(x):
     out = stats.multivariate_normal.logpdf(x, np.zeros(2), np.eye(2) * x[0])
     out += stats.gamma.logpdf(x, 2.0 + x[1]).sum() + stats.gmean(x) * stats.nbinom.cdf(3, 4, x[0])
     system = signal.TransferFunction([x[0], 1.0], [1.0, x[1], 2.0])
-    return out + stats.Normal(mu=x[0], sigma=x[1]).logpdf(0.3) + np.abs(system.freqresp([0.7])[1][0])
+    out += stats.Normal(mu=x[0], sigma=x[1]).logpdf(0.3)
+    return out + np.abs(system.freqresp([0.7])[1][0])
 
 def first():
     start.wait()
     try:
         kinds = type(stats.multivariate_normal), type(signal.lti([1.0], [1.0, 2.0]))
-        found.append((tg.grad(f)(x).tolist(), [id(kind) for kind in kinds], stats.norm is stats.norm))
+        found.append((tg.grad(f)(x).tolist(), [id(kind) for kind in kinds]))
     except BaseException as error:
         found.append(repr(error))
 

@@ -33,35 +33,39 @@ from ._differentiable import OURS, is_before
 from ._tested_code import check_text
 
 _BY_MODULE = {
-    "stats": "alexandergovern ansari bartlett bayes_mvs binned_statistic binned_statistic_2d "
-    "binned_statistic_dd binomtest boxcox boxcox_llf boxcox_normplot brunnermunzel "
-    "chatterjeexi chi2_contingency chisquare circmean circstd circvar combine_pvalues "
-    "cramervonmises_2samp cumfreq describe differential_entropy directional_stats "
-    "energy_distance entropy expectile f_oneway false_discovery_control fligner "
-    "friedmanchisquare gmean gstd gzscore hmean iqr jarque_bera kendalltau kruskal "
-    "ks_1samp ks_2samp kstat kstatvar kstest kurtosis kurtosistest levene linregress "
-    "lmoment mannwhitneyu median_abs_deviation median_test mode moment mood mvsdist "
-    "normaltest obrientransform page_trend_test pearsonr percentileofscore pmean "
-    "pointbiserialr power_divergence ppcc_plot probplot quantile quantile_test rankdata "
-    "ranksums relfreq scoreatpercentile sem shapiro siegelslopes sigmaclip skew skewtest "
-    "somersd spearmanr theilslopes tiecorrect tmax tmean tmin trim1 trim_mean trimboth "
-    "tsem tstd ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel tvar variation "
-    "wasserstein_distance weightedtau wilcoxon yeojohnson yeojohnson_llf "
-    "yeojohnson_normplot zmap zscore",
+    "integrate": "cumulative_simpson romb",
+    "interpolate": "lagrange pade",
+    "optimize": "rosen rosen_der rosen_hess rosen_hess_prod",
+    "special": "assoc_laguerre comb diric factorial ivp jvp kvp perm yvp",
+    "stats.qmc": "geometric_discrepancy scale",
+    "stats": "alexandergovern ansari bartlett bayes_mvs binned_statistic "
+    "binned_statistic_2d binned_statistic_dd binomtest boxcox boxcox_llf boxcox_normplot "
+    "brunnermunzel chatterjeexi chi2_contingency chisquare circmean circstd circvar "
+    "combine_pvalues cramervonmises_2samp cumfreq describe differential_entropy "
+    "directional_stats energy_distance entropy epps_singleton_2samp expectile f_oneway "
+    "false_discovery_control fligner friedmanchisquare gmean gstd gzscore hmean iqr "
+    "jarque_bera kendalltau kruskal ks_1samp ks_2samp kstat kstatvar kstest kurtosis "
+    "kurtosistest levene linregress lmoment mannwhitneyu median_abs_deviation median_test "
+    "mode moment mood mvsdist normaltest obrientransform page_trend_test pearsonr "
+    "percentileofscore pmean pointbiserialr power_divergence ppcc_plot probplot quantile "
+    "quantile_test rankdata ranksums relfreq scoreatpercentile sem shapiro siegelslopes "
+    "sigmaclip skew skewtest somersd spearmanr spearmanrho theilslopes tiecorrect tmax "
+    "tmean tmin trim1 trim_mean trimboth tsem tstd ttest_1samp ttest_ind "
+    "ttest_ind_from_stats ttest_rel tvar variation wasserstein_distance weightedtau "
+    "wilcoxon yeojohnson yeojohnson_llf yeojohnson_normplot zmap zscore",
     "stats.contingency": "chi2_contingency expected_freq",
     "signal": "abcd_normalize argrelextrema argrelmax argrelmin bessel bilinear_zpk bode butter "
-    "buttord cheb1ap cheb1ord cheb2ap cheb2ord cheby1 cheby2 chirp coherence "
-    "cont2discrete csd cspline1d_eval cspline2d czt dbode decimate deconvolve dfreqresp "
-    "dimpulse dlsim dstep ellip ellipord envelope find_peaks firls firwin firwin2 "
-    "firwin_2d freqresp freqs freqs_zpk freqz_sos freqz_zpk gammatone gauss_spline "
-    "group_delay iircomb iirdesign iirfilter iirnotch iirpeak impulse istft kaiserord "
-    "lombscargle lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp_zpk lp2lp lp2lp_zpk minimum_phase "
-    "normalize peak_prominences peak_widths periodogram qspline1d qspline1d_eval "
-    "qspline2d resample resample_poly savgol_coeffs sawtooth sos2tf sos2zpk sosfilt_zi "
-    "sosfreqz spectrogram spline_filter square ss2tf ss2zpk step stft symiirorder1 "
-    "symiirorder2 tf2sos tf2ss tf2zpk vectorstrength welch wiener zoom_fft zpk2sos zpk2ss "
-    "zpk2tf",
-    "signal.windows": "chebwin general_cosine general_hamming kaiser "
+    "buttord cheb1ap cheb1ord cheb2ap cheb2ord cheby1 cheby2 chirp coherence cont2discrete "
+    "csd cspline1d_eval cspline2d czt dbode decimate deconvolve dfreqresp dimpulse dlsim "
+    "dstep ellip ellipap ellipord envelope find_peaks findfreqs firls firwin firwin2 firwin_2d "
+    "freqresp freqs freqs_zpk freqz_sos freqz_zpk gammatone gauss_spline group_delay "
+    "iircomb iirdesign iirfilter iirnotch iirpeak impulse istft kaiserord lombscargle lp2bp "
+    "lp2bp_zpk lp2bs lp2bs_zpk lp2hp_zpk lp2lp lp2lp_zpk minimum_phase normalize "
+    "peak_prominences peak_widths periodogram qspline1d qspline1d_eval qspline2d resample "
+    "resample_poly savgol_coeffs sawtooth sos2tf sos2zpk sosfilt_zi sosfreqz spectrogram "
+    "spline_filter square ss2tf ss2zpk step stft symiirorder1 symiirorder2 tf2sos tf2ss "
+    "tf2zpk unique_roots vectorstrength welch wiener zoom_fft zpk2sos zpk2ss zpk2tf",
+    "signal.windows": "chebwin dpss general_cosine general_hamming kaiser "
     "kaiser_bessel_derived taylor tukey",
 }
 #: Those whose code in older versions of SciPy does what recorded values do not.
@@ -78,8 +82,8 @@ _PLAIN = {
 }
 #: Where the functions are that are copied when they are called: never solvers, see above.
 PLACES = (
-    *("scipy.stats.", "scipy.signal.", "scipy.fft._fftlog"),
-    *("scipy._lib.", "scipy._external.", "tapegrad.scipy._distribution_"),
+    *("scipy.stats.", "scipy.signal.", "scipy.fft._fftlog", "scipy.integrate._quadrature"),
+    *("scipy.special._basic", "scipy._lib.", "scipy._external.", "tapegrad.scipy._distribution_"),
 )
 #: By name below `scipy`.
 COPIED = [f"{module}.{name}" for module, names in _BY_MODULE.items() for name in names.split()]
@@ -97,7 +101,7 @@ _making = forks.lock()
 
 
 def made_once(make):
-    """`functools.cache` of a function that is called once, by one thread, with the same arguments."""
+    """`functools.cache` that makes one object of the same arguments for all threads, too."""
     held = functools.cache(make)
 
     @functools.wraps(make)

@@ -250,6 +250,42 @@ def _ncx2_sf(self, x, df, nc):
     return np.sum(np.exp(_mixture(j, nc)) * special.gammaincc(df / 2 + j, x / 2), axis=0)
 
 
+def _skellam_ends(k, mu1, mu2):
+    """The point, degrees and noncentrality of the chi-squared density that is the probability."""
+    is_left = k < 0
+    degrees = np.where(is_left, -k, k)
+    return np.where(is_left, mu2, mu1) * 2, degrees * 2, np.where(is_left, mu1, mu2) * 2
+
+
+def _skellam_logpmf(self, k, mu1, mu2):
+    x, degrees, nc = _skellam_ends(k, mu1, mu2)
+    return np.log(2.0) + _ncx2_logpdf(self, x, degrees + 2, nc)
+
+
+def _skellam_pmf(self, k, mu1, mu2):
+    return np.exp(_skellam_logpmf(self, k, mu1, mu2))
+
+
+def _skellam_cdf(self, k, mu1, mu2):
+    k = np.floor(k)
+    is_left = k < 0
+    x, degrees, nc = _skellam_ends(k, mu1, mu2)
+    right = _ncx2_sf(self, x, degrees + 2, nc)
+    return np.where(is_left, _ncx2_cdf(self, x, np.where(is_left, degrees, 2.0), nc), right)
+
+
+def _skellam_sf(self, k, mu1, mu2):
+    return _skellam_cdf(self, -np.floor(k) - 1, mu2, mu1)
+
+
+def _bernoulli_munp(self, n, p):
+    return p
+
+
+def _truncexpon_munp(self, n, b):
+    return special.gamma(n + 1.0) * special.gammainc(n + 1.0, b) / -special.expm1(-b)
+
+
 #: By the name of the distribution and of SciPy's formula.
 OWN = {
     ("geninvgauss", "_logpdf"): _geninvgauss_logpdf,
@@ -281,6 +317,12 @@ OWN = {
     ("ncx2", "_pdf"): _ncx2_pdf_of,
     ("ncx2", "_cdf"): _ncx2_cdf,
     ("ncx2", "_sf"): _ncx2_sf,
+    ("skellam", "_logpmf"): _skellam_logpmf,
+    ("skellam", "_pmf"): _skellam_pmf,
+    ("skellam", "_cdf"): _skellam_cdf,
+    ("skellam", "_sf"): _skellam_sf,
+    ("bernoulli", "_munp"): _bernoulli_munp,
+    ("truncexpon", "_munp"): _truncexpon_munp,
 }
 
 

@@ -37,11 +37,9 @@ _GENERIC = ("rv_generic", "rv_continuous", "rv_discrete", "rv_sample")
 #: Distributions of which some formulas have a number for NaN.
 _ANSWER_NAN = SUMMED | {
     "zipfian",
-    *("bernoulli", "binom", "hypergeom", "nbinom", "pearson3", "recipinvgauss", "trapezoid"),
+    *("bernoulli", "binom", "nbinom", "pearson3", "recipinvgauss", "trapezoid"),
     *("triang", "tukeylambda", "uniform"),
 }
-#: Distributions of which some formulas are loops over vectors.
-_OF_VECTORS = frozenset(("hypergeom",))
 
 
 class _Formulas:
@@ -159,8 +157,7 @@ class DistributionArguments:
     def called(self, formula, y):
         """A formula at a point: SciPy's own are of vectors, into which some of them write."""
         given = (y, *self.shapes)
-        counts = set(map(np.ndim, given))
-        if counts != {0} and (self.theirs.name not in _OF_VECTORS or counts == {1}):
+        if any(map(np.ndim, given)):
             return formula(*given)
         every = PUBLIC["broadcast_arrays"](*given)
         out = formula(*[PUBLIC["reshape"](one, (-1,)) for one in every])
@@ -304,25 +301,26 @@ _MOST = 100_000
 
 def _summed(name: str, given: DistributionArguments):
     """A distribution function of a discrete distribution as the sum of the probabilities."""
-    a, _ = given.formulas._get_support(*given.shapes)
+    a, b = given.formulas._get_support(*given.shapes)
     mass = given.formula(DENSITY["pmf"][0])
 
     def function(k):
-        top = steered(np.max, k, initial=0.0)
-        learned(top, f"the largest k of {given.theirs.name}.{name}")
-        low = int(np.min(value_of(a)))
-        if value_of(top) - low > _MOST:
+        low, high = steered(np.min, a), steered(np.max, b)
+        is_tail = name == "sf" and value_of(high) - value_of(low) <= _MOST
+        top = high if is_tail else steered(np.max, k, initial=0.0)
+        for one in (low, top):
+            learned(one, f"the whole numbers of {given.theirs.name}.{name}")
+        if value_of(top) - value_of(low) > _MOST:
             raise DerivativeLost(
                 f"it is a sum of the probabilities of all whole numbers below k, of more than "
                 f"{_MOST}; keep k smaller"
             )
-        every = np.arange(low, int(value_of(top)) + 1.0).reshape(
-            -1, *(1,) * max(map(np.ndim, (k, *given.shapes)))
-        )
-        total = np.sum(where(every <= k, mass(every), 0.0), axis=0) + where(
-            np.isnan(k), np.nan, 0.0
-        )
-        return total if name == "cdf" else 1.0 - total
+        every = np.arange(float(value_of(low)), int(value_of(top)) + 1.0)
+        every = every.reshape(-1, *(1,) * max(map(np.ndim, (k, *given.shapes))))
+        is_added = (every >= a) & (every <= b) & ((every > k) if is_tail else (every <= k))
+        total = np.sum(where(is_added, mass(where(is_added, every, a)), 0.0), axis=0)
+        total = total + where(np.isnan(k), np.nan, 0.0)
+        return total if name == "cdf" or is_tail else 1.0 - total
 
     return function
 
@@ -333,10 +331,9 @@ def distribution_formula(name: str, given: DistributionArguments):
     if not name.startswith("log"):
         if given.theirs.name in BY_SHAPE:
             return _by_derivatives(name, given)
-        has_formula = any(map(given.formulas.has, names))
-        if not has_formula and not given.is_continuous and given.theirs.name in SUMMED:
+        if given.theirs.name in SUMMED:
             return _summed(name, given)
-    is_known = given.theirs.name not in BY_SHAPE
+    is_known = given.theirs.name not in SUMMED.union(BY_SHAPE)
     if not name.startswith("log") or (is_known and given.formulas.has(next(iter(names)))):
         return given.formula(names)
     near, far = ("cdf", "sf") if name == "logcdf" else ("sf", "cdf")

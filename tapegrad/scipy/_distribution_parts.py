@@ -91,6 +91,24 @@ def _nbinom_kurtosis_excess(n, p):
     return 6 / n + p**2 / (n * (1 - p))
 
 
+def _hypergeom_pmf(k, n, N, M):
+    chosen = _log_of_choices(n, k) + _log_of_choices(M - n, N - k)
+    return np.exp(chosen - _log_of_choices(M, N))
+
+
+def _hypergeom_mean(n, N, M):
+    return N * n / M
+
+
+def _hypergeom_variance(n, N, M):
+    return N * n * (M - n) * (M - N) / (M * M * (M - 1))
+
+
+def _hypergeom_skewness(n, N, M):
+    width = np.sqrt((M - 1) / (n * N * (M - n) * (M - N)))
+    return (M - 2 * n) * (M - 2 * N) / (M - 2) * width
+
+
 def _cosine_cdf(x):
     return 0.5 + (x + np.sin(x)) / (2 * np.pi)
 
@@ -115,5 +133,6 @@ CALLED = {
         *(_binom_pmf, _binom_cdf, _binom_sf, _nbinom_pmf, _nbinom_cdf, _nbinom_sf),
         *(_beta_ppf, _cauchy_ppf, _cauchy_isf),
         *(_nbinom_mean, _nbinom_variance, _nbinom_skewness, _nbinom_kurtosis_excess),
+        *(_hypergeom_pmf, _hypergeom_mean, _hypergeom_variance, _hypergeom_skewness),
     )
 }

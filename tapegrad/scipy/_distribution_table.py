@@ -10,12 +10,13 @@ from ._differentiable import is_before
 
 #: Methods by a letter: density, distribution function, quantiles, moments, entropy.
 _GROUPS = {
-    "D": "pdf logpdf pmf logpmf",
+    "D": "pdf logpdf nnlf",
     "F": "cdf sf logcdf logsf",
     "Q": "ppf isf median interval",
     "M": "mean var std stats",
     "E": "entropy",
 }
+_OF_DISCRETE = _GROUPS | {"D": "pmf logpmf"}
 #: The method's first argument in SciPy, by its name.
 POINTS = {
     **dict.fromkeys("pdf logpdf cdf sf logcdf logsf".split(), "x"),
@@ -23,7 +24,7 @@ POINTS = {
     **dict.fromkeys("ppf isf".split(), "q"),
     "interval": "confidence",
 }
-METHODS = (*" ".join(_GROUPS.values()).split(), "support", "rvs")
+METHODS = (*" ".join(_GROUPS.values()).split(), "pmf", "logpmf", "support", "rvs")
 _LINES = """
 alpha D F Q
 anglit D F Q M E
@@ -128,6 +129,8 @@ wald D F Q M E
 weibull_max D F Q M E
 weibull_min D F Q M E
 wrapcauchy D F Q E
+"""
+_DISCRETE_LINES = """
 bernoulli D F Q M E
 betabinom D F Q M
 betanbinom D F Q M
@@ -135,17 +138,17 @@ binom D F Q M E
 boltzmann D F Q M
 dlaplace D F Q M E
 geom D F Q M E
-hypergeom D F Q M E
+hypergeom D F Q M
 logser D F Q M
 nbinom D F Q M
 planck D F Q M E
 poisson D F Q M
 randint D F Q M E
-skellam D F Q M E
+skellam D F Q M
 zipf D F Q
 zipfian D F Q
 yulesimon D F Q M
-nhypergeom D F Q M E
+nhypergeom D F Q M
 """
 #: Groups that a version of SciPy has no formulas for, by the versions from and before which.
 _MISSING = {
@@ -162,15 +165,16 @@ def _released() -> dict[str, frozenset[str]]:
         if not is_before(first) and is_before(last):
             missing |= names
     found = {}
-    for name, *groups in map(str.split, _LINES.strip().splitlines()):
-        kept = [_GROUPS[one] for one in groups if one not in missing.get(name, "")]
-        found[name] = frozenset(" ".join(kept).split()) | {"support", "rvs"}
+    for lines, groups in ((_LINES, _GROUPS), (_DISCRETE_LINES, _OF_DISCRETE)):
+        for name, *letters in map(str.split, lines.strip().splitlines()):
+            kept = [groups[one] for one in letters if one not in missing.get(name, "")]
+            found[name] = frozenset(" ".join(kept).split()) | {"support", "rvs"}
     return found
 
 
 RELEASED = _released()
 #: Discrete distributions whose distribution function is the sum of the probabilities.
-SUMMED = frozenset(("betabinom", "betanbinom", "zipf"))
+SUMMED = frozenset(("betabinom", "betanbinom", "hypergeom", "nhypergeom", "zipf"))
 #: Shapes where SciPy takes another formula, so that the derivative by them is that of a constant,
 #: or nearly so, where it has no digits: the distance from 0 within which it is refused.
 ZERO_SHAPES: dict[str, tuple[float, ...]] = {

@@ -111,6 +111,16 @@ def _support(given: DistributionArguments):
     )
 
 
+def _nnlf(theirs, theta, x):
+    """The negative log likelihood, infinite where SciPy has no likelihood."""
+    *shapes, loc, scale = theta
+    x = operand(x)
+    given = DistributionArguments(theirs, shapes, {})
+    found = density("logpdf", given, (x - loc) / scale)
+    out = len(x) * PUBLIC["log"](scale) - PUBLIC["sum"](found, axis=0)
+    return where(np.isnan(out), np.inf, out)
+
+
 _OF_PARAMETERS = {
     **{"mean": _mean, "var": _var, "std": _std, "entropy": _entropy},
     **{"median": _median, "support": _support},
@@ -343,6 +353,8 @@ def _computed(name: str, theirs, args, kwds):
         return _statistics(DistributionArguments(theirs, args, kwds), moments)
     if name in _OF_PARAMETERS:
         return _OF_PARAMETERS[name](DistributionArguments(theirs, args, kwds))
+    if name == "nnlf":
+        return _nnlf(theirs, *args, **kwds)
     point, given = operand(args[0]), DistributionArguments(theirs, args[1:], kwds)
     if name == "interval":
         low, high = (1.0 - point) / 2, (1.0 + point) / 2

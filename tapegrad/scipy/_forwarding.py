@@ -36,19 +36,21 @@ _FILES = {
     "cluster": "_geometry",
     "constants": "_geometry",
     "fft": "_fourier",
-    "integrate": "_quadrature",
+    "integrate": "_copied_code _quadrature",
     "interpolate": "_interpolators _piecewise _cubic_interpolators _basis_splines "
     "_splines_of_data _interp1d _fitpack _curves _bivariate_splines "
-    "_regular_grids _scattered_data _polynomial_interpolators",
-    "linalg": "_banded_matrices _functions_of_matrices _matrix_equations _matrix_factors "
-    "_special_matrices _spectral _toeplitz_matrices",
+    "_regular_grids _scattered_data _polynomial_interpolators _copied_code",
+    "linalg": "_banded_matrices _banded_spectra _functions_of_matrices _matrix_equations "
+    "_matrix_factors _special_matrices _spectral _toeplitz_matrices",
+    "optimize": "_copied_code",
+    "special": "_copied_code",
     "ndimage": "_ndimage_filters _ndimage_fourier _ndimage_gaussians _ndimage_interpolation "
     "_ndimage_measurements _ndimage_ranks",
     "sparse": "_sparse_constructors _sparse_assembly _sparse_equations _sparse_exponential",
     "spatial": "_distances _geometry _neighbours _rotations",
     "signal": "_analytic _convolutions _copied_code _filters _linear_systems _parts_of_signal "
     "_selected_formulas",
-    "stats": "_copied_code _distributions",
+    "stats": "_copied_code _discrepancies _distributions",
 }
 OURS |= _released.functions()
 

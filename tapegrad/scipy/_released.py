@@ -17,7 +17,6 @@ _BY_MODULE = {
     "signal": "closest_STFT_dual_window czt_points gausspulse invres invresz kaiser_atten "
     "kaiser_beta sweep_poly",
     "signal.windows": "exponential gaussian general_gaussian",
-    "sparse": "permute_dims",
     "sparse.linalg": "matrix_power",
     "special": "sinc softplus",
     "stats.contingency": "crosstab margins",

@@ -282,6 +282,12 @@ def spdiags(data, diags, m=None, n=None, format=None):
 
 
 @_entered
+def permute_dims(A, axes=None, copy=False):  # noqa: N803
+    theirs = in_sparse("permute_dims")
+    return _sparse(A).through(lambda p: theirs(p, axes))
+
+
+@_entered
 def kron(A, B, format=None):  # noqa: N803
     theirs, a, b = in_sparse("kron"), _sparse(A).canonical(), _sparse(B).canonical()
     kinds = [f"coo_{x._kind[4:]}" for x in (a, b)]

@@ -44,7 +44,7 @@ def _known(version: str) -> frozenset[str] | None:
     if version in every:
         return None
     same = [one for one in every if _series(one) == _series(version)]
-    return tested()[(same or every)[-1]]
+    return frozenset().union(*[tested()[one] for one in same or every[-1:]])
 
 
 # --- texts ----------------------------------------------------------------------------------------

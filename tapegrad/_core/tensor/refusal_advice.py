@@ -115,11 +115,46 @@ _NODES = "sum over nodes, s, w = np.polynomial.legendre.leggauss(n), or call int
 _NODES += "where it is entered"
 _STEPS = "write the steps with NumPy, such as a loop of Runge-Kutta steps, which is recorded"
 _LINEAR = "CubicSpline, make_interp_spline and others alike have derivatives"
+_COUNTS = "its arguments are counts"
+_NAMES_ONE = "it looks up a name or a setting"
+_PLAIN_RESULT = "its result is of whole numbers or truth values"
+_OF_YOURS = "it calls a function of yours with plain windows; write it with NumPy's functions"
+_SETTLES = "it iterates until a result is close; detach its arguments"
+_ACTIVE = "its solution is where some constraints are active: solve their equations as a function "
+_ACTIVE += "of the recorded values, with np.linalg.solve"
+_SPARSE_EIGEN = "use linalg.eigh or linalg.svd of A.toarray()"
+_DRAWS = "it draws random numbers; draw them with plain arguments, and move them"
+_MERGES = (
+    "which clusters are merged is an answer: give plain data, and compute the distances of the "
+)
+_MERGES += "pairs that it names with spatial.distance"
+_MASKED = "it computes with masked arrays, whose masks would be lost; scipy.stats has most of these"
+_SEARCHES = (
+    "it searches for the best value; minimize the negative log likelihood, with its gradient"
+)
 _SPARSE = "use a @ t, or t * sparse.csr_array(a) with the recorded value first"
 _DENSITY = "write the density with NumPy and scipy.special"
 _MADE = "objects that tapegrad.scipy.stats makes keep it, in attributes and containers, too"
+
+
+def _named(module: str, names: str, reason: str) -> dict[str, str]:
+    return {f"{module}.{name}": reason for name in names.split()}
+
+
 #: SciPy's functions without derivative, by name below `scipy`, or modules and classes of them.
 OF_SCIPY = {
+    "cluster.hierarchy": _MERGES,
+    **_named("cluster.vq", "kmeans kmeans2", _SETTLES),
+    **_named("constants", "find precision unit value", _NAMES_ONE),
+    "differentiate": "use tg.grad, tg.jacobian or tg.hessian, which can be differentiated, too",
+    **_named("fft", "get_workers register_backend set_backend set_global_backend", _NAMES_ONE),
+    **_named("fft", "set_workers skip_backend", _NAMES_ONE),
+    **_named("fft", "next_fast_len prev_fast_len", _COUNTS),
+    "fft.fhtoffset": "it takes the gamma function of complex numbers; give plain numbers",
+    **_named("linalg", "dft hadamard helmert hilbert invhilbert invpascal pascal", _COUNTS),
+    **_named("linalg", "find_best_blas_type get_blas_funcs get_lapack_funcs", _NAMES_ONE),
+    "linalg.rq": "use q, r = np.linalg.qr(a[::-1].T) of the rows in reverse order",
+    "linalg.interpolative": "its columns are chosen at random or by pivots; use np.linalg.svd",
     "linalg.funm": "it calls a user's function with eigenvalues; expm, logm, sqrtm, cosm, "
     "sinm, signm and fractional_matrix_power have derivatives",
     "linalg.expm_cond": "it is the largest of a matrix's singular values; expm_frechet has one",
@@ -143,20 +178,67 @@ OF_SCIPY = {
         [f"optimize.{name}" for name in "brentq brenth bisect ridder toms748 root_scalar".split()],
         _OF_ONE,
     ),
-    **dict.fromkeys([f"optimize.{name}" for name in "fsolve root broyden1".split()], _OF_MANY),
+    **_named("optimize", "fsolve root broyden1 broyden2 anderson diagbroyden", _OF_MANY),
+    **_named("optimize", "excitingmixing linearmixing newton_krylov", _OF_MANY),
     "optimize.fixed_point": _FIXED,
     **dict.fromkeys(
         [f"optimize.{name}" for name in "minimize least_squares leastsq curve_fit".split()],
         _MINIMUM,
     ),
-    "optimize.minimize_scalar": _OF_NUMBER,
-    **dict.fromkeys([f"integrate.{name}" for name in "quad quad_vec".split()], _NODES),
+    **_named("optimize", "fmin fmin_bfgs fmin_cg fmin_cobyla fmin_l_bfgs_b fmin_ncg", _MINIMUM),
+    **_named("optimize", "fmin_powell fmin_slsqp fmin_tnc basinhopping brute direct", _MINIMUM),
+    **_named("optimize", "differential_evolution dual_annealing shgo", _MINIMUM),
+    **_named("optimize", "minimize_scalar fminbound brent golden", _OF_NUMBER),
+    **_named("optimize", "linprog lsq_linear milp nnls isotonic_regression", _ACTIVE),
+    **_named("optimize", "linear_sum_assignment quadratic_assignment", _PLAIN_RESULT),
+    **_named("optimize", "approx_fprime check_grad", "use tg.grad"),
+    **_named("optimize", "show_options linprog_verbose_callback", _NAMES_ONE),
+    **_named("optimize", "bracket line_search", _SETTLES),
+    **_named("integrate", "quad quad_vec cubature dblquad nquad tplquad", _NODES),
+    **_named("integrate", "tanhsinh qmc_quad nsum", _NODES),
+    **_named("integrate", "lebedev_rule newton_cotes", _COUNTS),
+    "integrate.solve_bvp": _SETTLES,
     **dict.fromkeys(["integrate.solve_ivp", "integrate.odeint", "integrate.ode"], _STEPS),
     "interpolate": _LINEAR,
+    **_named("ndimage", "generic_filter generic_filter1d vectorized_filter", _OF_YOURS),
+    "ndimage.labeled_comprehension": _OF_YOURS,
+    "ndimage": _PLAIN_RESULT,
+    **_named("signal", "besselap buttap correlation_lags max_len_seq unit_impulse", _COUNTS),
+    **_named("signal", "place_poles remez", _SETTLES),
+    "signal.choose_conv_method": "its result is a name",
+    "signal.windows": _COUNTS,
+    **_named("sparse", "eye eye_array identity get_index_dtype", _COUNTS),
+    **_named("sparse", "rand random random_array", _DRAWS),
+    "sparse.find": "use A.tocoo(), whose data has a derivative",
+    "sparse.csgraph": "which edges are taken is an answer: give plain weights, and sum the "
+    "recorded ones of the edges that it names",
+    **_named("sparse.linalg", "eigs eigsh lobpcg svds", _SPARSE_EIGEN),
+    **_named("sparse.linalg", "expm inv norm", "use the function of scipy.linalg of A.toarray()"),
+    **_named("sparse.linalg", "lsqr lsmr", "use spsolve(A.T @ A, A.T @ b)"),
+    **_named("sparse.linalg", "is_sptriangular spbandwidth onenormest", _PLAIN_RESULT),
     "sparse": _SPARSE,
+    **_named("spatial", "convex_hull_plot_2d delaunay_plot_2d voronoi_plot_2d", "it draws"),
+    "spatial.tsearch": _PLAIN_RESULT,
+    **_named("spatial.distance", "dice jaccard rogerstanimoto russellrao", "it is of truth values"),
+    **_named("spatial.distance", "sokalsneath yule", "it is of truth values"),
+    **_named("spatial.distance", "is_valid_dm is_valid_y num_obs_dm num_obs_y", _PLAIN_RESULT),
     "spatial.distance": "for Euclidean distances write "
     "np.sqrt(np.sum((a[:, None] - b) ** 2, axis=-1))",
     **dict.fromkeys(["stats.distributions.rv_frozen", "stats.gaussian_kde"], _MADE),
+    **_named("stats", "boxcox_normmax yeojohnson_normmax ppcc_max fit", _SEARCHES),
+    **_named("stats", "bootstrap monte_carlo_test permutation_test goodness_of_fit", _DRAWS),
+    **_named("stats", "multiscale_graphcorr sobol_indices bws_test dunnett", _DRAWS),
+    **_named("stats", "barnard_exact boschloo_exact fisher_exact poisson_means_test", _COUNTS),
+    **_named("stats", "anderson_ksamp ecdf logrank", "it is of ranks, which are steps"),
+    "stats.anderson": "it fits the parameters; write the statistic with the distribution's logcdf",
+    "stats.cramervonmises": "its p-value is a series without an end; write the statistic with "
+    "the distribution's cdf",
+    "stats.tukey_hsd": "its p-value is a quadrature; write the statistic with np.mean and np.var",
+    "stats.wasserstein_distance_nd": _ACTIVE,
+    "stats.contingency": _COUNTS,
+    "stats.mstats": _MASKED,
+    "stats.qmc.update_discrepancy": "call stats.qmc.discrepancy of all points",
+    "stats.qmc": _DRAWS,
     "stats": _DENSITY,
 }
 
