@@ -23,6 +23,7 @@ from .exchange import EnteredCall, Exchange, Need
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten, watched_in
 from .kinds_of_objects import DATA, attributes_of, is_of_kinds, kinds_of, likeness
 from .left_behind import alive, left
+from .methods_of_objects import methods_of
 from .name_uses import instructions, names_imported
 from .numba_functions import Compared, called, checked, is_compiled, refused_by_numba
 from .stand_ins import imported, may_count, stand_in
@@ -128,7 +129,7 @@ class _Found:
     key: tuple | None
 
     def __init__(self, objects: list, packages: Packages):
-        functions = _functions([_function_of(one) for one in objects], packages)
+        functions, reached = _reached([_function_of(one) for one in objects], packages)
         assigned = {key for one in functions for key in _assigned(one)}
         names: dict[tuple[int, str], tuple[Any, str | None, Any]] = {}
         kinds: dict[tuple[int, str], tuple[Any, str | None, Any]] = {}
@@ -140,9 +141,10 @@ class _Found:
             has_left = bool(made.left or assigned)
             needs.append(Need(function, loaded, kept, made.code, has_left))
             names.update({(id(one[0]), one[1]): one for one in made.attributes})
+        codes = [own_code(one) for one in functions]
+        needs += methods_of(reached, codes)
         self.entered, self._names = Exchange(needs), [*names.values()]
         self._kinds, self.key, self.owners = [*kinds.values()], None, _owners(objects)
-        codes = [own_code(one) for one in functions]
         for kind in self._classes(objects):
             self._names += attributes_of(kind, codes)
 
@@ -193,22 +195,26 @@ def _function_of(one) -> Any:
     return one.function if type(one) is Compared else one
 
 
-def _functions(objects: list, packages: Packages) -> list[types.FunctionType]:
-    """The functions that others reach, in place of those compiled by Numba their copies."""
+def _reached(objects: list, packages: Packages) -> tuple[list[types.FunctionType], list]:
+    """The functions that others reach, in place of those compiled by Numba their copies.
+
+    With them is all that they reach.
+    """
     reach = Reach(*objects, packages=packages)
     every = reach.objects(_is_on_its_own)
     copies = [checked(one).function for one in every if is_compiled(one)]
     new = [one for one in copies if not any(one is known for known in objects)]
     if new:
-        return _functions([*objects, *new], packages)
+        return _reached([*objects, *new], packages)
     memoized = {id(one.__wrapped__) for one in every if isinstance(one, _MEMOIZED)}
-    return [
+    functions = [
         one
         for one in reach.functions(every)
         if id(one) not in memoized  # what they hold must be data
         and one.__name__ != "__array__"  # of which NumPy takes its own arrays alone
         and getattr(one, "__builtins__", None) is vars(builtins)
     ]
+    return functions, every
 
 
 def _is_on_its_own(one) -> bool:
@@ -247,7 +253,7 @@ def _resolver(f: types.FunctionType, assigned: set, names: dict, kinds: dict):
         if found and found[0] is not value:
             kinds[id(owner), name] = owner, key, found
         counts = may_count(value)
-        if (counts or callable(value)) and not (found and found[0] is not value):
+        if counts or (callable(value) and not (found and found[0] is not value)):
             names[id(owner), name] = owner, key, value
         return value if counts else ABSENT
 

@@ -17,6 +17,7 @@ from .._core.tensor.own_code import own_code
 from .._core.tensor.reachable import MOST_ITEMS, attribute_values, items_of, module_of_class, outer
 from .exchanged_names import ABSENT
 from .numba_functions import is_compiled
+from .stand_ins import is_of_scipys_class
 
 #: The number of objects in containers that are looked at, and how deep.
 _MOST_HELD, _DEEPEST = 256, 3
@@ -78,6 +79,8 @@ def _kinds(objects: Collection) -> tuple[tuple, bool]:
                     inner = [*inner, *items_of(one)]
             else:
                 is_complete = is_complete and isinstance(one, np.generic)
+                if is_of_scipys_class(one):
+                    found.append(kind)
             if inner and len(inner) <= MOST_ITEMS:
                 is_complete = is_complete and depth < _DEEPEST
                 if depth < _DEEPEST:
@@ -92,7 +95,7 @@ def attributes_of(kind: type, codes: Iterable[types.CodeType]) -> Iterator[tuple
     """
     bases = [one for one in kind.__mro__ if outer(module_of_class(one)) not in _LIBRARIES]
     held = set[str]().union(*map(vars, bases))
-    for name in held.intersection(frozenset(("__call__",)).union(*map(_asked, codes))):
+    for name in held.intersection(frozenset(("__call__",)).union(*map(names_asked, codes))):
         for base in bases:
             yield vars(base), name, vars(base).get(name, ABSENT)
             if name in vars(base):
@@ -100,9 +103,9 @@ def attributes_of(kind: type, codes: Iterable[types.CodeType]) -> Iterator[tuple
 
 
 @functools.lru_cache(maxsize=4096)
-def _asked(code: types.CodeType) -> frozenset[str]:
+def names_asked(code: types.CodeType) -> frozenset[str]:
     """The names of attributes in code, and in the code in it."""
-    inner = [_asked(one) for one in code.co_consts if isinstance(one, types.CodeType)]
+    inner = [names_asked(one) for one in code.co_consts if isinstance(one, types.CodeType)]
     return frozenset(code.co_names).union(*inner)
 
 
