@@ -22,6 +22,7 @@ from typing import Any
 from .._core.codegen import forks
 from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
+from .._core.tensor.own_code import own_code
 from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.refused_derivatives import DerivativeLost
 from .._core.tensor.values import is_recorded
@@ -133,7 +134,7 @@ class _Copy:
         if (own := _own_of(theirs)) is not None:
             return own
         check_text(theirs)
-        loaded = Loaded(theirs.__code__, _resolver(theirs))
+        loaded = Loaded(own_code(theirs), _resolver(theirs))
         code = rewritten(loaded, Watched()).code
         cells = tuple(map(_cell, theirs.__closure__ or ()))
         made = types.FunctionType(

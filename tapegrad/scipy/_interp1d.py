@@ -25,17 +25,19 @@ def _order(x) -> np.ndarray:
     return np.argsort(x, kind="mergesort")
 
 
-def _place(x, points, kind: str) -> Any:
-    """For each point the number of the position whose value it gets."""
-    search: Any = np.searchsorted
-    last = len(x) - 1
+def _edges(x, kind: str):
+    """The numbers between positions, by which points are placed."""
     if kind in ("nearest", "nearest-up"):
         middle = x / 2.0
-        side: Any = "left" if kind == "nearest" else "right"
-        return search(middle[1:] + middle[:-1], points, side=side).clip(0, last)
-    if kind == "previous":
-        return search(np.nextafter(x, -np.inf), points, side="left").clip(1, last + 1) - 1
-    return search(np.nextafter(x, np.inf), points, side="right").clip(0, last)
+        return middle[1:] + middle[:-1]
+    return np.nextafter(x, -np.inf if kind == "previous" else np.inf)
+
+
+def _place(edges, points, kind: str, last: int) -> Any:
+    """For each point the number of the position whose value it gets."""
+    side: Any = "left" if kind in ("nearest", "previous") else "right"
+    found = np.searchsorted(edges, points, side=side)
+    return found.clip(1, last + 1) - 1 if kind == "previous" else found.clip(0, last)
 
 
 def _is_extrapolated(fill_value) -> bool:
@@ -155,17 +157,31 @@ class interp1d(shared.Interpolator, theirs.interp1d):  # noqa: N801
         return where(low[:, None], below, where(high[:, None], above, out))
 
     def _inside(self, points):
-        x, y = floats("interp1d", "x", self.x), floats("interp1d", "y", self._y)
+        x, y = floats("interp1d", "x", self.x), floats("interp1d", "y", self._values())
         kind = self._kind
         if kind in _STEPS:
-            return PUBLIC["take"](y, steered(_place, x, points, kind), axis=0)
+            if self._held is not None:
+                edges = steered(_edges, x, kind)
+            else:
+                edges = self.x_bds if kind.startswith("nearest") else self._x_shift
+            place = steered(_place, edges, points, kind, shape_of(x)[0] - 1)
+            return PUBLIC["take"](y, place, axis=0)
         if kind == "linear":
             if shape_of(x)[0] == 1:
                 return PUBLIC["broadcast_to"](y, (shape_of(points)[0], shape_of(y)[1]))
             lines = PUBLIC["diff"](y, axis=0) / PUBLIC["diff"](x)[:, None]
             return evaluated(PUBLIC["stack"]([lines, y[:-1]]), x, points, 0, True)
         t, c, k = self._spline.tck
-        return spline_at(t, columns(c), k, points, 0, True)
+        found = spline_at(t, columns(c), k, points, 0, True)
+        return found * np.nan if self._calls("_call_nan_spline") else found
+
+    def _values(self):
+        """The values at the positions, in the attribute that SciPy's object of plain data reads."""
+        return columns(self.y) if self._calls("_call_linear_np") else self._y
+
+    def _calls(self, name: str) -> bool:
+        """Whether SciPy's object of plain data computes by one of its methods."""
+        return self._held is None and self._call is getattr(theirs.interp1d, name)
 
 
 def _are_none(mask) -> bool:

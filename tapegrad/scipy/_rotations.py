@@ -159,6 +159,8 @@ for _name in ("identity", "random", "create_group"):
 class SlerpTensor:
     """SciPy's `Slerp` of recorded rotations, or at recorded times."""
 
+    is_made_of_state = True
+
     def __init__(self, times, rotations, theirs: Any = None):
         rotations = rotation_of(rotations)
         if rotations is NotImplemented:
@@ -176,6 +178,14 @@ class SlerpTensor:
             raise ValueError("Times must be in strictly increasing order.")
         self.rotations = rotations[:-1]
         self.rotvecs = (self.rotations.inv() * rotations[1:]).as_rotvec()
+
+    @classmethod
+    def of_object(cls, theirs) -> SlerpTensor:
+        """What stands for SciPy's object, with its attributes."""
+        made = object.__new__(cls)
+        made.times, made.timedelta, made.rotvecs = theirs.times, theirs.timedelta, theirs.rotvecs
+        made.rotations, made._theirs = rotation_of(theirs.rotations), theirs
+        return made
 
     @property
     def stands_for(self) -> type:

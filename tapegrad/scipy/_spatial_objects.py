@@ -14,7 +14,5 @@ def of_instance(theirs):
     if type(theirs) in kinds():
         return TreeTensor(theirs)
     if type(theirs) is of_scipy("Slerp"):
-        last = theirs(theirs.times[-1:])
-        every = of_scipy("Rotation").concatenate([theirs.rotations, last])
-        return SlerpTensor(theirs.times, every, theirs)
+        return SlerpTensor.of_object(theirs)
     return None

@@ -30,15 +30,22 @@ def arrays_and_holders(one) -> list:
 
 
 def state_of(one) -> list[Dependency]:
-    """The arrays and plain values in the dict and slots of an object, by their names.
+    """The arrays and plain values that an object of SciPy has, by their names.
 
-    With them are dicts of public names, as that of a distribution with parameters.
+    They are in its dict, with dicts of public names as the arguments of a distribution, in its
+    slots, or in memory of its class.
     """
     members = [raw for kind in type(one).__mro__ for raw in vars(kind).values()]
     slots = [raw for raw in members if isinstance(raw, types.MemberDescriptorType)]
+    fields = [raw for raw in members if isinstance(raw, types.GetSetDescriptorType)]
     held = [(name, x) for name, x in held_by(one).items() if getattr(one, name, None) is x]
     held += [(raw.__name__, getattr(one, raw.__name__, None)) for raw in slots]
-    return [Dependency(one, name, x) for name, x in held if _is_state(name, x)]
+    found = [(name, x) for name, x in held if _is_state(name, x)]
+    arrays = [(raw.__name__, getattr(one, raw.__name__, None)) for raw in fields]
+    found += [  # not those that are made anew each time
+        (name, x) for name, x in arrays if isinstance(x, np.ndarray) and getattr(one, name) is x
+    ]
+    return [Dependency(one, name, x) for name, x in found]
 
 
 def _is_state(name: str, value) -> bool:
