@@ -282,6 +282,20 @@ def test_methods_take_arguments_as_scipys_do():
     _check(tg.value_and_grad(f), f)
 
 
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_bound_methods(transform):
+    held = [stats.gamma.logpdf, stats.norm(0.3, 2.0).cdf, interpolate.make_interp_spline(X, X**2)]
+
+    def f(p):
+        first, second, third = held
+        return first(p[0], p[1]) + second(p[2]) + third.__call__(p[0])
+
+    transformed = transform(f)
+    _check(transformed, f)
+    held[1] = stats.norm(1.0, 3.0).sf
+    _check(transformed, f)
+
+
 class Derived(interpolate.CubicSpline):
     pass
 

@@ -29,17 +29,22 @@ _ANY = frozenset(("getattr", "methodcaller", "attrgetter"))
 _CALLED = "tapegrad"
 
 
-def methods_of(objects: Iterable, codes: Iterable[types.CodeType]) -> list[Need]:
+def methods_of(objects: list, codes: Iterable[types.CodeType]) -> list[Need]:
     """The methods of the classes of SciPy's objects among some, with the codes they run by.
 
-    They are those that code names, as each takes time in every call.
+    They are those that code names, and those among the objects, as bound ones lead to them: each
+    takes time in every call.
     """
     kinds = {type(one) for one in objects if is_of_scipys_class(one)}
     found = {id(one): (name, one) for kind in kinds for name, one in _methods(kind)}
     asked = _SPECIAL.union(*map(names_asked, codes)) if found else _SPECIAL
     is_any = not _ANY.isdisjoint(asked)
-    wanted = [(name, one) for name, one in found.values() if is_any or name in asked]
-    return [_need(name, one, own_code(one)) for name, one in wanted]
+    bound = set(map(id, objects))
+    return [
+        _need(name, one, own_code(one))
+        for name, one in found.values()
+        if is_any or name in asked or id(one) in bound
+    ]
 
 
 @functools.lru_cache(maxsize=256)
@@ -91,7 +96,8 @@ def _handing(own: types.CodeType, called: Callable) -> types.CodeType:
     outer = [f"_{number}_of_outer" for number in range(len(own.co_freevars))]
     text = (
         f"def outer({', '.join(outer)}):\n def made({', '.join(given)}):\n"
-        f"  _called_ = {_CALLED!r}\n  return _called_({', '.join(handed)})\n  ({', '.join(outer)})\n"
+        f"  _called_ = {_CALLED!r}\n  return _called_({', '.join(handed)})\n"
+        f"  ({', '.join(outer)})\n"
     )
     made = _inner(_inner(compile(text, own.co_filename, "exec"), "outer"), "made")
     constants = tuple([called if one == _CALLED else one for one in made.co_consts])

@@ -230,6 +230,10 @@ def _orders(x, df, nc):
 
 def _ncx2_logpdf(self, x, df, nc):
     """A mixture of chi-squared densities, whose weights are Poisson's probabilities."""
+    is_infinite = np.any(np.isinf(x))
+    learned(is_infinite, "whether a point of ncx2 is infinite")
+    if value_of(is_infinite):
+        raise DerivativeLost("a point is infinite, where the logarithm of the density is, too")
     j = _orders(x, df, nc)
     half = df / 2 + j
     density = (half - 1) * np.log(x) - x / 2 - half * np.log(2.0) - special.gammaln(half)
@@ -286,8 +290,20 @@ def _truncexpon_munp(self, n, b):
     return special.gamma(n + 1.0) * special.gammainc(n + 1.0, b) / -special.expm1(-b)
 
 
+def _dgamma_pdf(self, x, a):
+    """SciPy's formula, and for large a, where its factors overflow, one relative to the mode."""
+    is_large, size = a > 100.0, np.abs(x)
+    small, large = np.where(is_large, 1.0, a), np.where(is_large, a, 101.0)
+    direct = np.where(is_large, 1.0, size) ** (small - 1) * np.exp(-size) / special.gamma(small)
+    mode = large - 1
+    ratio = np.where(is_large, size, mode) / mode
+    top = np.exp(mode * np.log(mode) - mode - special.gammaln(large))
+    return np.where(is_large, top * (ratio * np.exp(1 - ratio)) ** mode, direct) / 2
+
+
 #: By the name of the distribution and of SciPy's formula.
 OWN = {
+    ("dgamma", "_pdf"): _dgamma_pdf,
     ("geninvgauss", "_logpdf"): _geninvgauss_logpdf,
     ("genhyperbolic", "_logpdf"): _genhyperbolic_logpdf,
     ("skewnorm", "_logpdf"): _skewnorm_logpdf,
