@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 from richardson import differences
-from scipy import interpolate, stats
+from scipy import interpolate, signal, stats
 from scipy.spatial import KDTree, cKDTree
 from scipy.spatial.transform import Rotation, Slerp
 
@@ -79,6 +79,14 @@ CASES = {
         lambda o, p: o.ccdf(p[0]) + o.icdf(p[1]) + o.cdf(p[0], p[2]),
     ),
     "tree": (lambda: KDTree(PLACES), lambda o, p: o.query(p[:2], k=3)[0].sum()),
+    "system": (
+        lambda: signal.TransferFunction([1.0], [1.0, 2.0]),
+        lambda o, p: np.abs(o.freqresp(p)[1]).sum() + np.abs(o.to_zpk().freqresp(p)[1]).sum(),
+    ),
+    "slices": (
+        lambda: signal.ShortTimeFFT(np.array([0.5, 1.0]), 1, 2.0),
+        lambda o, p: o.spectrogram(p).sum(),
+    ),
     "rotation": (
         lambda: Rotation.from_rotvec(TURNS[0]),
         lambda o, p: o.apply(p)[0] + (o ** p[1]).as_rotvec()[2],

@@ -97,6 +97,7 @@ def _vectorized(value: np.vectorize) -> Any:
 #: function `of_instance` returns that of an object, or None where the object itself is used.
 _INSTANCES = {
     "scipy.interpolate": "_interpolators",
+    "scipy.signal": "_linear_systems",
     "scipy.sparse.linalg": "_sparse_equations",
     "scipy.spatial": "_spatial_objects",
     "scipy.stats": "_distributions",

@@ -11,14 +11,10 @@ import threading
 import types
 from typing import Any
 
-from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.refused_derivatives import DerivativeLost, lost_derivative
-from .._core.tensor.values import is_tensor
 from .._entering.stand_ins import pair
-from ._copied_code import CLASSES, MADE, copy_of, inside, made_once
+from ._copied_code import CLASSES, MADE, copy_of, inside, made_once, none_held
 
-#: By classes with copies of methods, SciPy's.
-_THEIRS: dict[type, type] = {}
 #: Methods that draw samples, or compute with code that has no derivative.
 REFUSED = {
     "cdf": "it integrates by random points",
@@ -30,19 +26,6 @@ REFUSED = {
 }
 #: The modules of SciPy with such methods.
 _OF_SAMPLES = ("scipy.stats._multivariate", "scipy.stats._kde")
-
-
-def _is_plain(given) -> bool:
-    """Whether no argument is recorded, nor an attribute of an object of these classes."""
-    objects = [one for one in given if type(one) in _THEIRS]
-    return none_traced(given) and not any(map(_holds_tensor, objects))
-
-
-def _holds_tensor(one) -> bool:
-    held = vars(one).values()
-    if any(map(is_tensor, held)):
-        return True
-    return any([_holds_tensor(inner) for inner in held if type(inner) in _THEIRS])
 
 
 #: By threads that run a method of SciPy, whose own calls are plain, too.
@@ -60,10 +43,10 @@ def _dispatched(theirs: types.FunctionType):
         if thread in _running:
             return theirs(*args, **kwargs)
         given = (*args, *kwargs.values())
-        if any(map(_is_function, given)) or not _is_plain(given):
+        if any(map(_is_function, given)) or not none_held(given):
             if is_refused:
                 raise _refused(theirs.__qualname__, given)
-            return _named(theirs.__qualname__, copy, args, kwargs)
+            return _named(theirs, copy, args, kwargs)
         _running.add(thread)
         try:
             found = theirs(*args, **kwargs)
@@ -76,20 +59,21 @@ def _dispatched(theirs: types.FunctionType):
     return function
 
 
-def _named(name: str, copy, args, kwargs):
+def _named(theirs, copy, args, kwargs):
     """What a copy returns; an error names the method that the user has called."""
     try:
         return inside(copy.function, *args, **kwargs)
     except DerivativeLost as error:
-        if not str(error).startswith("tapegrad.scipy.stats."):
-            error.args = (
-                f"tapegrad.scipy.stats.{name} has no derivative with these arguments: {error}",
-            )
+        place = ".".join(["tapegrad", *theirs.__module__.split(".")[:2], ""])
+        if not str(error).startswith(place):
+            name = f"{place}{theirs.__qualname__}"
+            error.args = (f"{name} has no derivative with these arguments: {error}",)
         raise
 
 
 def _is_function(value) -> bool:
-    return callable(value) and type(value) not in _THEIRS
+    is_ours = type(value) in MADE or (isinstance(value, type) and value in MADE)
+    return callable(value) and not is_ours
 
 
 def _refused(place: str, given):
@@ -104,8 +88,8 @@ def _member(value):
     """What a class has in place of what SciPy's has; None for all but code."""
     if isinstance(value, types.FunctionType):
         return _dispatched(value)
-    if isinstance(value, staticmethod):
-        return staticmethod(_dispatched(value.__func__))
+    if isinstance(value, (staticmethod, classmethod)):
+        return type(value)(_dispatched(value.__func__))
     if isinstance(value, functools.cached_property):
         return functools.cached_property(_dispatched(value.func))
     if isinstance(value, property):
@@ -125,10 +109,8 @@ def copied_class(theirs: type) -> type:
     space["takes_parameters"] = theirs.__name__.endswith("_gen")  # see `Distribution`
     made = type(theirs)(theirs.__name__, (*bases, theirs), space)
     made.__qualname__ = theirs.__qualname__
-    _THEIRS[made] = theirs
-    MADE.add(made)
+    MADE[made] = theirs
     CLASSES[theirs] = made
-    pair(theirs, made)
     return made
 
 
@@ -138,21 +120,21 @@ def copied_result(theirs: type) -> type:
     own = {name: _member(value) for name, value in vars(theirs).items() if name[0] != "_"}
     space = {name: one for name, one in own.items() if one is not None}
     made = type(theirs.__name__, (theirs,), space | {"__module__": theirs.__module__})
-    _THEIRS[made] = theirs
+    MADE[made] = theirs
     pair(theirs, made)
     return made
 
 
 @functools.cache
 def copied_classes(place: str) -> None:
-    """Make those of all classes of a module of SciPy."""
+    """Make those of all classes of a module of SciPy, and let them stand for these."""
     for one in [*vars(importlib.import_module(place)).values()]:
         if isinstance(one, type) and one.__module__ == place:
-            copied_class(one)
+            pair(one, copied_class(one))
 
 
 def _reduced(self):
-    return _made, (_THEIRS[type(self)], vars(self))
+    return _made, (MADE[type(self)], vars(self))
 
 
 def _made(theirs: type, held: dict[str, Any]):

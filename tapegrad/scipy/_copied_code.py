@@ -25,7 +25,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.own_code import own_code
 from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.refused_derivatives import DerivativeLost
-from .._core.tensor.values import is_recorded
+from .._core.tensor.values import is_recorded, is_tensor
 from .._entering.exchanged_names import ABSENT, Loaded, Watched, rewritten
 from .._entering.name_uses import names_imported
 from .._entering.stand_ins import imported, pair, stand_in
@@ -242,7 +242,7 @@ def _is_by_hand(theirs: types.FunctionType) -> bool:
     return f"{place}.{theirs.__name__}" in STANDING or (public in OURS and public not in COPIED)
 
 
-# --- tables and classes ---------------------------------------------------------------------------
+# --- tables and modules ---------------------------------------------------------------------------
 
 
 def _parts(table: dict) -> list:
@@ -264,61 +264,19 @@ def _table(theirs: dict) -> dict:
     return theirs
 
 
-#: By classes of SciPy's, those with copies of their methods.
+#: By classes of SciPy's, those with copies of their methods, and the other way round.
 CLASSES: dict[type, type] = {}
-MADE: set[type] = set()
+MADE: dict[type, type] = {}
 
 
 def none_held(arguments) -> bool:
-    """Whether nothing is recorded in arguments, also in objects of classes with copies."""
-    held = [vars(one).values() for one in arguments if type(one) in MADE]
-    return none_traced(arguments) and all(map(none_traced, held))
+    """Whether nothing is recorded in arguments, nor in objects of classes with copies."""
+    return none_traced(arguments) and not any([_holds_some(x) for x in arguments if type(x) in MADE])
 
 
-def _method(theirs: types.FunctionType):
-    place = f"{theirs.__module__.removeprefix('scipy.')}.{theirs.__qualname__}"
-    copy = STANDING.get(place) or _Copy(theirs)
-
-    @functools.wraps(theirs)
-    def method(self, *args, **kwargs):
-        if none_held((self, *args, *kwargs.values())):
-            return theirs(self, *args, **kwargs)
-        ours = copy.function if isinstance(copy, _Copy) else copy
-        return inside(ours, self, *args, **kwargs)
-
-    return method
-
-
-def _member(value):
-    """What a class has in place of what SciPy's has."""
-    if isinstance(value, types.FunctionType):
-        return _method(value)
-    if isinstance(value, classmethod) and isinstance(value.__func__, types.FunctionType):
-        return classmethod(_method(value.__func__))
-    if isinstance(value, functools.cached_property):
-        return functools.cached_property(_method(value.func))
-    if isinstance(value, property):
-        parts = (value.fget, value.fset, value.fdel)
-        return property(*[part and _method(part) for part in parts], doc=value.__doc__)
-    return None
-
-
-def copied_class(theirs: type, _package: str = "") -> type:
-    """A subclass of SciPy's, whose methods take recorded values."""
-    return CLASSES[theirs] if theirs in CLASSES else _class_of_copies(theirs)
-
-
-@made_once
-def _class_of_copies(theirs: type) -> type:
-    bases = [copied_class(one) for one in theirs.__bases__ if one is not object]
-    members = {name: _member(value) for name, value in vars(theirs).items()}
-    space = {name: one for name, one in members.items() if one is not None}
-    place = ".".join(["tapegrad", *theirs.__module__.split(".")[:2]])
-    space |= {"__doc__": theirs.__doc__, "__module__": place, "__wrapped__": theirs}
-    made = type(theirs.__name__, (*bases, theirs), space)
-    MADE.add(made)
-    CLASSES[theirs] = made
-    return made
+def _holds_some(one) -> bool:
+    held = vars(one).values()
+    return any(map(is_tensor, held)) or not none_held(held)
 
 
 class _Marks(types.ModuleType):

@@ -11,7 +11,8 @@ from .._core.operations import PUBLIC
 from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.values import dtype_of, shape_of
-from ._copied_code import copied_class, stands_for
+from ._copied_classes import converted, copied_class
+from ._copied_code import stands_for
 from ._differentiable import OURS
 
 _FORMS = {2: "TransferFunction", 3: "ZerosPolesGain", 4: "StateSpace"}
@@ -50,6 +51,23 @@ def _concrete(name: str) -> type:
     return copied_class(getattr(importlib.import_module("scipy.signal._ltisys"), name))
 
 
+@functools.cache
+def _prepare() -> None:
+    signal = importlib.import_module("tapegrad.scipy.signal")
+    for name in ("lti", "dlti", *_CONVERSIONS, "CZT", "ShortTimeFFT", "ZoomFFT"):
+        getattr(signal, name)
+
+
+def of_instance(theirs):
+    """What stands for an object of SciPy's; None for one that is used itself."""
+    if type(theirs).__module__ not in _PLACES:
+        return None
+    _prepare()
+    copied_class(type(theirs))
+    return converted(theirs)
+
+
+_PLACES = tuple([f"scipy.signal.{one}" for one in ("_ltisys", "_short_time_fft", "_czt")])
 #: With more states, the coefficients of their polynomials would have few right digits.
 _MOST_STATES = 8
 

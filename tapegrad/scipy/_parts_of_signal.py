@@ -15,11 +15,12 @@ from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.trace import fixed, named, of_own_shape, steered
 from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
-from ._copied_code import copied_class, copy_of, namespace, stands_for
+from ._copied_classes import copied_class
+from ._copied_code import OWN, copy_of, namespace, stands_for
 from ._differentiable import OURS
 
 for _name in ("CZT", "ShortTimeFFT", "ZoomFFT"):
-    OURS[f"signal.{_name}"] = copied_class
+    OURS[f"signal.{_name}"] = lambda theirs, _package: copied_class(theirs)
 stands_for("signal.windows._windows._namespace")(namespace)
 
 
@@ -336,7 +337,6 @@ def _segments_transformed(x, win, detrend_func, nperseg, noverlap, nfft, sides):
     return fft.fft(made, n=nfft) if sides == "twosided" else fft.rfft(made.real, n=nfft)
 
 
-@stands_for("signal._short_time_fft.ShortTimeFFT.stft_detrend")
 def _slices_transformed(self, x, detr, p0=None, p1=None, *, k_offset=0, padding="zeros", axis=-1):
     """The transforms of all slices together, which SciPy computes one after the other."""
     if self.onesided_fft and is_complex(x):
@@ -370,6 +370,7 @@ def _slices_transformed(self, x, detr, p0=None, p1=None, *, k_offset=0, padding=
     return np.moveaxis(made, -2, axis if axis >= 0 else axis - 1) if ndim > 1 else made
 
 
+OWN["ShortTimeFFT.stft_detrend"] = _slices_transformed
 _PADDINGS = {
     "zeros": {"mode": "constant"},
     "edge": {"mode": "edge"},
