@@ -271,7 +271,9 @@ MADE: dict[type, type] = {}
 
 def none_held(arguments) -> bool:
     """Whether nothing is recorded in arguments, nor in objects of classes with copies."""
-    return none_traced(arguments) and not any([_holds_some(x) for x in arguments if type(x) in MADE])
+    return none_traced(arguments) and not any(
+        [_holds_some(x) for x in arguments if type(x) in MADE]
+    )
 
 
 def _holds_some(one) -> bool:
