@@ -35,7 +35,7 @@ def methods_of(objects: list, codes: Iterable[types.CodeType]) -> list[Need]:
     They are those that code names, and those among the objects, as bound ones lead to them: each
     takes time in every call.
     """
-    kinds = {type(one) for one in objects if is_of_scipys_class(one)}
+    kinds: set[Any] = {type(one) for one in objects if is_of_scipys_class(one)}
     found = {id(one): (name, one) for kind in kinds for name, one in _methods(kind)}
     asked = _SPECIAL.union(*map(names_asked, codes)) if found else _SPECIAL
     is_any = not _ANY.isdisjoint(asked)
@@ -48,7 +48,7 @@ def methods_of(objects: list, codes: Iterable[types.CodeType]) -> list[Need]:
 
 
 @functools.lru_cache(maxsize=256)
-def _methods(kind: type) -> tuple[tuple[str, types.FunctionType], ...]:
+def _methods(kind: Any) -> tuple[tuple[str, types.FunctionType], ...]:
     """The public methods of a class, and of those in the modules from which it inherits.
 
     Some methods return an object of another class, which is in the same module.
@@ -101,7 +101,7 @@ def _handing(own: types.CodeType, called: Callable) -> types.CodeType:
     )
     made = _inner(_inner(compile(text, own.co_filename, "exec"), "outer"), "made")
     constants = tuple([called if one == _CALLED else one for one in made.co_consts])
-    names = {"co_name": own.co_name, "co_firstlineno": own.co_firstlineno}
+    names: dict[str, Any] = {"co_name": own.co_name, "co_firstlineno": own.co_firstlineno}
     if sys.version_info >= (3, 11):
         names["co_qualname"] = own.co_qualname
     return made.replace(co_consts=constants, **names)
