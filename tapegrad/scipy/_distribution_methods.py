@@ -24,7 +24,7 @@ from ._copied_code import STANDING, copy_of
 from ._distribution_formulas import BY_SHAPE, OWN
 from ._distribution_parts import CALLED
 from ._distribution_sums import OWN_SUMS
-from ._distribution_table import SUMMED, ZERO_SHAPES
+from ._distribution_table import ANSWER_NAN, SUMMED, ZERO_SHAPES
 
 where = PUBLIC["where"]
 _log = PUBLIC["log"]
@@ -33,13 +33,6 @@ for _place in ("special._ufuncs", "stats._continuous_distns"):
     STANDING |= {f"{_place}.{name}": copy_of(ours) for name, ours in CALLED.items()}
 #: Classes of SciPy whose formulas are quadratures, searches and differences.
 _GENERIC = ("rv_generic", "rv_continuous", "rv_discrete", "rv_sample")
-
-#: Distributions of which some formulas have a number for NaN.
-_ANSWER_NAN = SUMMED | {
-    "zipfian",
-    *("bernoulli", "binom", "nbinom", "pearson3", "recipinvgauss", "trapezoid"),
-    *("triang", "tukeylambda", "uniform"),
-}
 
 
 class _Formulas:
@@ -198,7 +191,7 @@ def _inside(
 
 def _by_places(given: DistributionArguments, y, formula, below, above, values: tuple[float, float]):
     """The same of masks; and NaN of NaN, to which some formulas have a number."""
-    is_nan = np.isnan(y) if given.theirs.name in _ANSWER_NAN else False
+    is_nan = np.isnan(y) if given.theirs.name in ANSWER_NAN else False
     masks = [one for one in (below, above) if one is not None]
     if not is_all(is_nan, False):
         masks.append(is_nan)

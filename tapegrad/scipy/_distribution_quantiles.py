@@ -18,6 +18,7 @@ from ._distribution_methods import (
     check_density,
     distribution_formula,
 )
+from ._distribution_table import APPROXIMATE
 
 where = PUBLIC["where"]
 
@@ -76,7 +77,7 @@ def quantile(name: str, given: DistributionArguments, q):
     if not given.is_continuous:
         return given.checked(given.placed(z))
     if any(map(is_recorded, (q, *given.shapes))):
-        if given.theirs.name in _APPROXIMATE:
+        if given.theirs.name in APPROXIMATE:
             _check_quantile(given)
         if given.theirs.name == "genhalflogistic":
             z = z + _moved_half_logistic(name, given, q)
@@ -96,13 +97,8 @@ def _moved_half_logistic(name: str, given: DistributionArguments, q):
     return found - stop_gradient(found)
 
 
-#: By distributions, a shape from which on SciPy's distribution function is an approximation, of
-#: which the density is not the derivative.
-_APPROXIMATE = {"vonmises": 50.0, "vonmises_line": 50.0}
-
-
 def _check_quantile(given: DistributionArguments) -> None:
-    limit, shape = _APPROXIMATE[given.theirs.name], given.shapes[0]
+    limit, shape = APPROXIMATE[given.theirs.name], given.shapes[0]
     is_lost = np.any(stop_gradient(shape) >= limit) & is_recorded(shape)
     learned(is_lost, f"a shape of {given.theirs.name}")
     if value_of(is_lost):

@@ -190,6 +190,15 @@ ZERO_SHAPES: dict[str, tuple[float, ...]] = {
     "vonmises": (1e-12,),
     "vonmises_line": (1e-12,),
 }
+#: Distributions of which some formulas have a number for NaN.
+ANSWER_NAN = SUMMED | {
+    "zipfian",
+    *("bernoulli", "binom", "nbinom", "pearson3", "recipinvgauss", "trapezoid"),
+    *("triang", "tukeylambda", "uniform"),
+}
+#: By distributions, a shape from which on SciPy's distribution function is an approximation, of
+#: which the density is not the derivative.
+APPROXIMATE = {"vonmises": 50.0, "vonmises_line": 50.0}
 #: Reasons why a method has no derivative, by distribution or by method.
 REFUSED = {
     "fit": "it searches for parameters; minimize the negative log likelihood, with its gradient",
