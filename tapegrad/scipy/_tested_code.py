@@ -66,7 +66,7 @@ def _written(node) -> str:
 
 
 def _root() -> Path:
-    return Path(importlib.import_module("scipy").__file__).resolve().parent
+    return Path(importlib.import_module("scipy").__path__[0]).resolve()
 
 
 def digest(path: Path, node: ast.AST) -> str:
