@@ -38,7 +38,7 @@ def _choosing(theirs: type, _package: str) -> type:
             is_discrete = kwargs.get("dt") is not None
         return object.__new__(_concrete(f"{form}{'Discrete' if is_discrete else 'Continuous'}"))
 
-    made.__new__ = new  # type: ignore[method-assign,assignment]
+    made.__new__ = new
     return made
 
 
