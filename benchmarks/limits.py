@@ -19,7 +19,7 @@ from tapegrad._core.codegen import vector_math
 _LANES = {
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz"},
-    "cache": bool(vector_math.VARIANTS),
+    "cache": bool(vector_math.variants()),
 }
 
 #: Workload → builder of a call that returns (value, gradients).
