@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import types
+from .external_symbols import SLOT
 from .later import ir
 
 
@@ -251,14 +252,15 @@ called_with = call_address(types.int64(types.int64, types.int64))
 
 
 def global_address(name: str) -> Intrinsic:
-    """The address that a symbol names."""
+    """The address that a symbol names, read from a word, which a library has of its own."""
+    word = SLOT + name
 
     @intrinsic(types.int64())
     def address(builder):
-        variable = builder.module.globals.get(name)
+        variable = builder.module.globals.get(word)
         if variable is None:
-            variable = ir.GlobalVariable(builder.module, ir.IntType(8), name)
-        return builder.ptrtoint(variable, ir.IntType(64))
+            variable = ir.GlobalVariable(builder.module, ir.IntType(64), word)
+        return builder.load(variable)
 
     return address
 

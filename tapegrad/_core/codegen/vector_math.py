@@ -11,7 +11,7 @@ import functools
 import itertools
 import platform
 
-from . import compat
+from . import compat, levels
 from .intrinsics import floats, helper, intrinsic
 from .later import ir, llvm
 from .power_products import halves, raised
@@ -57,8 +57,12 @@ def _libmvec() -> ctypes.CDLL | None:
 
 @functools.cache
 def variants() -> dict[tuple[str, int, str], list[tuple[str, int]]]:
-    """By name, arity and end of the name of a C function: its vector functions and their lanes."""
-    library, features = _libmvec(), llvm.get_host_cpu_features()
+    """By name, arity and end of the name of a C function: its vector functions and their lanes.
+
+    Code of a library calls all that glibc may have; it has others in the places of missing ones.
+    """
+    library, level = _libmvec(), levels.made()
+    features = dict.fromkeys(level.vectors, True) if level else llvm.get_host_cpu_features()
     wanted = [(_C_NAME.get(name, name), 1) for name in VECTOR]
     found: dict[tuple[str, int, str], list[tuple[str, int]]] = {}
     wanted += [("pow", 2), ("atan2", 2), ("hypot", 2)]
@@ -66,7 +70,7 @@ def variants() -> dict[tuple[str, int, str], list[tuple[str, int]]]:
         for feature, letter, doubles in _SETS:
             lanes = doubles * _LANES[end]
             mangled = f"_ZGV{letter}N{lanes}{'v' * arity}_{name}{end}"
-            if features.get(feature) and hasattr(library, mangled):
+            if features.get(feature) and (level or hasattr(library, mangled)):
                 found.setdefault((name, arity, end), []).append((mangled, lanes))
     return found
 
