@@ -26,6 +26,8 @@ _REGISTERING = ("vector_math", "blas", "lapack", "complex_lapack", "pocketfft", 
 loading = forks.lock()
 #: What a symbol begins with that stands for a word with the address that the rest of it names.
 SLOT = "slot_"
+#: Symbols that need not be found before code that calls them runs: it seldom does.
+LATE: set[str] = set()
 _addresses: dict[str, int] = {}  # of symbols that are named
 _known: set[str] = set()  # symbols that LLVM has found
 _under_way: set[str] = set()  # symbols whose loaders run, in the thread that holds the lock
@@ -63,6 +65,8 @@ def special_function(
     It returns one, or writes several. The first argument may be a `whole` number.
     """
     LOADERS[symbol] = functools.partial(_link_special, symbol, name, inputs, outputs, whole)
+    if not outputs:
+        LATE.add(symbol)
 
 
 def _link_special(symbol: str, name: str, inputs: int, outputs: int, whole: bool) -> None:
@@ -186,6 +190,11 @@ def name_address(symbol: str, address: int) -> None:
     """Let compiled code find an address, of a function or of data, by a name."""
     _addresses[symbol] = address
     _known.discard(symbol)
+
+
+def is_late(symbol: str) -> bool:
+    """Whether a function of a symbol, of numbers with a number as the result, can be found late."""
+    return symbol in LATE and symbol not in _addresses
 
 
 def address_of(symbol: str) -> int | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import forks, prebuilt
-from .external_symbols import address_of, loading
+from .external_symbols import address_of, is_late, loading
 from .included_sources import included, keep
 from .machine_code import assembled, load, machine_code, magic, parsed
 from .machine_files import cache_folder, read, versions
@@ -96,7 +96,7 @@ def _once(digest: str, find: Callable[[], dict[str, int]]) -> dict[str, int]:
 
 
 def _of_source(text: Text, key: str) -> dict[str, int]:
-    return prebuilt.find(text, key, address_of) or _compile(text, key)
+    return prebuilt.find(text, key, address_of, is_late) or _compile(text, key)
 
 
 def _compile(text: Text, key: str) -> dict[str, int]:

@@ -1,8 +1,9 @@
 """Shared libraries of machine code, as they are made when the package is built (see `prebuilt`).
 
 The object files of texts are linked with one more. It defines each symbol that they call: as a
-function of one instruction that jumps to the address in a word, or as the word itself. A loop over
-the function of single numbers stands in the word of a vector function until that is found.
+function of one instruction that jumps to the address in a word, or as the word itself. Until the
+function is found the word leads to what asks for it and calls it, for a vector function to a loop
+over that of single numbers.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from . import included_sources, levels, prebuilt
+from .asking_code import ask_aarch64, ask_x86
 from .external_symbols import SLOT
 from .factory import MAKER, code_of, symbols_of
 from .factory import __name__ as _FACTORY
@@ -25,12 +27,17 @@ from .machine_code import assembled
 from .prebuilt import VECTOR, Text
 from .source_files import digest_of
 
-#: The instructions that jump to an address in a word, by the beginning of the names of levels.
+#: By the beginning of the names of levels: the instructions that jump to an address in a word,
+#: those that ask for the address of a number first, and what all of the latter jump to.
 _JUMPS = {
-    "x86-64": "jmpq *{word}(%rip)",
-    "aarch64": "adrp x16, {word}\n ldr x16, [x16, :lo12:{word}]\n br x16",
+    "x86-64": ("jmpq *{word}(%rip)", "pushq ${number}; jmp .Lask", ask_x86()),
+    "aarch64": (
+        "adrp x16, {word}; ldr x16, [x16, :lo12:{word}]; br x16",
+        "movz x17, #{number}; b .Lask",
+        ask_aarch64(),
+    ),
 }
-_EXPORTED = ("tapegrad_owner", "tapegrad_slots", "tapegrad_functions")
+_EXPORTED = [f"tapegrad_{name}" for name in "owner finder nowhere slots functions".split()]
 _VECTOR_NAME = re.compile(rf"{VECTOR}[a-z]N(\d+)(v+)_(\w+)")
 _SYMBOLS = 2  # the type of a section of symbols in an object file
 #: What is told to a linker, some of it by way of a compiler.
@@ -115,23 +122,29 @@ def undefined(code: bytes) -> Iterator[str]:
 
 def _around(slots: list[str], functions: list[str], level: levels.Level) -> str:
     """The text, for LLVM, of what is linked with the code of texts."""
-    jump = next(text for name, text in _JUMPS.items() if level.name.startswith(name))
+    jump, asks, ask = next(text for name, text in _JUMPS.items() if level.name.startswith(name))
     found = [match for match in map(_VECTOR_NAME.fullmatch, slots) if match]
     loops = {match[0]: _Loop(match[0], *match.groups()) for match in found}
-    lines = [".text", ".p2align 4"]
+    lines, words = [".text", ".p2align 4", f".Lask: {ask}"], []
     for number, symbol in enumerate(slots):
         lines += [f".globl {symbol}", f".hidden {symbol}"]
-        if not symbol.startswith(SLOT):
-            lines += [f".type {symbol}, %function", f"{symbol}:"]
-            lines += jump.format(word=f".Lslot{number}").split("\n")
-    lines += [".data", ".p2align 6", *(f".globl {name}" for name in _EXPORTED)]
-    lines += ["tapegrad_owner:", ".quad 0", "tapegrad_slots:"]
-    for number, symbol in enumerate(slots):
-        lines += [f"{symbol}:"] if symbol.startswith(SLOT) else []
-        lines += [f".Lslot{number}:", f".quad {loops[symbol].name if symbol in loops else 0}"]
+        word, first = f".Lslot{number}", f".Lfirst{number}"
+        if symbol.startswith(SLOT):
+            words += [f"{symbol}:", ".quad 0"]
+            continue
+        lines += [f".type {symbol}, %function", f"{symbol}: {jump.format(word=word)}"]
+        if symbol in loops:
+            first = loops[symbol].name
+        else:
+            lines.append(f"{first}: {asks.format(number=number)}")
+        words += [f"{word}:", f".quad {first}"]
+    lines += [f".globl {name}" for name in _EXPORTED] + [".data", ".p2align 6"]
+    lines += ["tapegrad_owner: .quad 0", "tapegrad_finder:", ".Lfinder: .quad 0"]
+    lines += ["tapegrad_slots:", ".Lslots:", *words]
     lines += ["tapegrad_functions:", *(f".quad {name}" for name in functions)]
-    parts = [*(f'module asm "{line}"' for line in lines)]
+    parts = [f'module asm "{line}"' for line in lines]
     parts += sorted({one.declaration for one in loops.values()})
+    parts.append("define double @tapegrad_nowhere() { ret double 0x7FF8000000000000 }")
     return "\n".join([*parts, *(one.text for one in loops.values())])
 
 

@@ -4,19 +4,22 @@ A file has after the library itself an index and a checksum of all, so that a da
 loaded. The index names texts by their digest. For each it has the digests of the files of all
 modules that the text and what compiles it lead to: code of sources that have changed is not found.
 Code calls functions by words in the library, slots, which are filled by the names of functions when
-a text that calls them is first found. So it depends on no version of Python, NumPy or SciPy, and
-what is missing in one of them is seen before it is called. What is not found is compiled.
+a text that calls them is first found; those of special functions when they are first called.
+So it depends on no version of Python, NumPy or SciPy, and what is missing in one of them is seen
+before it is called. What is not found is compiled.
 
 This module needs nothing that compiles.
 """
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import functools
 import hashlib
 import json
 import os
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,9 +37,13 @@ _DIGEST_BYTES, _LENGTH_BYTES = 32, 8
 #: What the name of a vector function of glibc's begins with, and where they are.
 VECTOR = "_ZGV"
 _VECTORS = "libmvec.so.1"
+#: What tells addresses of symbols; None of one that this process does not have.
+Find = Callable[[str], "int | None"]
+_Finder = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 #: Libraries keep addresses of ours, so each serves whom it served first: not another interpreter of
 #: the process, nor the package imported anew.
 _owner = ctypes.c_int64()
+_kept: list[Any] = []
 
 
 class Text(NamedTuple):
@@ -79,31 +86,37 @@ def index_in(path: Path) -> dict[str, Any] | None:
 class Library:
     """A library that is loaded."""
 
-    def __init__(self, path: Path, index: dict[str, Any]):
-        self.path, self.index = path, index
+    def __init__(self, path: Path, index: dict[str, Any], address_of: Find):
+        self.path, self.index, self._address_of = path, index, address_of
         self._code = ctypes.CDLL(str(path))
         slots, functions = [ctypes.c_int64 * index[one] for one in ("slots", "functions")]
         self._slots = slots.in_dll(self._code, "tapegrad_slots")
+        self._nowhere = ctypes.addressof(ctypes.c_char.in_dll(self._code, "tapegrad_nowhere"))
         self._functions = functions.in_dll(self._code, "tapegrad_functions")
+        self._finder = _Finder(self._at_first_call)
+        self._is_interrupted = False
+        _kept.append(self)
         self._filled: set[int] = set()
         self._unchanged: dict[int, bool] = {}
 
     def is_ours(self) -> bool:
         """Whether the library serves nobody else."""
-        word = ctypes.c_int64.in_dll(self._code, "tapegrad_owner")
-        word.value = word.value or ctypes.addressof(_owner)
-        return word.value == ctypes.addressof(_owner)
+        owner, finder = [
+            ctypes.c_int64.in_dll(self._code, f"tapegrad_{name}") for name in ("owner", "finder")
+        ]
+        if not owner.value:
+            owner.value = ctypes.addressof(_owner)
+            finder.value = ctypes.cast(self._finder, ctypes.c_void_p).value or 0
+        return owner.value == ctypes.addressof(_owner)
 
-    def find(
-        self, text: Text, key: str, address_of: Callable[[str], int | None]
-    ) -> dict[str, int] | None:
-        """Addresses of the functions of a text; `address_of` gives those that it calls."""
+    def find(self, text: Text, key: str, is_late: Callable[[str], bool]) -> dict[str, int] | None:
+        """Addresses of the functions of a text; some that it calls can be found late."""
         if (found := self.index["texts"].get(key)) is None:
             return None
         first, modules, slots = found
         if not all(map(self._is_unchanged, modules)):
             return None
-        if not all(self._fill(slot, address_of) for slot in slots):
+        if not all(self._fill(slot, is_late) for slot in slots):
             return None
         return {name: self._functions[first + k] for k, name in enumerate(text.exports)}
 
@@ -117,17 +130,38 @@ class Library:
                 self._unchanged[number] = False
         return self._unchanged[number]
 
-    def _fill(self, slot: int, address_of: Callable[[str], int | None]) -> bool:
+    def _fill(self, slot: int, is_late: Callable[[str], bool]) -> bool:
         """Fill a slot; vector functions that are not there have others in their places."""
         if slot not in self._filled:
             symbol = self.index["symbols"][slot]
             is_vector = symbol.startswith(VECTOR)
-            address = vector_function(symbol) if is_vector else address_of(symbol)
+            if is_late(symbol):
+                return True
+            address = vector_function(symbol) if is_vector else self._address_of(symbol)
             if address is None and not is_vector:
                 return False
             self._slots[slot] = address or self._slots[slot]
             self._filled.add(slot)
         return True
+
+    def _at_first_call(self, slot: int) -> None:
+        """Fill a slot that running code calls, which asks until it is filled.
+
+        An interrupt waits for that. Other errors are of an import of SciPy's: the result is NaN.
+        """
+        try:
+            address = self._address_of(self.index["symbols"][slot]) or self._nowhere
+        except KeyboardInterrupt:
+            self._is_interrupted = True
+            return
+        except Exception:
+            traceback.print_exc()
+            address = self._nowhere
+        self._slots[slot] = address
+        self._filled.add(slot)
+        if self._is_interrupted:
+            self._is_interrupted = False
+            _thread.interrupt_main()
 
 
 @functools.cache
@@ -151,24 +185,26 @@ def _is_wanted() -> bool:
 
 
 @functools.cache
-def library() -> Library | None:
+def library(address_of: Find) -> Library | None:
     """The library of the widest level that runs here; None if there is none that is whole."""
     for level in levels.of_this_processor() if _is_wanted() else ():
         path = FOLDER / f"{level.name}.so"
         index = index_in(path)
         if index is not None and index["level"] == level.name:
             try:
-                found = Library(path, index)
+                found = Library(path, index, address_of)
             except (OSError, ValueError):  # as where files must not be run
                 continue
             return found if found.is_ours() else None
     return None
 
 
-def find(text: Text, key: str, address_of: Callable[[str], int | None]) -> dict[str, int] | None:
+def find(
+    text: Text, key: str, address_of: Find, is_late: Callable[[str], bool]
+) -> dict[str, int] | None:
     """Addresses of the functions of a text by its key; None if there is no code of its sources."""
     if collected is not None:
         collected(text)
         return None
-    one = library()
-    return None if one is None else one.find(text, key, address_of)
+    one = library(address_of)
+    return None if one is None else one.find(text, key, is_late)
