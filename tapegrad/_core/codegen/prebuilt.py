@@ -13,7 +13,6 @@ This module needs nothing that compiles.
 
 from __future__ import annotations
 
-import _thread
 import ctypes
 import functools
 import hashlib
@@ -94,7 +93,6 @@ class Library:
         self._nowhere = ctypes.addressof(ctypes.c_char.in_dll(self._code, "tapegrad_nowhere"))
         self._functions = functions.in_dll(self._code, "tapegrad_functions")
         self._finder = _Finder(self._at_first_call)
-        self._is_interrupted = False
         _kept.append(self)
         self._filled: set[int] = set()
         self._unchanged: dict[int, bool] = {}
@@ -147,21 +145,16 @@ class Library:
     def _at_first_call(self, slot: int) -> None:
         """Fill a slot that running code calls, which asks until it is filled.
 
-        An interrupt waits for that. Other errors are of an import of SciPy's: the result is NaN.
+        So an interrupt is told of, and stops nothing. Another error is of an import of SciPy's:
+        then the result is NaN.
         """
         try:
             address = self._address_of(self.index["symbols"][slot]) or self._nowhere
-        except KeyboardInterrupt:
-            self._is_interrupted = True
-            return
         except Exception:
             traceback.print_exc()
             address = self._nowhere
         self._slots[slot] = address
         self._filled.add(slot)
-        if self._is_interrupted:
-            self._is_interrupted = False
-            _thread.interrupt_main()
 
 
 @functools.cache
