@@ -24,7 +24,6 @@ from tapegrad._core.tape import native_types
 PACKAGE = Path(tapegrad.__file__).parent
 HERE = levels.of_this_processor()
 pytestmark = [
-    needs("numba-pipeline"),
     needs("libmvec"),
     pytest.mark.skipif(sys.platform != "linux", reason="libraries are made on Linux only"),
     pytest.mark.skipif(library_files.linker() is None, reason="there is no linker"),
