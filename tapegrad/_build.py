@@ -25,7 +25,7 @@ from ._core.codegen.prebuilt import Text
 def scenarios() -> None:
     """Ask for the texts of the first gradient, the first compiled call, the first Hessian."""
     x = np.linspace(0.1, 0.9, 4)
-    for function in (_of_array, _of_numbers, _of_matrices):
+    for function in (_of_array, _of_slices, _of_numbers, _of_matrices):
         tg.value_and_grad(function)(x)
         tg.hessian(function)(x)
         compiled = tg.compile(function)
@@ -39,6 +39,10 @@ def scenarios() -> None:
 def _of_array(x):
     y = np.exp(-x * x) * np.sin(x) + np.cos(2.0 * x) - np.tanh(x) / (1.0 + x**2)
     return np.sum(np.log(1.0 + y * y) + np.sqrt(np.abs(x)) - x[::-1]) + np.mean(x) * np.max(x)
+
+
+def _of_slices(x):
+    return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
 
 def _of_numbers(x):
