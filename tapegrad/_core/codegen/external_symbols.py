@@ -206,7 +206,7 @@ def address_of(symbol: str) -> int | None:
 @functools.cache
 def _libraries() -> list[ctypes.CDLL]:
     """The process, and where it may have no mathematics the library of that."""
-    found = [ctypes.PyDLL("", handle=ctypes.pythonapi._handle)]
+    found: list[ctypes.CDLL] = [ctypes.PyDLL("", handle=ctypes.pythonapi._handle)]
     with contextlib.suppress(OSError):
         found.append(ctypes.CDLL("libm.so.6"))
     return found

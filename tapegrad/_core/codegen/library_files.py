@@ -63,7 +63,9 @@ def library(texts: Iterable[Text], command: list[str]) -> tuple[bytes, list[str]
     level = levels.made()
     assert level is not None
     index: dict[str, Any] = {"level": level.name, "texts": {}}
-    objects, functions, why = [], [], []
+    objects: list[bytes] = []
+    functions: list[str] = []
+    why: list[str] = []
     slots, modules = _Numbers(), _Numbers()
     for text in texts:
         try:
