@@ -437,6 +437,42 @@ def test_a_process_compiles_nothing_that_was_built(few, tmp_path):
     assert not [*home.iterdir()]
 
 
+NOTHING_ELSE = """
+import sys
+from pathlib import Path
+import numpy as np
+import tapegrad as tg
+from tapegrad._core.codegen import prebuilt
+prebuilt.FOLDER = Path(sys.argv[1])
+
+def f(x):
+    return x[0] * x[1] + np.sum(np.sin(x))
+
+print(*tg.grad(f)(np.zeros(2)), *tg.compile(f).value_and_grad(np.zeros(2))[1])
+print(*[one for one in ("numba", "llvmlite", "scipy") if one in sys.modules])
+"""
+
+
+def test_what_was_built_needs_no_compiler_and_no_scipy(tmp_path):
+    """The first gradient, and the first call of a compiled function."""
+    collect = f"""
+import json, sys
+from pathlib import Path
+from tapegrad._core.codegen import prebuilt
+asked = {{}}
+prebuilt.collected = lambda text: asked.setdefault(text.key, text)
+{NOTHING_ELSE}
+Path(sys.argv[1], "texts.json").write_text(json.dumps([*asked.values()]))
+"""
+    assert done(process("-c", collect, tmp_path))[:4] == ["1.0"] * 4
+    path = tmp_path / "texts.json"
+    words = ("-m", "tapegrad._build", "--texts", path, "--out", tmp_path)
+    done(process(*words, **levels.environment(HERE[0])))
+    home = {"HOME": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert done(process("-c", NOTHING_ELSE, tmp_path, **home)) == ["1.0"] * 4
+    assert not (tmp_path / "cache").exists()
+
+
 @pytest.mark.parametrize(
     "environment",
     [
