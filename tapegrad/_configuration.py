@@ -7,23 +7,13 @@ import os
 import platform
 from typing import Any
 
-import numpy as np
-
 from . import __version__
+from ._core.codegen import levels, prebuilt
+from ._core.codegen.external_symbols import address_of
 from ._core.codegen.machine_files import every_folder, size_of_all
 from ._core.codegen.vector_math import vector_functions
 from ._core.config import config
 from ._core.environment import all_given
-
-#: The levels of x86-64, the highest first, by the features that NumPy finds: its names differ.
-_LEVELS = {
-    "x86-64-v4": ({"X86_V4"}, {"AVX512_SKX"}),
-    "x86-64-v3": ({"X86_V3"}, {"AVX2", "FMA3"}),
-    "x86-64-v2": ({"X86_V2"}, {"SSE42", "POPCNT"}),
-}
-
-#: The sets of instructions that have vector functions.
-_INSTRUCTIONS = {"x86-64-v4": ("avx2", "avx512f"), "x86-64-v3": ("avx2",)}
 
 
 def show_config(mode: str = "stdout") -> dict[str, Any] | None:
@@ -59,10 +49,9 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     """
     if mode not in ("stdout", "dicts"):
         raise ValueError(f"tapegrad.show_config: mode is 'stdout' or 'dicts', not {mode!r:.60}")
-    level = _level()
     found = {
         "versions": _versions(),
-        "processor": {"level": level, **_vector_functions(level)},
+        "processor": _processor(),
         "kernels": {"from": _origin()},
         "cache": _cache(),
         "threads": {"of map and sum": os.cpu_count() or 1},
@@ -95,25 +84,25 @@ def _versions() -> dict[str, str]:
     }
 
 
-def _level() -> str:
-    """The level of x86-64, or the name of another architecture."""
-    found = (np.show_config(mode="dicts") or {}).get("SIMD Extensions", {})
-    features = {*found.get("baseline", ()), *found.get("found", ())}
-    fitting = [name for name, ways in _LEVELS.items() if any(way <= features for way in ways)]
-    return next(iter(fitting), platform.machine())
-
-
-def _vector_functions(level: str) -> dict[str, Any]:
-    """The functions of the C library that compute several numbers at once."""
-    found = vector_functions(_INSTRUCTIONS.get(level, ()))
+def _processor() -> dict[str, Any]:
+    """The level of the processor, and what of the C library computes several numbers at once."""
+    level = next(iter(levels.of_this_processor()), None)
+    found = vector_functions(level.vectors if level else ())
     lanes = [n for (*_, end), ways in found.items() for _, n in ways if not end]
-    names = sorted({name for name, _, end in found if not end})
-    return {"vector functions": names, "numbers at once": max(lanes, default=1)}
+    return {
+        "level": level.name if level else platform.machine(),
+        "vector functions": sorted({name for name, _, end in found if not end}),
+        "numbers at once": max(lanes, default=1),
+    }
 
 
 def _origin() -> str:
     """Where the kernels come from that do not depend on a user's program."""
-    return "compiled at first use, then kept in the cache"
+    built = prebuilt.library(address_of)
+    if built is None:
+        return "compiled at first use, then kept in the cache"
+    count = len(built.index["texts"])
+    return f"{count} built with the package for {built.index['level']}; others at first use"
 
 
 def _cache() -> dict[str, Any]:

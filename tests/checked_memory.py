@@ -7,7 +7,6 @@ bytes that belong to it no less. Here they belong to nobody.
 import ctypes
 
 import numpy as np
-from llvmlite import binding as llvm
 
 from tapegrad._core.codegen import adjoint_memory, external_symbols
 from tapegrad._core.codegen import machine_types as types
@@ -117,9 +116,9 @@ def check_blas(library):
 def _checked(library, name, usual):
     def load():
         usual()
-        real = llvm.address_of_symbol(f"tapegrad_{name}")
+        real = external_symbols.address_of(f"tapegrad_{name}")
         ctypes.c_void_p.in_dll(library, f"real_{name}").value = real
         checked = ctypes.cast(getattr(library, f"checked_{name}"), ctypes.c_void_p).value
-        llvm.add_symbol(f"tapegrad_{name}", checked)
+        external_symbols.name_address(f"tapegrad_{name}", checked)
 
     return load

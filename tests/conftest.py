@@ -17,8 +17,8 @@ from tapegrad._program.files.verify import check
 from tapegrad._program.native import simd_planning
 from tapegrad._program.passes import pipeline
 
-#: Parts of the checked build, which need a library that it loads; texts for type checkers.
-collect_ignore = ["checked_memory.py", "checked_plugin.py", "typing"]
+#: Parts of the checked build, which need a library that it loads; plugins; texts for type checkers.
+collect_ignore = ["checked_memory.py", "checked_plugin.py", "collected_texts.py", "typing"]
 
 settings.register_profile(
     "tapegrad",

@@ -151,8 +151,7 @@ def test_the_compiler_is_named_in_its_folders_only(path):
     mine = module_of(path)
     for module, line in imports(path):
         if module.split(".")[0] in ("numba", "llvmlite"):
-            allowed = folder_of(mine) in COMPILING or mine == "_core.tape.native_types"
-            assert allowed, f"{path}:{line} imports {module}"
+            assert folder_of(mine) in COMPILING, f"{path}:{line} imports {module}"
 
 
 def test_the_contraction_is_known_where_it_is_declared():

@@ -257,7 +257,7 @@ def test_the_lists_are_those_of_the_object_files():
         listed, needed = set(line.decode().split()), undefined(code)
         assert {one for one in listed ^ needed if one.startswith("tapegrad_")} == set(), path
         ours |= needed & listed
-    assert {"tapegrad_i0", "tapegrad_cell", "tapegrad_pocketfft", "exp"} <= ours
+    assert {"tapegrad_i0", "tapegrad_cell", "slot_tapegrad_pocketfft", "exp"} <= ours
 
 
 # --- processes ------------------------------------------------------------------------------------

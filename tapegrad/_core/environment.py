@@ -10,6 +10,10 @@ VARIABLES = {
         "`tapegrad` in `NUMBA_CACHE_DIR`, else in the user's cache folder",
         "the folder of compiled code",
     ),
+    "TAPEGRAD_BUILD_LEVEL": (
+        "this processor",
+        "the level of processors that the build step compiles for",
+    ),
     "TAPEGRAD_QUIET": (
         "a line in a terminal",
         "`1`: nothing is said where compilation takes long",

@@ -1,10 +1,11 @@
-"""Symbols that generated code calls: LLVM is told their addresses before the code is loaded.
+"""Symbols that generated code calls: their addresses are found before the code is loaded.
 
 Machine code carries the list of symbols that it calls. The loader of a symbol runs when code that
 calls it is first loaded, so that SciPy is imported only for kernels that need it; its functions are
 found by the address in their capsules.
 """
 
+import contextlib
 import ctypes
 import functools
 import importlib
@@ -17,12 +18,17 @@ import numpy as np
 from . import compat, forks
 from .late_imports import llvm
 
-#: Symbol → function that tells LLVM its address, as the last thing that it does.
+#: Symbol → function that names its address, as the last thing that it does.
 LOADERS: dict[str, Callable[[], object]] = {}
 #: The modules that register loaders, with others for generated code.
 _REGISTERING = ("vector_math", "blas", "lapack", "complex_lapack", "pocketfft", "shared_kernels")
 #: Held while code is loaded, and what it calls: other threads find all of it or wait.
 loading = forks.lock()
+#: What a symbol begins with that stands for a word with the address that the rest of it names.
+SLOT = "slot_"
+#: Symbols that need not be found before code that calls them runs: it seldom does.
+LATE: set[str] = set()
+_addresses: dict[str, int] = {}  # of symbols that are named
 _known: set[str] = set()  # symbols that LLVM has found
 _under_way: set[str] = set()  # symbols whose loaders run, in the thread that holds the lock
 #: The arguments that functions of BLAS, LAPACK and scipy.special are called with.
@@ -49,7 +55,7 @@ def _link_fortran(symbol: str, module: str, function: str, arity: int) -> None:
     else:
         by_python = importlib.import_module(f"scipy.linalg.{module}")
         address = _pointer(getattr(by_python, function)._cpointer)
-    llvm.add_symbol(symbol, address)
+    name_address(symbol, address)
 
 
 def special_function(
@@ -60,6 +66,8 @@ def special_function(
     It returns one, or writes several. The first argument may be a `whole` number.
     """
     LOADERS[symbol] = functools.partial(_link_special, symbol, name, inputs, outputs, whole)
+    if not outputs:
+        LATE.add(symbol)
 
 
 def complex_function(symbol: str, name: str) -> None:
@@ -74,12 +82,12 @@ def _link_complex(symbol: str, name: str) -> None:
     module, kind = "scipy.special.cython_special", "__pyx_t_double_complex"
     function = _of_type(module, name, f"{kind} ({kind}, int __pyx_skip_dispatch)")
     if function and _has_signature(module, function, 2):
-        llvm.add_symbol(f"{symbol}_of_c", _pointer(_capsule(module, function)))
+        name_address(f"{symbol}_of_c", _pointer(_capsule(module, function)))
         parts = importlib.import_module(f"{__package__}.special_values").function_of_parts
         address = parts(f"{symbol}_of_c")
     else:
         address = _address(_called(_of_parts(_by_python(name)), 2, 2, False))
-    llvm.add_symbol(symbol, address)
+    name_address(symbol, address)
 
 
 def _of_parts(function: Callable) -> Callable:
@@ -97,7 +105,7 @@ def _link_special(symbol: str, name: str, inputs: int, outputs: int, whole: bool
         address = _pointer(_capsule(module, function))
     else:
         address = _address(_called(_by_python(name), inputs, outputs, whole))
-    llvm.add_symbol(symbol, address)
+    name_address(symbol, address)
 
 
 def _address(called) -> int:
@@ -179,33 +187,73 @@ def name_symbols(symbols: Iterable[str]) -> None:
 
 
 def _is_named(symbol: str) -> bool:
-    """Whether LLVM finds a symbol, after its loader has run where there is one."""
-    if llvm.address_of_symbol(symbol) is None:
-        with loading:  # another thread may be about to name it
-            if llvm.address_of_symbol(symbol) is None and not _load(symbol):
-                return False
+    """Whether LLVM finds a symbol: one that is named here, or one of the process."""
+    if (address := _named(symbol)) is not None:
+        llvm.add_symbol(symbol, address)
+    elif llvm.address_of_symbol(symbol) is None:
+        return False
     _known.add(symbol)
     return True
 
 
-def _load(symbol: str) -> bool:
-    """Run the loader of a symbol; whether LLVM finds the symbol then."""
+def _named(symbol: str) -> int | None:
+    """The address of a symbol that is named here, by its loader where there is one."""
+    if symbol not in _addresses:
+        with loading:  # another thread may be about to name it
+            if symbol not in _addresses:
+                _load(symbol)
+    return _addresses.get(symbol)
+
+
+def _load(symbol: str) -> None:
+    """Run the loader of a symbol, if it has one."""
+    if symbol.startswith(SLOT):
+        if (address := _named(symbol.removeprefix(SLOT))) is not None:
+            _keep.append(ctypes.c_int64(address))
+            name_address(symbol, ctypes.addressof(_keep[-1]))
+        return
     if symbol not in LOADERS and symbol.startswith("tapegrad_"):
         for name in _REGISTERING:
             importlib.import_module(f"{__package__}.{name}")
-    if symbol not in LOADERS or symbol in _under_way:  # no code calls what is made of it
-        return False
-    _under_way.add(symbol)
-    try:
-        LOADERS[symbol]()
-    finally:
-        _under_way.discard(symbol)
-    return llvm.address_of_symbol(symbol) is not None
+    if symbol in LOADERS and symbol not in _under_way:  # no code calls what is made of it
+        _under_way.add(symbol)
+        try:
+            LOADERS[symbol]()
+        finally:
+            _under_way.discard(symbol)
 
 
 def name_address(symbol: str, address: int) -> None:
-    """Let compiled code call the function at an address by a name."""
-    llvm.add_symbol(symbol, address)
+    """Let compiled code find an address, of a function or of data, by a name."""
+    _addresses[symbol] = address
+    _known.discard(symbol)
+
+
+def is_late(symbol: str) -> bool:
+    """Whether a function of a symbol, of numbers with a number as the result, can be found late."""
+    return symbol in LATE and symbol not in _addresses
+
+
+def address_of(symbol: str) -> int | None:
+    """The address of a symbol that is named here, or of a function of the process."""
+    address = _named(symbol)
+    return of_process(symbol) if address is None else address
+
+
+@functools.cache
+def _libraries() -> list[ctypes.CDLL]:
+    """The process, and where it may have no mathematics the library of that."""
+    found: list[ctypes.CDLL] = [ctypes.PyDLL("", handle=ctypes.pythonapi._handle)]
+    with contextlib.suppress(OSError):
+        found.append(ctypes.CDLL("libm.so.6"))
+    return found
+
+
+def of_process(symbol: str) -> int | None:
+    """The address of a function of the process; None if it has none of the name."""
+    found = (getattr(library, symbol, None) for library in _libraries())
+    function = next((one for one in found if one is not None), None)
+    return ctypes.cast(function, ctypes.c_void_p).value if function is not None else None
 
 
 def _name(capsule) -> bytes:

@@ -2,7 +2,8 @@
 
 The machine code of a text is kept in a file named by the hash of the text and of all that it is
 made from: the definitions that it includes, those that compile it, versions, the processor.
-Therefore a stale result can never be loaded. What is no such file is compiled anew.
+Therefore a stale result can never be loaded. What is no such file is compiled anew. Before all that
+a text is looked for among those that were compiled when the package was built (`prebuilt`).
 """
 
 import ctypes
@@ -12,16 +13,19 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from . import forks
-from .external_symbols import loading
+from . import forks, prebuilt
+from .external_symbols import address_of, is_late, loading
 from .first_compilation import announced
 from .included_sources import included, keep
 from .machine_code import assembled, load, machine_code, magic, parsed
 from .machine_files import cache_folder, read, versions
+from .prebuilt import Text
 from .text_modules import lowered
 from .uninterrupted import uninterrupted
 from .vector_math import variants
 
+#: What makes machine code of texts.
+MAKER = "code_of"
 #: Addresses of the functions of a text, by its digest.
 _loaded: dict[str, dict[str, int]] = {}
 #: Locks of texts that are compiled now, by the digest.
@@ -39,7 +43,7 @@ def _digest(*given: str) -> str:
     return hashlib.sha256("\n".join((_machine(), *given)).encode()).hexdigest()[:24]
 
 
-def _symbols(exports: Iterable[str], name: str) -> dict[str, str]:
+def symbols_of(exports: Iterable[str], name: str) -> dict[str, str]:
     """Names that are known everywhere, by names in a text that has a name itself."""
     return {exported: f"tapegrad_{name}_{exported}" for exported in exports}
 
@@ -61,10 +65,9 @@ def compile_source(source: str, exports: dict[str, str], single: bool = False) -
     `exports` maps a function's name to its signature, for instance "int64(int64, int64)". Numbers
     in the text are of float32 if that is `single`.
     """
-    digest = _digest(source, repr((exports, single)))
-    return _loaded.get(digest) or uninterrupted(
-        lambda: _once(digest, lambda: _of_source(source, exports, single, digest))
-    )
+    text = Text(source, exports, single)
+    key = text.key
+    return _loaded.get(key) or uninterrupted(lambda: _once(key, lambda: _of_source(text, key)))
 
 
 def compile_assembly(text: str, exports: Iterable[str]) -> dict[str, int]:
@@ -72,7 +75,7 @@ def compile_assembly(text: str, exports: Iterable[str]) -> dict[str, int]:
 
     Names that the text defines and exports get the digest, for they are known everywhere.
     """
-    digest = _digest("assembly", text)
+    digest = hashlib.sha256(f"assembly\n{text}".encode()).hexdigest()[:24]
     return _loaded.get(digest) or uninterrupted(
         lambda: _once(digest, lambda: _of_assembly(text, exports))
     )
@@ -93,20 +96,25 @@ def _once(digest: str, find: Callable[[], dict[str, int]]) -> dict[str, int]:
     return _loaded[digest]
 
 
-def _of_source(source: str, exports: dict[str, str], single: bool, digest: str) -> dict[str, int]:
-    name, path = _kept(source, digest, "_by_text", repr((exports, single)))
+def _of_source(text: Text, key: str) -> dict[str, int]:
+    return prebuilt.find(text, key, address_of, is_late) or _compile(text, key)
+
+
+def _compile(text: Text, key: str) -> dict[str, int]:
+    name, path = _kept(text.source, key, MAKER, repr((text.exports, text.single)))
     code = read(path)
     if code is None:
         with announced():
-            code = _by_text(source, exports, single, name)
+            code = code_of(text, name)
         keep(path, code)
-    return _load_once(name, code, exports)
+    return _load_once(name, code, text.exports)
 
 
-def _by_text(source: str, exports: dict[str, str], single: bool, name: str) -> bytes:
-    symbols = _symbols(exports, name)
-    wanted = {symbols[one]: (one, exports[one]) for one in exports}
-    return machine_code(parsed(lowered(source, wanted, single), symbols.values()))
+def code_of(text: Text, name: str) -> bytes:
+    """Machine code of a text: the symbols that it calls, and an object file."""
+    symbols = symbols_of(text.exports, name)
+    wanted = {symbols[one]: (one, text.exports[one]) for one in text.exports}
+    return machine_code(parsed(lowered(text.source, wanted, text.single), symbols.values()))
 
 
 def _of_assembly(text: str, exports: Iterable[str]) -> dict[str, int]:
@@ -123,13 +131,13 @@ def _load_once(name: str, code: bytes, exports: Iterable[str]) -> dict[str, int]
     """Addresses in machine code; what another thread has loaded meanwhile is not loaded twice."""
     with loading:
         if name not in _loaded:
-            symbols = _symbols(exports, name)
+            symbols = symbols_of(exports, name)
             _loaded[name] = dict(zip(symbols, load(code, symbols.values()), strict=True))
         return _loaded[name]
 
 
 def _by_llvm(text: str, exports: Iterable[str], name: str) -> bytes:
-    for exported, symbol in _symbols(exports, name).items():
+    for exported, symbol in symbols_of(exports, name).items():
         text = text.replace(f"@{exported}(", f"@{symbol}(")
     return assembled(text)
 

@@ -16,33 +16,17 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from .. import IMPORTED, PACKAGE
+from .. import PACKAGE
 from ..remembered import remembered
 from . import forks, machine_files, source_names
-from .source_names import ALL, Names, names_of, path_of, plain
+from .source_files import Changed, content_of, digest_of, digests, path_of
+from .source_names import ALL, Names, names_of, plain
 
-#: The coarsest steps of the clock of a file system, in nanoseconds.
-_STEP = 10_000_000
 #: More answers would take long to read.
 _MOST = 10_000
 #: A name of a module, or a statement of it by its number.
 Place = tuple[str, str | int]
 _lock = forks.lock()
-
-
-class Changed(Exception):
-    """A file has changed since the package was imported, or cannot be read."""
-
-
-def _content(module: str) -> bytes:
-    """The file of a module, as it was imported."""
-    path = path_of(module)
-    try:
-        if path is not None and path.stat().st_ctime_ns < IMPORTED - _STEP:
-            return path.read_bytes()
-    except OSError as error:
-        raise Changed(module) from error
-    raise Changed(module)
 
 
 def _package_of(module: str) -> str:
@@ -60,7 +44,7 @@ class _Kept:
 
     @remembered
     def _path(self) -> Path:
-        sources = [_content(module) for module in (__name__, source_names.__name__)]
+        sources = [content_of(module) for module in (__name__, source_names.__name__)]
         place = repr((str(PACKAGE), machine_files.versions(), sources))
         digest = hashlib.sha256(place.encode()).hexdigest()[:24]
         return machine_files.cache_folder() / f"{self._name}_{digest}.json"
@@ -79,8 +63,6 @@ class Sources:
     """The modules of the package, each read when it is first asked for."""
 
     def __init__(self) -> None:
-        #: The digests of the files that were read.
-        self.digests: dict[str, str] = {}
         self._names: dict[str, Names] = {}
         self._leads: dict[Place, list[Place]] = {}
         self._in_file = _Kept("modules")
@@ -90,19 +72,13 @@ class Sources:
     def _known(self) -> dict[str, list]:
         return self._in_file.read()
 
-    def digest(self, module: str) -> str:
-        """The digest of the file of a module."""
-        if module not in self.digests:
-            self.digests[module] = hashlib.sha256(_content(module)).hexdigest()
-        return self.digests[module]
-
     def names(self, module: str) -> Names:
         """The names of a module."""
         if module not in self._names:
             digest, *fields = self._known.get(module, [None])
-            if digest != self.digest(module):
-                fields = names_of(plain(_content(module)), _package_of(module)).fields
-                self._new[module] = [self.digest(module), *fields]
+            if digest != digest_of(module):
+                fields = names_of(plain(content_of(module)), _package_of(module)).fields
+                self._new[module] = [digest_of(module), *fields]
             self._names[module] = Names(*fields)
         return self._names[module]
 
@@ -140,11 +116,14 @@ class Sources:
 
     def answer(self, text: str, maker: Place) -> str:
         """The digest of a text and of all that it, and the definition of `maker`, include."""
-        tree = plain(text)
-        own = names_of(tree)
+        return self._digest_of(ast.unparse(plain(text)), self.places(text, maker))
+
+    def places(self, text: str, maker: Place) -> set[Place]:
+        """All places that a text, and the definition of `maker`, lead to."""
+        own = names_of(plain(text))
         inside = {name for _, names in own.statements for name in names}
         start = [place for name in inside for place in own.elsewhere(name) if self.leads(place)]
-        return self._digest_of(ast.unparse(tree), self.reached([maker, *start]))
+        return self.reached([maker, *start])
 
     def _digest_of(self, text: str, places: Iterable[Place]) -> str:
         """The digest of a text and of the statements among places, by module, in their order."""
@@ -162,8 +141,8 @@ class Sources:
     def are_as_read(self) -> bool:
         """Whether all files that were read are unchanged."""
         try:
-            for module in self.digests:
-                _content(module)
+            for module in digests:
+                content_of(module)
         except Changed:
             return False
         return True
@@ -179,7 +158,7 @@ class _Answers:
         known = {"modules": {}, "answers": {}} | self._in_file.read()
         try:
             for module, digest in known["modules"].items():
-                if self._sources.digest(module) != digest:
+                if digest_of(module) != digest:
                     return {}
         except Changed:
             return {}
@@ -196,7 +175,7 @@ class _Answers:
         kept = {**self._read(), **self.known}
         if len(kept) > _MOST:
             kept = {text: answer}
-        self._in_file.write({"modules": self._sources.digests, "answers": kept})
+        self._in_file.write({"modules": digests, "answers": kept})
         self._sources.keep()
 
 
@@ -216,6 +195,12 @@ def included(source: str, digest: str, maker: Place) -> str | None:
             return _answers.known[digest]
         except Changed:
             return None
+
+
+def modules_of(source: str, maker: Place) -> list[str]:
+    """The modules that have what a text, and what compiles it, include."""
+    with _lock:
+        return sorted({module for module, _ in _sources.places(source, maker)})
 
 
 def keep(path: Path | None, code: bytes) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import machine_types as types
+from .external_symbols import SLOT
 from .late_imports import ir
 
 
@@ -280,14 +281,15 @@ called_with = call_address(types.int64(types.int64, types.int64))
 
 
 def global_address(name: str) -> Intrinsic:
-    """The address that a symbol names."""
+    """The address that a symbol names, read from a word, which a library has of its own."""
+    word = SLOT + name
 
     @intrinsic(types.int64())
     def address(builder):
-        variable = builder.module.globals.get(name)
+        variable = builder.module.globals.get(word)
         if variable is None:
-            variable = ir.GlobalVariable(builder.module, ir.IntType(8), name)
-        return builder.ptrtoint(variable, ir.IntType(64))
+            variable = ir.GlobalVariable(builder.module, ir.IntType(64), word)
+        return builder.load(variable)
 
     return address
 

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from .. import environment
+from . import levels
 from .external_symbols import loading, name_symbols
 from .late_imports import llvm
 from .layout import CACHE_LINE
@@ -16,25 +17,38 @@ _DOUBLE = "define double @f() {\n  ret double 1.23e+01\n}\n"
 
 @functools.cache
 def target_machine():
-    """LLVM's description of this processor, for code that stays in this process."""
+    """LLVM's description of this processor, for code that stays in this process.
+
+    Where the package is built it is of a level, for code of a library.
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
         cpu=_processor(),
         features=_features(),
         opt=3,
-        reloc="static" if platform.machine() in ("x86_64", "AMD64") else "default",
-        codemodel="jitdefault",
-        jit=True,
+        **_placing(),
     )
+
+
+def _placing() -> dict[str, Any]:
+    """Where code finds what it calls."""
+    if levels.made():
+        return {"reloc": "pic", "codemodel": "small"}
+    reloc = "static" if platform.machine() in ("x86_64", "AMD64") else "default"
+    return {"reloc": reloc, "codemodel": "jitdefault", "jit": True}
 
 
 def _processor() -> str:
     """The name of the processor; as for Numba's own code, the environment may say another one."""
+    if level := levels.made():
+        return level.processor
     return environment.given("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
 
 
 def _features() -> str:
+    if level := levels.made():
+        return level.features
     if (given := environment.given("NUMBA_CPU_FEATURES")) is not None:
         return given
     try:

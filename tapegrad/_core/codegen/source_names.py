@@ -7,15 +7,13 @@ taken to be used than are: those of local variables, too.
 from __future__ import annotations
 
 import ast
-import functools
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
-from .. import PACKAGE
 from .parsing import statements_in
+from .source_files import path_of
 
 #: A name, with those of attributes.
 _NAMES = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -71,15 +69,6 @@ def _defined(statement: ast.stmt) -> set[str]:
             if not isinstance(node, (ast.Tuple, ast.List, ast.Starred)):
                 found.add(node.id if isinstance(node, ast.Name) else ALL)
     return found
-
-
-@functools.cache
-def path_of(module: str) -> Path | None:
-    """The file of a module of the package; None if it is no such module."""
-    first, *rest = module.split(".")
-    path = PACKAGE.joinpath(*rest)
-    found = (path / "__init__.py", path.with_suffix(".py")) if first == PACKAGE.name else ()
-    return next((one for one in found if one.is_file()), None)
 
 
 class Names:

@@ -55,8 +55,13 @@ _around = forks.lock()
 
 
 def _whole() -> contextlib.AbstractContextManager:
-    """What a fork waits for, so that the child finds nothing half compiled."""
-    return contextlib.nullcontext() if compat.holds("numba-locks", _can_wait) else _around
+    """What a fork waits for, so that the child finds nothing half compiled.
+
+    While nothing needs a compiler, which takes long to import, that is a lock of ours.
+    """
+    if _llvm_lock() is None or not compat.holds("numba-locks", _can_wait):
+        return _around
+    return contextlib.nullcontext()
 
 
 forks.whole_later(_locks)

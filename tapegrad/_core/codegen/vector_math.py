@@ -12,7 +12,7 @@ import itertools
 import platform
 from collections.abc import Container
 
-from . import compat
+from . import compat, levels
 from .intrinsics import floats, helper, intrinsic
 from .late_imports import ir, llvm
 from .power_products import halves, raised
@@ -58,9 +58,10 @@ def _libmvec() -> ctypes.CDLL | None:
 def vector_functions(sets: Container[str]) -> dict[tuple[str, int, str], list[tuple[str, int]]]:
     """By name, arity and end of the name of a C function: its vector functions and their lanes.
 
-    They are those of some instruction sets of `_SETS`.
+    They are those of some instruction sets of `_SETS`. Code of a library calls all that glibc may
+    have; it has others in the places of missing ones.
     """
-    library = _libmvec()
+    library, is_built = _libmvec(), levels.made() is not None
     wanted = [(_C_NAME.get(name, name), 1) for name in VECTOR]
     found: dict[tuple[str, int, str], list[tuple[str, int]]] = {}
     wanted += [("pow", 2), ("atan2", 2), ("hypot", 2)]
@@ -68,7 +69,7 @@ def vector_functions(sets: Container[str]) -> dict[tuple[str, int, str], list[tu
         for instructions, letter, doubles in _SETS:
             lanes = doubles * _LANES[end]
             mangled = f"_ZGV{letter}N{lanes}{'v' * arity}_{name}{end}"
-            if instructions in sets and hasattr(library, mangled):
+            if instructions in sets and (is_built or hasattr(library, mangled)):
                 found.setdefault((name, arity, end), []).append((mangled, lanes))
     return found
 
@@ -76,6 +77,8 @@ def vector_functions(sets: Container[str]) -> dict[tuple[str, int, str], list[tu
 @functools.cache
 def variants() -> dict[tuple[str, int, str], list[tuple[str, int]]]:
     """The vector functions of this processor, which LLVM finds from now on."""
+    if level := levels.made():
+        return vector_functions(level.vectors)
     features = llvm.get_host_cpu_features()
     found = vector_functions([name for name, *_ in _SETS if features.get(name)])
     try:
