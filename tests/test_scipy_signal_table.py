@@ -11,7 +11,7 @@ from expressions import CHECKS, Expression
 
 import tapegrad as tg
 from tapegrad.scipy import fft, signal
-from tapegrad.scipy._copied_code import _LATER, COPIED
+from tapegrad.scipy._copied_code import _LATER
 
 SOS = np.array([[0.2, 0.4, 0.2, 1.0, -0.3, 0.1], [1.0, 0.5, 0.3, 1.0, 0.2, 0.3]])
 #: Expressions of `s`, the module, and `x`, 24 numbers between 0.3 and 1.9.
@@ -567,7 +567,6 @@ REFUSED = {
         np.diag(x[:9]), np.ones((9, 1)), np.ones((1, 9)), np.zeros((1, 1))
     )[1],
     "medfilt: the operand is complex": lambda x: signal.medfilt(x + 1j),
-    r"signal.findfreqs\(\) takes plain": lambda x: signal.findfreqs(x[:2], x[3:6], 4),
     r"optimize.fminbound\(\) takes|buttord has no derivative": lambda x: signal.buttord(
         [0.1 * x[0], 0.6], [0.2, 0.5], 3.0, 40.0
     )[1],
@@ -595,8 +594,3 @@ def test_plain_arguments_give_what_scipy_gives():
     np.testing.assert_array_equal(
         *[one.ZoomFFT(24, 0.4).points() for one in (signal, scipy.signal)]
     )
-
-
-def test_every_copied_name_has_an_expression():
-    named = {name.removeprefix("signal.") for name in COPIED if name.startswith("signal.")}
-    assert named <= {*TEXTS}
