@@ -123,18 +123,14 @@ def test_plain_arguments_are_scipys(rng):
 REFUSED = {
     "stats.ecdf": lambda x: ours.stats.ecdf(x),
     "stats.bws_test": lambda x: ours.stats.bws_test(x, x**2),
-    "integrate.romb": lambda x: ours.integrate.romb(x),
     "signal.remez": lambda x: ours.signal.remez(7, [0.0, 0.1, x[0], 0.5], [1.0, 0.0], fs=4.0),
     "signal.place_poles": lambda x: ours.signal.place_poles(np.diag(x), np.eye(3), x),
-    "signal.windows.dpss": lambda x: ours.signal.windows.dpss(7, x[0]),
-    "signal.ellipap": lambda x: ours.signal.ellipap(3, x[0], 20.0)[1],
     "fft.fhtoffset": lambda x: ours.fft.fhtoffset(x[0], 0.5),
     "ndimage.binary_erosion": lambda x: ours.ndimage.binary_erosion(np.ones(5), x),
     "spatial.distance.jaccard": lambda x: ours.spatial.distance.jaccard(x, x),
     "optimize.brentq": lambda x: ours.optimize.brentq(lambda t, p: t - p, -5.0, 5.0, args=(x[0],)),
     "optimize.minimize": lambda x: ours.optimize.minimize(np.sum, x),
     "integrate.quad": lambda x: ours.integrate.quad(np.sin, 0.0, x[0]),
-    "special.factorial": lambda x: ours.special.factorial(x),
     "sparse.linalg.lsqr": lambda x: ours.sparse.linalg.lsqr(scipy.sparse.eye(3), x),
     "optimize.curve_fit": lambda x: ours.optimize.curve_fit(
         np.polyval, [1.0], [1.0], **{"p0": [x]}
