@@ -185,8 +185,7 @@ def test_threads_that_use_a_distribution_first_at_once():
     assert run(THREADS) == "8\n"
 
 
-@pytest.mark.parametrize("make", [_copied_code, _copied_classes], ids=["results", "distributions"])
-def test_threads_get_one_class(make, monkeypatch):
+def test_threads_get_one_class(monkeypatch):
     class Theirs:
         def first(self):
             return 1.0
@@ -195,10 +194,10 @@ def test_threads_get_one_class(make, monkeypatch):
         time.sleep(0.05)
         return member(value)
 
-    member = make._member
-    monkeypatch.setattr(make, "_member", slowly)
+    member = _copied_classes._member
+    monkeypatch.setattr(_copied_classes, "_member", slowly)
     with ThreadPoolExecutor(4) as pool:
-        found = [*pool.map(make.copied_class, [Theirs] * 4)]
+        found = [*pool.map(_copied_classes.copied_class, [Theirs] * 4)]
     assert [one is found[0] for one in found] == [True] * 4
     assert found[0]().first() == 1.0
 
