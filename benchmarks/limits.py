@@ -6,13 +6,15 @@ those of peer_forms.py. Black-Scholes calls the vector forms of log, exp and erf
 kernels call (glibc's libmvec, where it is), so both stand on the same mathematics.
 """
 
-import math
+import ctypes
+import functools
 
 import numpy as np
 from numba import njit
 
 from benchmarks import workload_definitions as definitions
 from tapegrad._core.codegen import vector_math
+from tapegrad._core.codegen.factory import compile_source
 
 #: Sums may be taken in any order, as several lanes of one register. Numba's files call vector
 #: functions by name: a process without these must not load them.
@@ -130,25 +132,49 @@ def loop_square():
     return square_gradient, definitions.loop_square().arguments
 
 
-@njit(**_LANES)
-def prices_gradient(spot, strike, time, volatility, to_spot, to_strike, to_time, to_volatility):
-    """One pass over the options, with the partial derivatives known as the Greeks."""
-    rate, scale, density = 0.03, 1 / math.sqrt(2), 1 / math.sqrt(2 * math.pi)
+#: Numba has no vector functions of its own, so this is compiled as kernels are.
+_PRICES = """
+from tapegrad._core.codegen import vector_math as np
+from tapegrad._core.codegen.intrinsics import f64s, helper, sum_of, unaliased
+
+
+@helper
+def greeks(spot, strike, time, volatility, to_spot, to_strike, to_time, to_volatility, n):
+    unaliased()
+    rate, scale, density = 0.03, 0.7071067811865476, 0.3989422804014327
     total = 0.0
-    for i in range(spot.size):
+    for i in range(n):
         s, k, t, v = spot[i], strike[i], time[i], volatility[i]
-        root = math.sqrt(t)
-        d1 = (vector_math.log(s / k) + (rate + 0.5 * v * v) * t) / (v * root)
-        n1 = 0.5 * (1 + vector_math.erf(d1 * scale))
-        n2 = 0.5 * (1 + vector_math.erf((d1 - v * root) * scale))
-        discount = vector_math.exp(-rate * t)
-        peak = s * vector_math.exp(-0.5 * d1 * d1) * density
-        total += s * n1 - k * discount * n2
+        root = np.sqrt(t)
+        d1 = (np.log(s / k) + (rate + 0.5 * v * v) * t) / (v * root)
+        n1 = 0.5 * (1.0 + np.erf(d1 * scale))
+        n2 = 0.5 * (1.0 + np.erf((d1 - v * root) * scale))
+        discount = np.exp(-rate * t)
+        peak = s * np.exp(-0.5 * d1 * d1) * density
+        total = sum_of(total, s * n1 - k * discount * n2)
         to_spot[i] = n1
         to_strike[i] = -discount * n2
-        to_time[i] = peak * v / (2 * root) + rate * k * discount * n2
+        to_time[i] = peak * v / (2.0 * root) + rate * k * discount * n2
         to_volatility[i] = peak * root
     return total
+
+
+def prices(a, b, c, d, e, f, g, h, n):
+    return greeks(f64s(a), f64s(b), f64s(c), f64s(d), f64s(e), f64s(f), f64s(g), f64s(h), n)
+"""
+
+
+@functools.cache
+def _prices():
+    words = [ctypes.c_int64] * 9
+    signature = f"float64({', '.join(['int64'] * 9)})"
+    address = compile_source(_PRICES, {"prices": signature})["prices"]
+    return ctypes.CFUNCTYPE(ctypes.c_double, *words)(address)
+
+
+def prices_gradient(*arrays):
+    """One pass over the options, with the partial derivatives known as the Greeks."""
+    return _prices()(*[one.ctypes.data for one in arrays], arrays[0].size)
 
 
 @limit
