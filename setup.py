@@ -37,7 +37,12 @@ class Build(build_py):
         done = subprocess.run(
             [sys.executable, "-m", "tapegrad._build", *words],
             cwd=made,
-            env={**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": cache},
+            env={
+                **os.environ,
+                "PYTHONPATH": path,
+                "PYTHONPYCACHEPREFIX": cache,  # else bytecode would be in the wheel
+                "TAPEGRAD_CACHE_DIR": cache,
+            },
         )
         shutil.rmtree(cache, ignore_errors=True)
         if done.returncode and wanted:
