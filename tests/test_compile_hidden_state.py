@@ -540,8 +540,8 @@ def test_a_long_history_costs_no_program(verify):
 # --- statements that change and read, in code that graphs cannot read -----------------------------
 
 
-def _solved(x, weight):
-    return weight * np.sum(np.linalg.solve(2.0 * np.eye(3), x) ** 2)
+def _transformed(x, weight):
+    return weight * np.sum(np.abs(np.fft.fft(x)) ** 2)
 
 
 BOTH = {
@@ -565,7 +565,7 @@ BOTH = {
 @pytest.mark.parametrize("what", BOTH)
 def test_a_statement_that_changes_and_reads(what, verify):
     body, declared = BOTH[what]
-    lines = [declared or "pass", *body.split("\n"), "return solved(x, y)"]
+    lines = [declared or "pass", *body.split("\n"), "return transformed(x, y)"]
     text = "def make():\n    n, d, h, other = 0, {'n': 0}, [0], [0]\n    a = np.zeros(2)\n"
     text += "    same, inside, view = h, {'h': h}, a[:1]\n    def f(x):\n"
     text += "".join(f"        {line}\n" for line in lines) + "    return f, None\n"
@@ -574,7 +574,7 @@ def test_a_statement_that_changes_and_reads(what, verify):
         held[0] = value + 1
         return value + 1
 
-    scope = {"np": np, "solved": _solved, "kept": kept, "__name__": __name__}
+    scope = {"np": np, "transformed": _transformed, "kept": kept, "__name__": __name__}
     exec(text, scope)
     with pytest.warns(RuntimeWarning, match="runs eagerly, without a program: it changes"):
         followed(scope["make"], verify)
@@ -597,7 +597,7 @@ ALONE = {
 def test_a_statement_that_changes_alone_costs_no_program(what, verify):
     text = "def make():\n    d, h = {'n': 0}, [0]\n    def f(x):\n"
     text += "".join(f"        {line}\n" for line in ALONE[what].split("\n"))
-    text += "        return solved(x, 2.0)\n    return f, None\n"
-    scope = {"np": np, "solved": _solved, "__name__": __name__}
+    text += "        return transformed(x, 2.0)\n    return f, None\n"
+    scope = {"np": np, "transformed": _transformed, "__name__": __name__}
     exec(text, scope)
     assert followed(scope["make"], verify)._reason is None
