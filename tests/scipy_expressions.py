@@ -298,6 +298,10 @@ TEXTS = {
         csr_array((x[:3], (I3, J3))) @ V
         csr_matrix((x[:3], (I3, J3))) @ V
         dia_array((W, [0, 1]), shape=(3, 3)) @ V
+        dok_array: written(dok_array((3, 3)), x) @ V
+        dok_matrix: written(dok_matrix((3, 3)), x) @ V
+        lil_array: written(lil_array((3, 3)), x) @ V
+        lil_matrix: written(lil_matrix((3, 3)), x) @ V
         dia_matrix((W, [0, 1]), shape=(3, 3)) @ V
         diags([x[:3], x[3:5]], [0, 1]) @ V
         diags_array([x[:3], x[3:5]], offsets=[0, 1]) @ V
@@ -396,6 +400,7 @@ TEXTS = {
         kvp(1.5, x, 2)
         log_softmax(x)
         logsumexp(x)
+        wofz(x).imag
         multigammaln(x + 2.0, 3)
         perm(x + 3.0, x)
         sinc(x)
@@ -448,13 +453,21 @@ def module_of(root, name):
     return importlib.import_module(f"{root}.{name}")
 
 
+def written(matrix, x):
+    """A sparse matrix with some elements written."""
+    matrix[0, 1] = x[0]
+    matrix[2, 0] = x[1] * x[2]
+    matrix[0, 1] += x[3]
+    return matrix.tocsr()
+
+
 def _of_text(name, text):
     code = compile(text, text, "eval")
 
     def expression(root, x):
         names = Names(module_of(root, name), x)
         sparse = module_of(root, "sparse")
-        names |= {"sparse_of": sparse.csc_array, "triangle": sparse.tril}
+        names |= {"sparse_of": sparse.csc_array, "triangle": sparse.tril, "written": written}
         return eval(code, {"np": np}, names)
 
     return expression, X

@@ -6,9 +6,11 @@ import functools
 import importlib
 import math
 import warnings
+from typing import Any
 
 from .. import numpy as np
 from .._core.operations import PUBLIC
+from .._core.tensor import runtime as rt
 from .._core.tensor.stop_gradient import stop_gradient
 from . import linalg, special
 from ._copied_classes import converted, copied_class, copied_classes
@@ -96,6 +98,19 @@ def _effective_count(self):
 # --- distributions --------------------------------------------------------------------------------
 
 
+def _factor_if_definite(M):
+    """The Cholesky factor; None if there is none, which what is recorded then finds by itself."""
+    trace: Any = rt.trace()
+    before = None if trace is None else (trace.refusal, trace.is_faithful)
+    try:
+        return linalg.cholesky(M, lower=True)
+    except np.linalg.LinAlgError:
+        if before is not None:
+            rt.take_refusal()
+            trace.refusal, trace.is_faithful = before
+        return None
+
+
 def _factor_for_sure(M, cond, rcond, lower):
     """What `_PSD` keeps of a matrix that clearly has no eigenvalue near 0; None for others.
 
@@ -103,9 +118,8 @@ def _factor_for_sure(M, cond, rcond, lower):
     of small matrices compute no eigenvalues.
     """
     theirs = importlib.import_module("scipy.stats._multivariate")
-    try:
-        factor = linalg.cholesky(M if lower else M.T, lower=True)
-    except np.linalg.LinAlgError:
+    factor = _factor_if_definite(M if lower else M.T)
+    if factor is None:
         return None
     U = linalg.solve_triangular(factor, np.eye(len(M)), lower=True).T
     eps = theirs._eigvalsh_to_eps(np.ones(1), cond, rcond) * np.trace(M)
