@@ -24,6 +24,9 @@ _at_work: dict[int, Any] = {}
 _registered: list[bool] = []
 
 
+_LOCK = type(threading.RLock())
+
+
 def _lock_of(module: str, path: str) -> Any:
     """The lock of a compiler, None while its module is not imported, or is being imported."""
     found: Any = sys.modules.get(module)
@@ -45,9 +48,9 @@ def _locks() -> list:
 
 
 def _can_wait() -> bool:
+    """Whether the locks are such as ours; other threads may hold them now."""
     assert late_imports.llvm.ffi  # imported now
-    free = [one.acquire(blocking=False) and one.release() is None for one in _locks()]
-    return _llvm_lock() is not None and all(free)
+    return _llvm_lock() is not None and all(isinstance(one, _LOCK) for one in _locks())
 
 
 #: Held around work of ours where a fork cannot wait for the locks of the compilers.
