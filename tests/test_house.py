@@ -48,7 +48,8 @@ WIDE = {
     *("scipy/_scattered_data.py __init__", "scipy/_curves.py splprep"),
     *("scipy/_matrix_equations.py solve", "scipy/_spectral.py eig"),
     *("scipy/_ndimage_gaussians.py gaussian_filter1d", "scipy/_ndimage_interpolation.py rotate"),
-    "scipy/_ndimage_interpolation.py affine_transform",
+    *("scipy/_ndimage_interpolation.py affine_transform", "scipy/_banded_spectra.py eig_banded"),
+    "scipy/_banded_spectra.py eigh_tridiagonal",
 }
 names = [str(path.relative_to(PACKAGE)) for path in FILES]
 every_file = pytest.mark.parametrize("path", FILES, ids=names)

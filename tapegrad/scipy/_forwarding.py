@@ -193,7 +193,6 @@ def stand_in(place: str, theirs):
         return made
     if ours is None and (isinstance(theirs, np.ufunc) or not inspect.isroutine(theirs)):
         return theirs
-
     key = id(theirs), ours is None
     if (held := _made.get(key)) is not None:
         return held

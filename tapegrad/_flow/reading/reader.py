@@ -101,6 +101,7 @@ class Reader:
         self.given: dict[Any, Contents] = {}
         self._plain: list[Value] = []
         self._ways: dict[Any, set] = {}
+        self.recorded: dict[tuple, Any] = {}  # calls of methods of objects
 
     # --- memory -------------------------------------------------------------------------------
 

@@ -180,6 +180,19 @@ def _operations(function, args: tuple, names: tuple[str, ...], kwargs: tuple):
     return record(function, args, dict(zip(names, kwargs, strict=True)))
 
 
+def _recorded(reader, *call):
+    """What a call records: kept for others, but that of an object's method for one reading.
+
+    The object may change, and be let go.
+    """
+    owner = getattr(call[0], "__self__", None)
+    if owner is None or isinstance(owner, types.ModuleType):
+        return _operations(*call)
+    if call not in reader.recorded:
+        reader.recorded[call] = _operations.__wrapped__(*call)
+    return reader.recorded[call]
+
+
 class _Written:
     """One call written as steps."""
 
@@ -193,7 +206,7 @@ class _Written:
     def call(self, args: list[Form], kwargs: dict[str, Form]) -> Form:
         trees = tuple([self._tree(one) for one in args])
         named = tuple([self._tree(one) for one in kwargs.values()])
-        found = _operations(self.function, trees, tuple(kwargs), named)
+        found = _recorded(self.reader, self.function, trees, tuple(kwargs), named)
         if isinstance(found, str):
             raise Refused(
                 f"it calls {_name(self.function)}, of which graphs know no formula: {found}"
@@ -218,7 +231,9 @@ class _Written:
             return Plain(form.value) if isinstance(form, Known) else Sample(())
 
         named = tuple([number(one) for one in kwargs.values()])
-        found = _operations(self.function, tuple(map(number, args)), tuple(kwargs), named)
+        found = _recorded(
+            self.reader, self.function, tuple(map(number, args)), tuple(kwargs), named
+        )
         tree = None if isinstance(found, str) else found.tree
         return len(tree) if isinstance(tree, tuple) else None
 
