@@ -29,12 +29,15 @@ from tapegrad._core.sweep import kernels
 import tapegrad
 
 made, loaded = [], []
-for maker in ("_by_text", "_by_llvm"):
-    def noted(text, exports, *rest, usual=getattr(factory, maker)):
-        code = usual(text, exports, *rest)
-        made.extend(exports)
-        return code
-    setattr(factory, maker, noted)
+def code_of(text, name, usual=factory.code_of):
+    made.extend(text.exports)
+    return usual(text, name)
+
+def by_llvm(text, exports, name, usual=factory._by_llvm):
+    made.extend(exports)
+    return usual(text, exports, name)
+
+factory.code_of, factory._by_llvm = code_of, by_llvm
 
 def load(code, symbols, usual=factory.load):
     loaded.extend(symbol.split("_", 2)[2] for symbol in symbols)

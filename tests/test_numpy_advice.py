@@ -208,19 +208,9 @@ ENTERED = {
     "not entered": (evaluated, f"<string>:1.*; {CHANGE} keeps it"),
     "no derivative": (
         lambda x: scipy.stats.ppcc_max(x),
-        r"^tapegrad: scipy.stats.ppcc_max\(\).*; write the density with NumPy and scipy.special",
-    ),
-    "distribution in a container": (
-        lambda x: HELD["normal"].logpdf(x[0]),
-        r"rv_frozen.logpdf\(\).*; objects that tapegrad.scipy.stats makes keep it",
-    ),
-    "density in a container": (
-        lambda x: HELD["density"](x[0])[0],
-        r"gaussian_kde.evaluate\(\).*; objects that tapegrad.scipy.stats makes keep it",
+        r"^tapegrad: scipy.stats.ppcc_max\(\).*; minimize the negative log likelihood, with its gradient",
     ),
 }
-
-HELD = {"normal": scipy.stats.norm(1.0, 2.0), "density": scipy.stats.gaussian_kde([1.0, 3.0, 4.0])}
 
 
 @needs("cpython-bytecode")
