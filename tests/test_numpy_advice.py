@@ -208,7 +208,7 @@ ENTERED = {
     "not entered": (evaluated, f"<string>:1.*; {CHANGE} keeps it"),
     "no derivative": (
         lambda x: scipy.stats.ppcc_max(x),
-        r"^tapegrad: scipy.stats.ppcc_max\(\).*; minimize the negative log likelihood, with its gradient",
+        r"^tapegrad: scipy.stats.ppcc_max\(\).*; minimize the negative log likelihood",
     ),
 }
 
