@@ -78,7 +78,7 @@ class Reader:
         self, graph: Graph, choices: dict, follow: Callable, followed: int = 0, single: bool = False
     ):
         self.graph, self.choices, self._follow = graph, choices, follow
-        self.changes = Changes()
+        self.changes, self.state = Changes(), State()
         self.frames: dict[Any, Frame] = {}
         self.points: dict[Any, Point] = {}
         self._waiting: list[tuple[tuple, int, Point]] = []  # a heap
@@ -86,7 +86,6 @@ class Reader:
         self.builder = Builder(graph, Block(-1), single=single)
         self.builder.has_own_kinds = OWN_KINDS in choices
         self.point: Point | None = None
-        self.state = State()
         self._ends: list[Point] = []
         self.end = Point(None, 0, 0, State())  # that with the result, once all is read
         self.result: Form = Known(None)
