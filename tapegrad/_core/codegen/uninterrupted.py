@@ -24,9 +24,6 @@ _at_work: dict[int, Any] = {}
 _registered: list[bool] = []
 
 
-_LOCK = type(threading.RLock())
-
-
 def _lock_of(module: str, path: str) -> Any:
     """The lock of a compiler, None while its module is not imported, or is being imported."""
     found: Any = sys.modules.get(module)
@@ -50,7 +47,9 @@ def _locks() -> list:
 def _can_wait() -> bool:
     """Whether the locks are such as ours; other threads may hold them now."""
     assert late_imports.llvm.ffi  # imported now
-    return _llvm_lock() is not None and all(isinstance(one, _LOCK) for one in _locks())
+    used = ("acquire", "release", "_is_owned")
+    have = [all(hasattr(one, name) for name in used) for one in _locks()]
+    return _llvm_lock() is not None and all(have)
 
 
 #: Held around work of ours where a fork cannot wait for the locks of the compilers.
