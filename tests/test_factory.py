@@ -303,7 +303,7 @@ def export(a):
 def other(a):
     return outer(a)
 """
-    usual, calls = text_functions.Function.finish, []
+    usual, calls = text_functions.TextFunction.finish, []
 
     def finish(self, result):
         calls.append(self)
@@ -313,7 +313,7 @@ def other(a):
 
     exports = {"export": WORD, "other": WORD}
     with monkeypatch.context() as patch, pytest.raises(Interrupt):
-        patch.setattr(text_functions.Function, "finish", finish)
+        patch.setattr(text_functions.TextFunction, "finish", finish)
         factory.compile_source(source, exports)
     assert not list(folder.iterdir())
     addresses = factory.compile_source(source, exports)

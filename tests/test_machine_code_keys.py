@@ -167,7 +167,9 @@ def test_what_includes_a_change_is_compiled(copy):
 
 def test_a_change_of_the_compiler(copy):
     """Texts and text for LLVM are made by functions of their own."""
-    copy.change("codegen/text_functions.py", "Value(result, made)", "Value(*(result, made))")
+    copy.change(
+        "codegen/text_functions.py", "TextValue(result, made)", "TextValue(*(result, made))"
+    )
     copy.change("codegen/machine_code.py", "speed_level=level", "speed_level=level - 1")
     assert copy.run() == (EVERY, EVERY, RESULTS)
 

@@ -249,6 +249,17 @@ def run(at, n):
     f64s(at)[1] = total + TABLE[3]
     return len(TABLE)
 """,
+    "arguments that are left out": """
+from tapegrad._core.codegen.elements import ITEM
+
+@helper
+def scaled(x, by=ITEM):
+    return x * by
+
+def run(at, n):
+    ITEM = 3
+    return scaled(n) + scaled(n, ITEM)
+""",
     "functions that are given": """
 @helper
 def double(x):

@@ -66,7 +66,7 @@ def library(texts: Iterable[Text], command: list[str]) -> tuple[bytes, list[str]
     objects: list[bytes] = []
     functions: list[str] = []
     why: list[str] = []
-    slots, modules = _Numbers(), _Numbers()
+    slots, modules = _Numbered(), _Numbered()
     for text in texts:
         try:
             code, called, reached = _made(text)
@@ -99,7 +99,7 @@ def is_of_the_package(text: Text) -> bool:
     return True
 
 
-class _Numbers(dict[str, int]):
+class _Numbered(dict[str, int]):
     """Names with numbers, in the order in which they were first met."""
 
     def of(self, names: Iterable[str]) -> list[int]:

@@ -14,15 +14,15 @@ from typing import Any
 from .intrinsics import Intrinsic, helper
 from .late_imports import ir
 from .machine_types import Pointer, Type, boolean, complex128, float64, int64
-from .text_numbers import COMPARISONS, Numbers
-from .text_values import Known, NotCompiled, Value, kind_of
+from .text_numbers import COMPARISONS, Operators
+from .text_values import Handed, NotCompiled, TextValue, kind_of
 
 _BUILTINS: dict[str, Any] = {
     one.__name__: one for one in (min, max, abs, int, float, bool, complex, len, ord)
 }
 
 
-class Expressions:
+class TextExpressions:
     """Makes instructions, for functions of one module.
 
     `names` are local variables, `globals_` those of the text; `called` makes the call of a function
@@ -33,7 +33,7 @@ class Expressions:
         self, builder: Any, globals_: dict[str, Any], called: Callable, number: Type = float64
     ):
         self.builder, self.globals, self.called = builder, globals_, called
-        self.numbers = Numbers(builder, number)
+        self.numbers = Operators(builder, number)
         self.names: dict[str, Any] = {}
 
     def of(self, node: ast.expr) -> Any:
@@ -43,10 +43,10 @@ class Expressions:
             raise NotCompiled(ast.unparse(node))
         return method(node)
 
-    def number(self, node: ast.expr) -> Value:
+    def number(self, node: ast.expr) -> TextValue:
         """The value of an expression that is no tuple."""
         value = self.of(node)
-        if not isinstance(value, Value):
+        if not isinstance(value, TextValue):
             raise NotCompiled(ast.unparse(node))
         return value
 
@@ -56,7 +56,7 @@ class Expressions:
 
     def object(self, node: ast.expr) -> Any:
         """What a name stands for that is no value."""
-        if isinstance(node, ast.Name) and isinstance(self.names.get(node.id), Known):
+        if isinstance(node, ast.Name) and isinstance(self.names.get(node.id), Handed):
             return self.names[node.id].object
         if isinstance(node, ast.Name) and node.id not in self.names:
             if node.id in self.globals:
@@ -84,22 +84,22 @@ class Expressions:
         if self.object(node.value) is not None:
             return self.numbers.literal(self.object(node))
         owner = self.of(node.value)
-        if isinstance(owner, Value) and owner.kind is complex128:
+        if isinstance(owner, TextValue) and owner.kind is complex128:
             return self.numbers.part(owner, ("real", "imag").index(node.attr))
         return getattr(owner, node.attr)
 
     def _tuple(self, node: ast.Tuple) -> tuple:
         return tuple(self.of(one) for one in node.elts)
 
-    def _unaryop(self, node: ast.UnaryOp) -> Value:
+    def _unaryop(self, node: ast.UnaryOp) -> TextValue:
         if isinstance(node.op, ast.Not):
-            return Value(boolean, self.builder.not_(self.truth(node.operand)))
+            return TextValue(boolean, self.builder.not_(self.truth(node.operand)))
         return self.numbers.unary(type(node.op), self.number(node.operand))
 
-    def _binop(self, node: ast.BinOp) -> Value:
+    def _binop(self, node: ast.BinOp) -> TextValue:
         return self.numbers.binary(type(node.op), self.number(node.left), self.number(node.right))
 
-    def _compare(self, node: ast.Compare) -> Value:
+    def _compare(self, node: ast.Compare) -> TextValue:
         operands = [self.number(one) for one in (node.left, *node.comparators)]
         found = None
         for op, x, y in zip(node.ops, operands, operands[1:], strict=False):
@@ -107,9 +107,9 @@ class Expressions:
                 raise NotCompiled(ast.unparse(node))
             holds = self.numbers.compared(COMPARISONS[type(op)], x, y)
             found = holds if found is None else self.builder.and_(found, holds)
-        return Value(boolean, found)
+        return TextValue(boolean, found)
 
-    def _boolop(self, node: ast.BoolOp) -> Value:
+    def _boolop(self, node: ast.BoolOp) -> TextValue:
         is_and = isinstance(node.op, ast.And)
         found = self.truth(node.values[0])
         for one in node.values[1:]:
@@ -121,7 +121,7 @@ class Expressions:
                 found = (
                     self._one_of(found, one, known) if is_and else self._one_of(found, known, one)
                 )
-        return Value(boolean, found)
+        return TextValue(boolean, found)
 
     def _ifexp(self, node: ast.IfExp) -> Any:
         condition = self.truth(node.test)
@@ -159,16 +159,16 @@ class Expressions:
 
     def _subscript(self, node: ast.Subscript) -> Any:
         whole = self.of(node.value)
-        if isinstance(whole, tuple) and not isinstance(whole, Value):
+        if isinstance(whole, tuple) and not isinstance(whole, TextValue):
             index = self.number(node.slice)
             if isinstance(index.ir, ir.Constant):
                 return whole[index.ir.constant]
             return self._entry(node, whole, index)
         kind, place = self.place(node, whole)
-        found = Value(kind, self.builder.load(place))
+        found = TextValue(kind, self.builder.load(place))
         return self.numbers.converted(found, int64) if kind.is_integer else found
 
-    def _entry(self, node: ast.expr, table: tuple, index: Value) -> Value:
+    def _entry(self, node: ast.expr, table: tuple, index: TextValue) -> TextValue:
         """An entry of a tuple of constants of one type, at a place that is found while it runs."""
         kinds = {value.kind for value in table}
         if len(kinds) != 1 or not all(isinstance(value.ir, ir.Constant) for value in table):
@@ -179,13 +179,13 @@ class Expressions:
         made.linkage, made.global_constant = "internal", True
         made.initializer = ir.Constant(array, [value.ir for value in table])
         zero = ir.IntType(64)(0)
-        return Value(kind, self.builder.load(self.builder.gep(made, [zero, index.ir])))
+        return TextValue(kind, self.builder.load(self.builder.gep(made, [zero, index.ir])))
 
     def place(self, node: ast.Subscript, pointer: Any = None) -> tuple[Type, Any]:
         """The type of an element of memory, and where it is."""
         pointer = self.of(node.value) if pointer is None else pointer
         index = self.numbers.whole(self.number(node.slice))
-        if not isinstance(pointer, Value) or not isinstance(pointer.kind, Pointer):
+        if not isinstance(pointer, TextValue) or not isinstance(pointer.kind, Pointer):
             raise NotCompiled(ast.unparse(node))
         if index.kind is not int64:
             raise NotCompiled(ast.unparse(node))
@@ -216,33 +216,33 @@ class Expressions:
     def _intrinsic(self, function: Intrinsic, given: list) -> Any:
         signature = function.signature(tuple(map(kind_of, given)))
         made = function.make(self.builder, *self.numbers.words(given, signature.args))
-        found = Value(signature.return_type, made)
+        found = TextValue(signature.return_type, made)
         return self.numbers.converted(found, int64) if found.kind.is_integer else found
 
-    def _builtin_len(self, given: tuple) -> Value:
+    def _builtin_len(self, given: tuple) -> TextValue:
         return self.numbers.literal(len(given))
 
-    def _builtin_bool(self, given: Value) -> Value:
-        return Value(boolean, self.numbers.truth_of(given))
+    def _builtin_bool(self, given: TextValue) -> TextValue:
+        return TextValue(boolean, self.numbers.truth_of(given))
 
-    def _builtin_int(self, given: Value) -> Value:
+    def _builtin_int(self, given: TextValue) -> TextValue:
         if given.kind.is_float:
-            return Value(int64, self.builder.fptosi(given.ir, int64.llvm))
+            return TextValue(int64, self.builder.fptosi(given.ir, int64.llvm))
         return self.numbers.converted(given, int64)
 
-    def _builtin_float(self, given: Value) -> Value:
+    def _builtin_float(self, given: TextValue) -> TextValue:
         return self.numbers.float(given)
 
-    def _builtin_complex(self, real: Value, imag: Value) -> Value:
+    def _builtin_complex(self, real: TextValue, imag: TextValue) -> TextValue:
         return self.numbers.complex(self.numbers.float(real), self.numbers.float(imag))
 
-    def _builtin_abs(self, given: Value) -> Value:
+    def _builtin_abs(self, given: TextValue) -> TextValue:
         return self.numbers.absolute(given)
 
-    def _builtin_min(self, *given: Value) -> Value:
+    def _builtin_min(self, *given: TextValue) -> TextValue:
         return self.numbers.extreme("<", given)
 
-    def _builtin_max(self, *given: Value) -> Value:
+    def _builtin_max(self, *given: TextValue) -> TextValue:
         return self.numbers.extreme(">", given)
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from .late_imports import ir
 from .machine_types import flat, int64, none
-from .text_expressions import Expressions
+from .text_expressions import TextExpressions
 from .text_reading import assigned, is_docstring, is_expression
-from .text_values import NotCompiled, Value, common_kind, kind_of, value_of, values_in
+from .text_values import NotCompiled, TextValue, common_kind, kind_of, value_of, values_in
 
 
 class Wider(Exception):
@@ -26,16 +26,16 @@ class Wider(Exception):
         self.place, self.kind = place, kind
 
 
-def _whole(number: int) -> Value:
+def _whole(number: int) -> TextValue:
     """A whole number of the text."""
-    return Value(int64, int64.llvm(number))
+    return TextValue(int64, int64.llvm(number))
 
 
 #: The end of a way through a function, with the variables there.
 _Way = tuple[Any, dict[str, Any]]
 
 
-class Function:
+class TextFunction:
     """Makes one function of a text."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Function:
         given = [one.llvm for one in flat(kinds)]
         self.made = ir.Function(module.made, ir.FunctionType(ir.VoidType(), given), symbol)
         self.builder = ir.IRBuilder(self.made.append_basic_block("entry"))
-        self.values = Expressions(self.builder, names, self._called, module.number)
+        self.values = TextExpressions(self.builder, names, self._called, module.number)
         words = iter(self.made.args)
         self.values.names = self._bound(node, [value_of(kind, words) for kind in kinds])
         #: Of each loop around a statement: where `break` and `continue` have left its body.
@@ -97,13 +97,13 @@ class Function:
             return value_of(
                 result, iter([self.builder.extract_value(made, k) for k in range(count)])
             )
-        return Value(result, made)
+        return TextValue(result, made)
 
     def _inside(self, node: ast.FunctionDef, names: dict, given: list) -> Any:
         """A function in the place where it is called."""
         before, around = self.values.names, self.values.globals
-        bound = self._bound(node, given)
-        self.values.names, self.values.globals = bound, names
+        self.values.names, self.values.globals = {}, names  # those that defaults are of
+        self.values.names = self._bound(node, given)
         *first, last = [one for one in node.body if not is_docstring(one)]
         self._statements(first)
         assert isinstance(last, ast.Return) and last.value is not None
@@ -130,7 +130,7 @@ class Function:
             self.values.of(node.value)
 
     def _return(self, node: ast.Return) -> None:
-        given = self.values.of(node.value) if node.value else Value(none, None)
+        given = self.values.of(node.value) if node.value else TextValue(none, None)
         self.result = kind_of(given) if self.result is None else self.result
         if self.result is none:
             self.builder.ret_void()
@@ -155,7 +155,7 @@ class Function:
         elif isinstance(target, ast.Tuple) and len(target.elts) == len(value):
             for one, part in zip(target.elts, value, strict=True):
                 self._set(one, part)
-        elif isinstance(target, ast.Subscript) and isinstance(value, Value):
+        elif isinstance(target, ast.Subscript) and isinstance(value, TextValue):
             kind, place = self.values.place(target)
             self.builder.store(self.values.numbers.converted(value, kind).ir, place)
         else:
@@ -172,7 +172,7 @@ class Function:
         if not isinstance(node.target, ast.Subscript):
             raise NotCompiled(ast.unparse(node))
         kind, place = values.place(node.target)
-        before = Value(kind, self.builder.load(place))
+        before = TextValue(kind, self.builder.load(place))
         before = values.numbers.converted(before, int64) if kind.is_integer else before
         after = values.numbers.binary(op, before, values.number(node.value))
         self.builder.store(values.numbers.converted(after, kind).ir, place)
@@ -230,7 +230,7 @@ class Function:
             rounds = self.values.numbers.binary(
                 ast.FloorDiv, self.values.numbers.binary(ast.Sub, first, stop), step
             )
-            stop = Value(int64, build.neg(rounds.ir))
+            stop = TextValue(int64, build.neg(rounds.ir))
             sign, by, offset, first = (
                 "<",
                 _whole(1),
@@ -244,18 +244,18 @@ class Function:
         def begin() -> None:
             counter = self.names[hidden]
             if offset is not None:
-                counter = Value(int64, build.add(offset.ir, build.mul(counter.ir, step.ir)))
+                counter = TextValue(int64, build.add(offset.ir, build.mul(counter.ir, step.ir)))
             self.names[name] = counter
 
         def advance() -> None:
             word = self.names[hidden].ir
-            self.names[hidden] = Value(int64, build.add(word, by.ir, flags=["nsw"]))
+            self.names[hidden] = TextValue(int64, build.add(word, by.ir, flags=["nsw"]))
 
         self.names[hidden] = first
         self._loop(node, [hidden, *assigned(node.body)], goes_on, begin, advance)
         self.names.pop(hidden, None)
 
-    def _range(self, node: ast.For) -> tuple[Value, Value, Value]:
+    def _range(self, node: ast.For) -> tuple[TextValue, TextValue, TextValue]:
         call = node.iter
         if not (
             isinstance(call, ast.Call)

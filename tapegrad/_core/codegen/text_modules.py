@@ -12,7 +12,7 @@ from . import collection
 from .late_imports import ir
 from .machine_types import Type, float32, float64, signature_of
 from .parsing import statements_in
-from .text_functions import Function, Wider
+from .text_functions import TextFunction, Wider
 from .text_reading import read_helper
 from .text_values import NotCompiled
 
@@ -62,7 +62,7 @@ class _Module:
         wider: dict[tuple[ast.stmt, str], Any] = {}
         while True:
             name = self.made.get_unique_name(f"{module}.{node.name}")
-            one = Function(self, node, names, kinds, name, wider)
+            one = TextFunction(self, node, names, kinds, name, wider)
             try:
                 made, kind = one.finish(result)
             except Wider as found:

@@ -15,7 +15,7 @@ import numpy as np
 from . import intrinsics
 from .late_imports import ir
 from .machine_types import Type, boolean, complex128, flat, float32, float64, int64, like
-from .text_values import Known, NotCompiled, Value, common_kind, kind_of, value_of, values_in
+from .text_values import Handed, NotCompiled, TextValue, common_kind, kind_of, value_of, values_in
 
 _FLOATS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
 #: Those that are computed at once of constants, as exponents are.
@@ -52,7 +52,7 @@ _HOLDS: dict[str, Callable] = dict(
 )
 
 
-class Numbers:
+class Operators:
     """Makes instructions of operators. Numbers in the text are of type `number`."""
 
     def __init__(self, builder: Any, number: Type = float64):
@@ -64,24 +64,26 @@ class Numbers:
         if isinstance(value, tuple):
             return like(value, map(self.literal, value))
         if isinstance(value, (intrinsics.Intrinsic, intrinsics.helper, ast.FunctionDef)):
-            return Known(value)
+            return Handed(value)
         kind = self.literals.get(type(value))
         if kind is None:
             raise NotCompiled(repr(value))
         if kind is complex128:
-            return Value(kind, ir.Constant(kind.llvm, [value.real, value.imag]))
+            return TextValue(kind, ir.Constant(kind.llvm, [value.real, value.imag]))
         with np.errstate(over="ignore"):
             given = float(np.float32(value)) if kind is float32 else value
-        return Value(kind, ir.Constant(kind.llvm, given))
+        return TextValue(kind, ir.Constant(kind.llvm, given))
 
-    def converted(self, value: Value, kind: Type) -> Value:
+    def converted(self, value: TextValue, kind: Type) -> TextValue:
         """A number as one of another type."""
         if value.kind is kind:
             return value
         if kind is complex128:
-            return self.complex(self.float(value), Value(float64, ir.Constant(float64.llvm, 0.0)))
+            return self.complex(
+                self.float(value), TextValue(float64, ir.Constant(float64.llvm, 0.0))
+            )
         try:
-            return Value(kind, intrinsics.converted(self.builder, value.ir, value.kind, kind))
+            return TextValue(kind, intrinsics.converted(self.builder, value.ir, value.kind, kind))
         except TypeError as error:
             raise NotCompiled(str(error)) from error
 
@@ -111,7 +113,7 @@ class Numbers:
                 phis[-1].add_incoming(word, block)
         return value_of(kind, iter(phis))
 
-    def truth_of(self, value: Value) -> Any:
+    def truth_of(self, value: TextValue) -> Any:
         """Whether a value is not 0, in LLVM's words."""
         if value.kind is boolean:
             return value.ir
@@ -126,59 +128,59 @@ class Numbers:
         chosen = [self.builder.select(condition, a.ir, b.ir) for a, b in pairs]
         return value_of(kind_of(x), iter(chosen))
 
-    def unary(self, op: type, value: Value) -> Value:
+    def unary(self, op: type, value: TextValue) -> TextValue:
         """The result of `-` or `~`."""
         kind, word = value
         if op is ast.Invert and kind in (int64, boolean):
-            return Value(kind, self.builder.not_(word))
+            return TextValue(kind, self.builder.not_(word))
         if op is ast.USub and kind is complex128:
             parts = [self.unary(op, self.part(value, k)) for k in (0, 1)]
             return self.complex(*parts)
         if op is ast.USub and kind is not boolean and isinstance(word, ir.Constant):
-            return Value(kind, ir.Constant(word.type, -word.constant))
+            return TextValue(kind, ir.Constant(word.type, -word.constant))
         if op is ast.USub and kind.is_float:
-            return Value(kind, self.builder.fneg(word))
+            return TextValue(kind, self.builder.fneg(word))
         if op is ast.USub and kind is int64:
-            return Value(kind, self.builder.sub(word.type(0), word))
+            return TextValue(kind, self.builder.sub(word.type(0), word))
         raise NotCompiled(f"{op.__name__} of {kind}")
 
-    def binary(self, op: type, x: Value, y: Value) -> Value:
+    def binary(self, op: type, x: TextValue, y: TextValue) -> TextValue:
         """The result of an operator."""
         build = self.builder
         if x.kind is y.kind is boolean and op in _TRUTHS:
-            return Value(boolean, getattr(build, _TRUTHS[op])(x.ir, y.ir))
+            return TextValue(boolean, getattr(build, _TRUTHS[op])(x.ir, y.ir))
         if complex128 in (x.kind, y.kind):
             return self._of_complex(op, *[self.converted(one, complex128) for one in (x, y)])
         constant = isinstance(x.ir, ir.Constant) and isinstance(y.ir, ir.Constant)
         if op in _FLOATS and (op is ast.Div or x.kind.is_float or y.kind.is_float):
             kind = self.common(x, y)
             if constant and op in _OF_CONSTANTS:
-                return Value(kind, ir.Constant(kind.llvm, _folded(op, kind, x, y)))
+                return TextValue(kind, ir.Constant(kind.llvm, _folded(op, kind, x, y)))
             words = [self.float(one, kind).ir for one in (x, y)]
-            return Value(kind, getattr(build, _FLOATS[op])(*words))
+            return TextValue(kind, getattr(build, _FLOATS[op])(*words))
         if op is ast.Pow and constant and x.kind is float64:
-            return Value(float64, ir.Constant(float64.llvm, _folded(op, float64, x, y)))
+            return TextValue(float64, ir.Constant(float64.llvm, _folded(op, float64, x, y)))
         x, y = self.whole(x), self.whole(y)
         if x.kind is y.kind is int64 and op in _INTEGERS:
-            return Value(int64, getattr(build, _INTEGERS[op])(x.ir, y.ir))
+            return TextValue(int64, getattr(build, _INTEGERS[op])(x.ir, y.ir))
         if x.kind is y.kind is int64 and op in (ast.FloorDiv, ast.Mod):
-            return Value(int64, self._divided(x.ir, y.ir, op is ast.Mod))
+            return TextValue(int64, self._divided(x.ir, y.ir, op is ast.Mod))
         raise NotCompiled(f"{op.__name__} of {x.kind} and {y.kind}")
 
-    def common(self, x: Value, y: Value) -> Type:
+    def common(self, x: TextValue, y: TextValue) -> Type:
         """The float type in which two numbers meet; whole numbers in the text ask for none."""
         if float64 in (x.kind, y.kind) or float32 not in (x.kind, y.kind):
             return float64
         both = x.kind is y.kind
         return float32 if both or self.literals[float] is float32 else float64
 
-    def float(self, value: Value, kind: Type = float64) -> Value:
+    def float(self, value: TextValue, kind: Type = float64) -> TextValue:
         """A number as a float."""
         if not (value.kind.is_float or value.kind in (int64, boolean)):
             raise NotCompiled(f"{value.kind} as a float")
         return self.converted(value, kind)
 
-    def whole(self, value: Value) -> Value:
+    def whole(self, value: TextValue) -> TextValue:
         """A truth as a whole number."""
         return self.converted(value, int64) if value.kind is boolean else value
 
@@ -200,7 +202,7 @@ class Numbers:
             return found
         return build.select(build.icmp_signed("==", y, zero), zero, found)
 
-    def compared(self, sign: str, x: Value, y: Value) -> Any:
+    def compared(self, sign: str, x: TextValue, y: TextValue) -> Any:
         """Whether a comparison holds, in LLVM's words."""
         build = self.builder
         if complex128 in (x.kind, y.kind):
@@ -216,38 +218,38 @@ class Numbers:
         kind = self.common(x, y)
         return make(sign, self.float(x, kind).ir, self.float(y, kind).ir)
 
-    def extreme(self, sign: str, given: tuple[Value, ...]) -> Value:
+    def extreme(self, sign: str, given: tuple[TextValue, ...]) -> TextValue:
         """The first of the smallest or largest, as Python's `min` and `max` choose it."""
         found, *others = given
         for one in others:
             one, found = self.alike(one, found)
             takes = self.compared(sign, one, found)
-            found = Value(found.kind, self.builder.select(takes, one.ir, found.ir))
+            found = TextValue(found.kind, self.builder.select(takes, one.ir, found.ir))
         return found
 
-    def absolute(self, given: Value) -> Value:
+    def absolute(self, given: TextValue) -> TextValue:
         """The size of a real number."""
         kind, x = given
         if kind.is_float:
             made = self.builder.module.declare_intrinsic("llvm.fabs", [x.type])
-            return Value(kind, self.builder.call(made, [x]))
+            return TextValue(kind, self.builder.call(made, [x]))
         if kind is not int64:
             raise NotCompiled(f"abs of {kind}")
         is_negative = self.builder.icmp_signed("<", x, x.type(0))
-        return Value(kind, self.builder.select(is_negative, self.builder.sub(x.type(0), x), x))
+        return TextValue(kind, self.builder.select(is_negative, self.builder.sub(x.type(0), x), x))
 
-    def part(self, value: Value, k: int) -> Value:
+    def part(self, value: TextValue, k: int) -> TextValue:
         """The real part of a complex number, 0, or the imaginary one, 1."""
-        return Value(float64, self.builder.extract_value(value.ir, k))
+        return TextValue(float64, self.builder.extract_value(value.ir, k))
 
-    def complex(self, real: Value, imag: Value) -> Value:
+    def complex(self, real: TextValue, imag: TextValue) -> TextValue:
         """A complex number of two parts."""
         whole = ir.Constant(complex128.llvm, ir.Undefined)
         for k, part in enumerate((real, imag)):
             whole = self.builder.insert_value(whole, self.converted(part, float64).ir, k)
-        return Value(complex128, whole)
+        return TextValue(complex128, whole)
 
-    def _of_complex(self, op: type, x: Value, y: Value) -> Value:
+    def _of_complex(self, op: type, x: TextValue, y: TextValue) -> TextValue:
         a, b, c, d = [self.part(one, k) for one in (x, y) for k in (0, 1)]
         if op in (ast.Add, ast.Sub):
             return self.complex(self.binary(op, a, c), self.binary(op, b, d))
@@ -257,7 +259,7 @@ class Numbers:
             return self.complex(self.binary(ast.Sub, ac, bd), self.binary(ast.Add, ad, bc))
         raise NotCompiled(f"{op.__name__} of complex numbers")
 
-    def _compared_complex(self, sign: str, x: Value, y: Value) -> Any:
+    def _compared_complex(self, sign: str, x: TextValue, y: TextValue) -> Any:
         if sign not in ("==", "!="):
             raise NotCompiled(f"{sign} of complex numbers")
         x, y = self.converted(x, complex128), self.converted(y, complex128)
@@ -265,7 +267,7 @@ class Numbers:
         return (self.builder.and_ if sign == "==" else self.builder.or_)(*holds)
 
 
-def _folded(op: type, kind: Type, *given: Value) -> float:
+def _folded(op: type, kind: Type, *given: TextValue) -> float:
     """The result of an operator of constants."""
     number = np.float32 if kind is float32 else np.float64
     with np.errstate(all="ignore"):

@@ -15,14 +15,14 @@ class NotCompiled(Exception):
     """A text has something that the compiler does not know."""
 
 
-class Value(NamedTuple):
+class TextValue(NamedTuple):
     """A value in a function: of which type, and in LLVM's words."""
 
     kind: Type
     ir: Any
 
 
-class Known:
+class Handed:
     """What a variable stands for that is no value: a function that another one is given."""
 
     def __init__(self, known: Any):
@@ -32,35 +32,35 @@ class Known:
         return f"known({id(self.object)})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Known) and other.object is self.object
+        return isinstance(other, Handed) and other.object is self.object
 
     def __hash__(self) -> int:
         return id(self.object)
 
 
-def values_in(given: Any) -> Iterator[Value]:
+def values_in(given: Any) -> Iterator[TextValue]:
     """The values in a value, of which a tuple has several."""
-    if isinstance(given, Value):
+    if isinstance(given, TextValue):
         yield given
-    elif not isinstance(given, Known):
+    elif not isinstance(given, Handed):
         for one in given:
             yield from values_in(one)
 
 
 def kind_of(given: Any) -> Any:
     """The type of a value; of a tuple that of each."""
-    if isinstance(given, Known):
+    if isinstance(given, Handed):
         return given
-    return given.kind if isinstance(given, Value) else like(given, map(kind_of, given))
+    return given.kind if isinstance(given, TextValue) else like(given, map(kind_of, given))
 
 
 def value_of(kind: Any, words: Iterator) -> Any:
     """The value of a type that consecutive words make up."""
-    if isinstance(kind, Known):
+    if isinstance(kind, Handed):
         return kind
     if isinstance(kind, tuple):
         return like(kind, [value_of(one, words) for one in kind])
-    return Value(kind, next(words))
+    return TextValue(kind, next(words))
 
 
 def common_kind(kinds: list) -> Any:
@@ -72,7 +72,7 @@ def common_kind(kinds: list) -> Any:
         if not all(isinstance(one, tuple) and len(one) == len(first) for one in kinds):
             raise NotCompiled("tuples of several lengths in one variable")
         return like(first, [common_kind([*parts]) for parts in zip(*kinds, strict=True)])
-    if any(isinstance(one, (tuple, Pointer, Known)) for one in kinds):
+    if any(isinstance(one, (tuple, Pointer, Handed)) for one in kinds):
         raise NotCompiled(f"one variable of the types {kinds}")
     if complex128 in kinds:
         return complex128

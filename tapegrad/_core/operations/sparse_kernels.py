@@ -15,7 +15,7 @@ from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from .filter_kernels import copy_axes, is_whole_image
 
 
-class Places(NamedTuple):
+class StoredPlaces(NamedTuple):
     """Where the stored numbers of an m by n matrix are, and how many."""
 
     rows: Any
@@ -66,7 +66,7 @@ def read_places(rows, columns, room, m, n):
     """The places of an m by n matrix."""
     first = in_order(rows, 1, rows, 1, 0, room)
     second = in_order(columns, 1, columns, 1, 0, room + room_for(rows, 1))
-    return Places(f64s(first), f64s(second), lapack.size_along(rows, 1), m, n)
+    return StoredPlaces(f64s(first), f64s(second), lapack.size_along(rows, 1), m, n)
 
 
 # --- loops over the stored numbers ----------------------------------------------------------------
@@ -240,7 +240,7 @@ def sparse_adjoints_forward(frame, id, refs, task):
 
 
 _OPERANDS = (
-    *(copy_axes, is_whole_image, Places, operand, room_for, in_order, room_for_places),
+    *(copy_axes, is_whole_image, StoredPlaces, operand, room_for, in_order, room_for_places),
     *(read_places, is_inside, line),
 )
 PRODUCT_HELPERS = (*_OPERANDS, add_scaled, times_vector, times_matrix)

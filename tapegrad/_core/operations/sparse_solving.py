@@ -26,7 +26,7 @@ def in_linalg(name: str):
     return getattr(importlib.import_module("scipy.sparse.linalg"), name)
 
 
-class Pattern:
+class SparsePattern:
     """Where the numbers of an n by n matrix are, and how they come to SciPy's format csc."""
 
     def __init__(self, rows, columns, n: int):
@@ -61,11 +61,11 @@ class FactorsKept(NamedTuple):
     """The factors of a matrix, and what they were computed from; None for a singular one."""
 
     numbers: np.ndarray
-    pattern: Pattern
+    pattern: SparsePattern
     order: int
     lu: Any
 
-    def are_of(self, numbers, pattern: Pattern, order: int) -> bool:
+    def are_of(self, numbers, pattern: SparsePattern, order: int) -> bool:
         is_alike = pattern is self.pattern and numbers.dtype == self.numbers.dtype
         if not is_alike or order != self.order:
             return False
@@ -78,12 +78,12 @@ _last = threading.local()
 _KEPT = 2
 
 
-def _pattern(rows, columns, n: int) -> Pattern:
+def _pattern(rows, columns, n: int) -> SparsePattern:
     kept = getattr(_last, "patterns", ())
     for one in kept:
         if one.is_of(rows, columns, n):
             return one
-    made = Pattern(np.array(rows), np.array(columns), n)
+    made = SparsePattern(np.array(rows), np.array(columns), n)
     _last.patterns = (made, *kept)[:_KEPT]
     return made
 

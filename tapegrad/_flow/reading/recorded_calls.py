@@ -212,7 +212,9 @@ class _Written:
                 f"it calls {_name(self.function)}, of which graphs know no formula: {found}"
             )
         slots = [int(slot) for one in found.inputs for slot in one.ravel()]
-        written = _Slots(self.builder, dict(zip(slots, self.values, strict=True)), found.constants)
+        written = _WrittenSlots(
+            self.builder, dict(zip(slots, self.values, strict=True)), found.constants
+        )
         reads = iter(found.reads)
         for code, operands, slot in found.steps:
             if code == EQUAL:
@@ -266,7 +268,7 @@ class _Written:
 
     # --- results ------------------------------------------------------------------------------
 
-    def _built(self, tree, results, written: _Slots) -> Form:
+    def _built(self, tree, results, written: _WrittenSlots) -> Form:
         if isinstance(tree, (tuple, list)):
             if type(tree) not in (tuple, list):
                 raise Refused(f"{_name(self.function)} gives a {type(tree).__name__}")
@@ -293,7 +295,7 @@ class _Written:
     def _list(self, items: tuple[Form, ...]) -> Form:
         return access.new_list(self.reader, self.s.site, items)
 
-    def _number(self, kind: str, slot: int, written: _Slots) -> Number:
+    def _number(self, kind: str, slot: int, written: _WrittenSlots) -> Number:
         value = written.truth(slot) if kind == BOOL else written.number(slot)
         return of_numpy(self.builder, kind, value)
 
@@ -315,7 +317,7 @@ class Plain:
         return type(self.value), repr(self.value)
 
 
-class _Slots:
+class _WrittenSlots:
     """The values in the slots of what was recorded: numbers, and truths where those are wanted."""
 
     def __init__(self, builder: Builder, numbers: dict[int, Value], constants: dict[int, float]):

@@ -30,7 +30,7 @@ class _Unwritten(Exception):
     """Why a program is no list of operations on numbers."""
 
 
-class _Numbers(Spreader):
+class _SampleNumbers(Spreader):
     """The operations of a program on numbers, one by one."""
 
     def __init__(self, code: Code):
@@ -138,7 +138,7 @@ def _sample(sample: Sample, numbers: Iterator[float]):
 
 def _written(variant: Variant) -> Operations | str:
     code = variant.program.code
-    numbers = _Numbers(code)
+    numbers = _SampleNumbers(code)
     try:
         numbers.written_out()
     except _Unwritten as error:
@@ -157,5 +157,5 @@ def _written(variant: Variant) -> Operations | str:
     return Operations(inputs, constants, numbers.operations, reads, variant.tree, results)
 
 
-def _result(numbers: _Numbers, output) -> tuple[np.ndarray, np.dtype]:
+def _result(numbers: _SampleNumbers, output) -> tuple[np.ndarray, np.dtype]:
     return numbers.of(output.view), output.dtype
