@@ -19,7 +19,7 @@ from .._core.tensor.recorded_arguments import none_traced
 from .._core.tensor.refused_derivatives import DerivativeLost
 from .._core.tensor.stop_gradient import stop_gradient
 from .._core.tensor.trace import fixed, named, steered
-from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
+from .._core.tensor.values import array_of, dtype_of, is_tensor, shape_of
 from ._differentiable import OURS
 from ._sparse_arithmetic import array_of_operand, common, floats, in_dtype
 from ._sparse_constructors import _sparse, none_sparse
@@ -159,9 +159,8 @@ def splu(A, permc_spec=None, diag_pivot_thresh=None, relax=None, panel_size=None
 
 def _checked(one: SparseTensor, order: int) -> int:
     """The order; SciPy's error for a singular matrix."""
-    numbers = np.asarray(value_of(one._numbers))
+    numbers = array_of(floats(one._numbers))
     rows, columns = map(np.asarray, one._places.operands)
-    numbers = np.asarray(numbers, np.float64)
     if factors(numbers, rows, columns, one.shape[0], order) is None:
         raise RuntimeError("Factor is exactly singular")
     return order

@@ -10,7 +10,7 @@ import types
 import numpy as np
 
 from ..config import config
-from . import callers
+from . import callers, sparse_operands
 from . import runtime as rt
 from .packages import LEFT_OUT
 from .refusal_advice import ARRAY_ALONE, KINDS, NUMBER_ALONE, OF_MATH, of_scipy
@@ -35,6 +35,8 @@ def as_array(frame: types.FrameType, tensor) -> TypeError:
         return PlainAsked(_TAKEN)
     holder = callers.container_advice(frame)
     if holder is None:
+        if sparse_operands.is_scaling(frame):
+            return scaled(tensor)
         if (name := callers.function_of_scipy(frame)) is not None:
             return without_derivative(name, tensor)
         if callers.writes_item(frame):
@@ -70,6 +72,15 @@ def without_derivative(name: str, *operands) -> DerivativeLost:
         f"tapegrad: scipy.{name}() takes plain values, so the derivative of a recorded one would "
         f"be lost ({callers.users_line()}); {advice}; or use {ARRAY_ALONE}",
         *operands,
+    )
+
+
+def scaled(tensor) -> DerivativeLost:
+    """The error where a sparse matrix of SciPy's is multiplied by a recorded number."""
+    return lost_derivative(
+        "tapegrad: a sparse matrix takes a recorded number on its left alone "
+        f"({callers.users_line()}), since SciPy would lose its derivative; {KINDS['sparse scaled']}",
+        tensor,
     )
 
 

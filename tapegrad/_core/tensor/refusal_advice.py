@@ -53,6 +53,7 @@ KINDS = {
     "package in entered code": "call it by its name: one that is stored or passed is SciPy's own",
     "class in entered code": "objects that tapegrad.scipy.{} makes keep it, in attributes and "
     "containers, too",
+    "sparse scaled": "write t * A in place of A * t, and (1.0 / t) * A in place of A / t",
     "not derived": "compute it with NumPy's functions on the tensor, or give it a derivative with "
     "tg.autograd.Function",
     "compiled code": "call the function without Numba, or declare its derivative: tg.elementwise "

@@ -53,6 +53,18 @@ def left_by(frame: types.FrameType | None) -> bool:
     return method in _OPERATORS
 
 
+def is_scaling(frame: types.FrameType | None) -> bool:
+    """Whether a frame is called by the product of a sparse matrix and a number on the right.
+
+    SciPy takes recorded numbers for numbers there, and does not leave the operator to them.
+    """
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("scipy.sparse."):
+        if frame.f_code.co_name == "_mul_scalar":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def left(tensor) -> np.ndarray:
     """The array of an operand that shall get the operator: it holds the operand itself."""
     made = np.empty((), object)
