@@ -227,7 +227,7 @@ def test_decisions_in_loops():
 def test_native_code_that_cannot_be_compiled(monkeypatch):
     """The function goes on interpreted; who asks is told."""
 
-    def fails(*_):
+    def fails(*_, **__):
         raise RuntimeError("no space left")
 
     monkeypatch.setattr(scalar_code, "compile_source", fails)

@@ -37,8 +37,8 @@ def planted(monkeypatch):
         for module in (fused_elementwise, scalar_code):
             compiled = module.compile_source
 
-            def faulty(text, exports, single=False, compiled=compiled):
-                return compiled(text.replace(right, wrong), exports, single)
+            def faulty(text, exports, single=False, compiled=compiled, **given):
+                return compiled(text.replace(right, wrong), exports, single, **given)
 
             monkeypatch.setattr(module, "compile_source", faulty)
         fused_elementwise._compiled.cache_clear()

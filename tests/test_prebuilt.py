@@ -318,7 +318,7 @@ def test_a_function_that_must_be_found_at_once(few, opened):
 
 def test_another_text_or_others_of_its_functions_are_not_found(few, opened):
     library = opened(few / f"{HERE[-1].name}.so")
-    source, exports, single = ALONE
+    source, exports, single, _ = ALONE
     assert found(library, ALONE)
     assert not found(library, Text(source + "\n", exports, single))
     assert not found(library, Text(source, {"alone": "int64(int32)"}, single))
@@ -419,7 +419,7 @@ compiled = []
 usual = factory._compile
 factory._compile = lambda text, key: compiled.extend(text.exports) or usual(text, key)
 def ask(number):
-    source, exports, _ = json.loads(Path(sys.argv[1], "texts.json").read_text())[number]
+    source, exports, *_ = json.loads(Path(sys.argv[1], "texts.json").read_text())[number]
     addresses = factory.compile_source(source, exports)
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(next(iter(addresses.values())))
 """

@@ -55,7 +55,7 @@ class WrittenCode:
     def __init__(self):
         self.functions = {}
 
-    def compile(self, text, exports, single):
+    def compile(self, text, exports, single, **_):
         names, addresses = dict(NAMES), {}
         exec(text[text.index("INF, NAN =") :], names)
         for name in exports:

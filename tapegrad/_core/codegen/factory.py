@@ -59,13 +59,16 @@ def _kept(source: str, digest: str, maker: str, *given: str) -> tuple[str, Path 
     return name, cache_folder() / f"k_{name}.o"
 
 
-def compile_source(source: str, exports: dict[str, str], single: bool = False) -> dict[str, int]:
+def compile_source(
+    source: str, exports: dict[str, str], single: bool = False, *, fixed: bool = True
+) -> dict[str, int]:
     """Compile functions of a module text; returns name → address of the C function.
 
     `exports` maps a function's name to its signature, for instance "int64(int64, int64)". Numbers
-    in the text are of float32 if that is `single`.
+    in the text are of float32 if that is `single`. A text that depends on a user's program is not
+    `fixed`, and not looked for among those compiled when the package was built.
     """
-    text = Text(source, exports, single)
+    text = Text(source, exports, single, fixed)
     key = text.key
     return _loaded.get(key) or uninterrupted(lambda: _once(key, lambda: _of_source(text, key)))
 

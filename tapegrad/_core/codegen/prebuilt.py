@@ -46,19 +46,24 @@ _kept: list[Any] = []
 
 
 class Text(NamedTuple):
-    """A text that is compiled: what it is made code of."""
+    """A text that is compiled: what it is made code of.
+
+    A text that is `fixed` depends on no program of a user's, so that a library may have its code.
+    """
 
     source: str
     exports: dict[str, str]
     single: bool
+    fixed: bool = True
 
     @property
     def key(self) -> str:
         """The digest of the text and of what is asked of it."""
-        return hashlib.sha256(repr(self).encode()).hexdigest()[:24]
+        given = repr((self.source, self.exports, self.single))
+        return hashlib.sha256(given.encode()).hexdigest()[:24]
 
 
-#: Called with each text that is asked for, where texts are collected; none is found then.
+#: Called with each fixed text that is asked for, where they are collected; none is found then.
 collected: Callable[[Text], object] | None = None
 
 
@@ -196,6 +201,8 @@ def find(
     text: Text, key: str, address_of: Find, is_late: Callable[[str], bool]
 ) -> dict[str, int] | None:
     """Addresses of the functions of a text by its key; None if there is no code of its sources."""
+    if not text.fixed:
+        return None
     if collected is not None:
         collected(text)
         return None

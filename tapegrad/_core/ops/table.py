@@ -97,6 +97,11 @@ class Pointwise:
         return found[0] if found is not None and found[1:] == ("1.0", "0.0") else ""
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether it is declared here, not by a user: NumPy or SciPy computes it."""
+        return bool(self.numpy)
+
+    @property
     def is_apart(self) -> bool:
         """Whether switches over operations do not contain it: kernels of its own compute it."""
         return self.apart or len(self.inputs) > OPERANDS

@@ -113,13 +113,13 @@ def value_source(op: Pointwise, width: int, uniform: int) -> str:
 def compile_adjoint(op: Pointwise, masks: int, width: int) -> int:
     """Address of the adjoint kernel."""
     text = adjoint_source(op, masks, width)
-    return compile_source(text, {"kernel": "void(int64, int64)"})["kernel"]
+    return compile_source(text, {"kernel": "void(int64, int64)"}, fixed=op.is_fixed)["kernel"]
 
 
 def compile_value(op: Pointwise, width: int, uniform: int = 0) -> int:
     """Address of the value kernel."""
     text = value_source(op, width, uniform)
-    return compile_source(text, {"kernel": "void(int64, int64)"})["kernel"]
+    return compile_source(text, {"kernel": "void(int64, int64)"}, fixed=op.is_fixed)["kernel"]
 
 
 _STRUCTURAL_HEAD = """

@@ -174,10 +174,10 @@ def used_word(op: Pointwise) -> int:
 def compile_tangent(op: Pointwise, masks: int, width: int) -> int:
     """Address of the kernel of tangents."""
     text = tangent_source(op, masks, width)
-    return compile_source(text, {"kernel": "void(int64, int64)"})["kernel"]
+    return compile_source(text, {"kernel": "void(int64, int64)"}, fixed=op.is_fixed)["kernel"]
 
 
 def compile_second_order(op: Pointwise, masks: int, width: int) -> int:
     """Address of the kernel of both seeds."""
     text = second_order_source(op, masks, width)
-    return compile_source(text, {"kernel": "void(int64, int64)"})["kernel"]
+    return compile_source(text, {"kernel": "void(int64, int64)"}, fixed=op.is_fixed)["kernel"]

@@ -69,4 +69,7 @@ def _name_helper(name: str) -> None:
     op = find(name)
     source = _HELPER.format(inputs=", ".join(op.inputs), value=op.value)
     signature = f"float64({', '.join(['float64'] * len(op.inputs))})"
-    name_address(f"tapegrad_value_of_{name}", compile_source(source, {"value": signature})["value"])
+    name_address(
+        f"tapegrad_value_of_{name}",
+        compile_source(source, {"value": signature}, fixed=op.is_fixed)["value"],
+    )

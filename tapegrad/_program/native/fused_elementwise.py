@@ -34,7 +34,8 @@ from tapegrad._core.codegen.vector_math import select
 
 @functools.cache
 def _compiled(text: str, names: tuple[str, ...], item: int) -> dict[str, int]:
-    return compile_source(text, dict.fromkeys(names, "void(int64, int64)"), item == SINGLE)
+    exports = dict.fromkeys(names, "void(int64, int64)")
+    return compile_source(text, exports, item == SINGLE, fixed=False)
 
 
 class _Kernel:

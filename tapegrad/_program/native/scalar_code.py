@@ -184,7 +184,7 @@ def _compiled(claims: Claims, kept: Kept, new_slots: Callable[[int], int]) -> Pa
     else:
         text += _PLAIN
     exports = ["forward", "reverse", *(["ahead"] if lanes.apart else [])]
-    address = compile_source(text, dict.fromkeys(exports, SIGNATURE), item == SINGLE)
+    address = compile_source(text, dict.fromkeys(exports, SIGNATURE), item == SINGLE, fixed=False)
     note = _summary(operands.region, lanes)
     return Part(data=operands.data.array(), tier="native", note=note, **address)
 
