@@ -78,8 +78,8 @@ def without_derivative(name: str, *operands) -> DerivativeLost:
 def scaled(tensor) -> DerivativeLost:
     """The error where a sparse matrix of SciPy's is multiplied by a recorded number."""
     return lost_derivative(
-        "tapegrad: a sparse matrix takes a recorded number on its left alone "
-        f"({callers.users_line()}), since SciPy would lose its derivative; {KINDS['sparse scaled']}",
+        "tapegrad: a sparse matrix takes a recorded number on its left alone, as in t * A "
+        f"({callers.users_line()}); {KINDS['sparse scaled']}",
         tensor,
     )
 
