@@ -178,7 +178,7 @@ def points(name, kind):
 
 def values(addresses, name, kind):
     x, y = points(name, KINDS[kind])
-    out = np.empty_like(x)
+    out = np.empty(1000, x.dtype)[500 : 500 + len(x)]  # close behind x loops would use no vectors
     call(addresses[f"{name}_{kind}"], len(x), *(one.ctypes.data for one in (x, y, out)))
     return out
 

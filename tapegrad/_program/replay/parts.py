@@ -45,6 +45,8 @@ class Part:
 Wanted = Callable[[View], bool]
 Bases = frozenset[int]
 NO_BASES: Bases = frozenset()
+#: Bytes before memory that is written.
+_GAP = 512
 
 
 @functools.singledispatch
@@ -64,11 +66,15 @@ def native_part_of(step: Step, wanted: Wanted, fresh: Bases = NO_BASES, item: in
 
 
 def aligned(count: int, dtype: np.dtype = DOUBLE) -> np.ndarray:
-    """Zeros, aligned to a cache line."""
+    """Zeros, aligned to a cache line, and far behind other arrays.
+
+    A loop uses no vectors where it writes up to 256 bytes behind what it reads, so the last digits
+    of its results would depend on where memory happens to lie.
+    """
     item = dtype.itemsize
-    step = CACHE_LINE // item
-    memory = np.zeros(count + step, dtype)
-    start = -(memory.ctypes.data // item) % step
+    step, gap = CACHE_LINE // item, _GAP // item
+    memory = np.zeros(gap + count + step, dtype)
+    start = gap + -(memory.ctypes.data // item) % step
     return memory[start : start + count]
 
 
