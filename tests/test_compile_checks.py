@@ -11,6 +11,8 @@ from compiled import check, normal, programs, refused, same
 
 import tapegrad as tg
 from tapegrad._program.dispatch import evaluation
+from tapegrad._program.dispatch.flow_choice import Flows
+from tapegrad._program.dispatch.variants import Traced
 
 # --- functions of something else ----------------------------------------------------------------
 
@@ -298,6 +300,39 @@ def test_threads_replay_one_program():
 
     in_threads(*[work(first) for first in range(8)])
     assert c._reason is None
+
+
+def test_a_recording_is_converted_by_its_own_thread_until_its_call_has_ended(monkeypatch):
+    """Another thread would convert rows that the call uses up."""
+    c, x = tg.compile(lambda x: np.sum(np.sin(x) * x)), np.linspace(0.1, 1.0, 40)
+    wanted = tg.value_and_grad(lambda x: np.sum(np.sin(x) * x))(x)
+    converts, is_over, found = threading.Event(), threading.Event(), []
+    first_for, convert = Flows.first_for, Traced._convert
+
+    def other():
+        found.append(c.value_and_grad(x))
+
+    thread = threading.Thread(target=other)
+
+    def first_for_of_the_first(*given):
+        if threading.current_thread() is not thread and not thread.ident:
+            thread.start()
+            converts.wait(1.0)  # in vain
+        return first_for(*given)
+
+    def convert_by_the_other(traced):
+        if threading.current_thread() is thread:
+            converts.set()
+            is_over.wait(60.0)
+        return convert(traced)
+
+    monkeypatch.setattr(Flows, "first_for", first_for_of_the_first)
+    monkeypatch.setattr(Traced, "_convert", convert_by_the_other)
+    same(c.value_and_grad(x), wanted)
+    is_over.set()
+    thread.join(60.0)
+    same(found[0], wanted)
+    same(c.value_and_grad(x), wanted)
 
 
 def test_a_program_is_replayed_while_others_record():

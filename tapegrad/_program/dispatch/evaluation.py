@@ -36,7 +36,7 @@ from .recorded_call import recorded_call, short_recorded_call
 from .rule_programs import rule_program
 from .signature import Arguments, own_copy
 from .takeover import Trial
-from .variants import NotRecorded, RaisedError, Variant, Variants, traced_call
+from .variants import NotRecorded, RaisedError, Traced, Variant, Variants, traced_call
 
 #: The largest numbers of programs kept for one signature, and of signatures.
 VARIANTS, SIGNATURES = 32, 64
@@ -296,38 +296,49 @@ class Replayed(PutOff):
             if self._verify == "never":
                 self._report(self._effects.of_recording(traced.changed), arguments)
             self._watched = draws.is_unsure  # once more
-            if names.unchanged() and not draws.is_unsure:  # else it may be of either value
-                family.pending = traced
-            is_put_off = self._is_put_off(family, arguments, traced)
+            # else what it reads may be of either value
+            is_sure = names.unchanged() and not draws.is_unsure
+            found = self._computed(family, arguments, traced, is_sure, gradient)
+        if found is None or not gradient:
+            return found
+        return found[0], arguments.gradients(found[1], self._argnums, self._single)
+
+    def _computed(self, family, arguments: Arguments, traced: Traced, is_sure: bool, gradient):
+        """The result of a recording and its derivatives, of which a program is made now or later.
+
+        None if only its program would show that it is right. One is made only if it `is_sure`.
+        """
+        is_put_off, branching = False, None
+        if is_sure:
+            is_put_off, branching = self._put_off(family, arguments, traced)
+        waits = self._native or traced.asks_for_types  # the first result, for the program
+        later = is_put_off or (traced.is_long and not waits)
+        if later:
+            arguments.keep()
+        elif (reason := self._reason_against(family, traced if is_sure else None)) is not None:
+            if traced.trace.refusal is None:
+                raise NotRecorded(reason)
+            self._give_up(reason)
+        try:
             if is_put_off and traced.asks_for_types:
                 return None
-            waits = self._native or traced.asks_for_types  # the first result, for the program
-            later = is_put_off or (traced.is_long and not waits)
-            if later:
-                arguments.keep()
-            if not later and (reason := self._reason_against(family)) is not None:
-                if traced.trace.refusal is None:
-                    raise NotRecorded(reason)
-                self._give_up(reason)
-            if not gradient:
-                return traced.value(), None
-            try:
-                value, found = traced.value_and_grad(retain=later)
-            except NoPartial:  # perhaps by data, which are recorded as well
-                return None
-        return value, arguments.gradients(found, self._argnums, self._single)
+            return traced.value_and_grad(later) if gradient else (traced.value(), None)
+        except NoPartial:  # perhaps by data, which are recorded as well
+            return None
+        finally:  # other threads may make its program from now on
+            if later and is_sure and family.spare is not traced:
+                family.pending, family.branching = traced, branching
 
     def _convert(self, family: Variants) -> None:
         """Make a program of the last recording, if that is still due."""
-        family.branching = None
+        traced, family.pending, family.branching = family.pending, None, None
         with family.budget.making():
-            reason = self._reason_against(family)
+            reason = self._reason_against(family, traced)
         if reason is not None:
             self._give_up(reason)
 
-    def _reason_against(self, family: Variants) -> str | None:
-        """The same; returns the reason for having none."""
-        traced, family.pending = family.pending, None
+    def _reason_against(self, family: Variants, traced: Traced | None) -> str | None:
+        """Make a program of a recording, if there is one; returns the reason for having none."""
         if traced is None:
             return None
         variant, reason = traced.program()

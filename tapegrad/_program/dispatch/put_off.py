@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..._core.tensor.trace import Guard
 from .signature import Arguments
 from .variants import Traced, Variants
 from .verification import Verified
@@ -68,22 +69,24 @@ class PutOff(Verified):
         flow.reading.shared.is_first = not left
         return left
 
-    def _is_put_off(self, family: Variants, arguments: Arguments, traced: Traced) -> bool:
-        """Whether a recording is no program yet: a graph may serve, or no other call go this way.
+    def _put_off(
+        self, family: Variants, arguments: Arguments, traced: Traced
+    ) -> tuple[bool, Guard | None]:
+        """Whether a recording is no program yet, and the branch for which a graph is looked for.
 
-        Then a path becomes a program when it comes the second time.
+        A graph may serve, or no other call go this way. Then a path becomes a program when it comes
+        the second time.
         """
-        if traced.trace.refusal is not None or family.pending is None or self._flows.is_aside:
-            return False
+        if traced.trace.refusal is not None or self._flows.is_aside:
+            return False, None
         if not family.lost:
             guard = self._flows.first_for(self, arguments, traced)
             if guard is None or not self._flows.is_refused(arguments):
-                family.branching = guard
-                return guard is not None
+                return guard is not None, guard
             family.lost = str(guard)
         if not family.budget.is_worth(traced.trace.guards, traced.rows, family.evaluations):
-            family.pending, family.spare = None, traced
-        return family.pending is None
+            family.spare = traced
+        return family.spare is traced, None
 
     def _settle(self, family: Variants) -> None:
         """Make a program where one is asked for, of the last recording if there is none."""
