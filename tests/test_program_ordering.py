@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from program_parts import Arena, always
 
-from tapegrad._core.ops.ordering import STEERING
+from tapegrad._core.ops.ordering import STEERING, searching
 from tapegrad._program.ir.kernel_step import Kernel
 from tapegrad._program.ir.steps import View, contiguous
 from tapegrad._program.lowering.intervals import may_be_minus_zero, of_dtype, of_result, of_sum
@@ -117,12 +117,14 @@ def test_places_in_sorted_arrays(n, side, rng):
         given = arena.value(values)
         given[...] = rng.choice([*HARD, *np.arange(-1.0, 10.0, 0.5)], (3, 50))
         given[1] = np.sort(given[1])
-        found = run("searchsorted", [array, values, int(side == "right")], out, arena)
+        found = run("searchsorted", [array, values, searching(side)], out, arena)
         np.testing.assert_array_equal(found, np.searchsorted(kept, given, side))
     spread, turned = View(1, (n,), (3,)), View(1000, (50, 3), (1, 50))
     kept = np.sort(arena.value(spread))
     arena.value(spread)[...] = kept
-    found = run("searchsorted", [spread, turned, 0], contiguous(OUT, (50, 3)), arena)
+    found = run(
+        "searchsorted", [spread, turned, searching("left")], contiguous(OUT, (50, 3)), arena
+    )
     np.testing.assert_array_equal(found, np.searchsorted(kept, arena.value(turned)))
 
 

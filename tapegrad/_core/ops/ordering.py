@@ -2,9 +2,13 @@
 
 Positions are whole numbers in floats, as all integers of programs are. References are those of
 the kernels along axes (`along`); of `mask_positions`: the mask, the output; of `searchsorted`: the
-sorted array, the values, 1 for the right side, the output; of `whole`: numbers, the least and the
-greatest that they may be, the output.
+sorted array, the values, how they are searched (`searching`), the output; of `whole`: numbers, the
+least and the greatest that they may be, the output.
 """
+
+import functools
+
+import numpy
 
 from tapegrad._core.codegen import vector_math as np
 from tapegrad._core.codegen.elements import ITEM, floats, load_float
@@ -173,34 +177,45 @@ def is_ascending(at, stride, n):
 
 
 @helper
-def searched_fast(at, stride, n, value, right):
-    """The same among n numbers in ascending order, for one that is not NaN: nothing to guess."""
+def searched_alone(at, stride, n, value, right):
+    """Where a number belongs among n, at least one, as NumPy finds it from version 2.5 on."""
     first, left = 0, n
     while left > 1:
         half = left >> 1
-        x = load_float(at, (first + half - 1) * stride)
-        first += half if (x < value) | ((x == value) & right) else 0
+        x = load_float(at, (first + half) * stride)
+        first += half if belongs_after(x, value, right) else 0
         left -= half
-    x = load_float(at, first * stride)
-    return first + (1 if (x < value) | ((x == value) & right) else 0)
+    return first + (1 if belongs_after(load_float(at, first * stride), value, right) else 0)
+
+
+@helper
+def belongs_after(x, value, right):
+    """Whether a number belongs after x, without a branch."""
+    return (x < value) | ((x == value) & right) | ((value != value) & (right | (x == x)))
 
 
 def searchsorted_forward(frame, id, refs, task):
-    """As NumPy, from the places of the value before on, which matter in unsorted arrays."""
+    """As NumPy, whose places in unsorted arrays depend on its version.
+
+    Before 2.5 it searches from the place of the value before on. In sorted arrays that is the same.
+    """
     array, values = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
-    right = load_i64(refs, 2 * REFERENCE_BYTES) != 0
+    asked = load_i64(refs, 2 * REFERENCE_BYTES)
+    right = asked & 1 != 0
     to = floats(load_i64(load_i64(refs, 3 * REFERENCE_BYTES), ARRAY_DATA))
     size, step = line_of(array)
     of = load_i64(array, ARRAY_DATA)
     n, stride = line_of(values)
-    is_sorted = 0 < size < 8 * count_of(values) and is_ascending(of, step, size)
+    is_alone = asked > 1
+    if size < 8 * count_of(values) and not is_alone:
+        is_alone = is_ascending(of, step, size)
     low, high, before = 0, size, float("inf")
     for line in range(lines_of(values)):
         at = load_i64(values, ARRAY_DATA) + line_offset(values, line)
         for i in range(n):
             value = load_float(at, i * stride) * 1.0
-            if is_sorted and value == value:
-                to[line * n + i] = float(searched_fast(of, step, size, value, right))
+            if is_alone and size > 0:
+                to[line * n + i] = float(searched_alone(of, step, size, value, right))
                 continue
             if (not comes_before(value, before)) if right else comes_before(before, value):
                 high = size
@@ -242,8 +257,19 @@ def whole_forward(frame, id, refs, task):
             store_i64(frame, FRAME_STATUS, REFUSED)
 
 
-def _sorted_fits(out, array, values, right) -> None:
-    if len(array) != 1 or out != values or right not in (0, 1):
+@functools.cache
+def _is_alone() -> bool:
+    """Whether this NumPy searches each value alone, as its places in unsorted arrays show."""
+    return bool(numpy.searchsorted([0.0, 2.0, 1.0], [0.5, 1.5])[1] == 1)  # 3 before 2.5
+
+
+def searching(side: str) -> int:
+    """The number that says how values are searched: 1 for the right side, and 2 if each alone."""
+    return int(side == "right") + 2 * _is_alone()
+
+
+def _sorted_fits(out, array, values, asked) -> None:
+    if len(array) != 1 or out != values or asked not in range(4):
         raise ValueError("not a place for each value in an array of one axis")
 
 
@@ -273,7 +299,7 @@ _HELPERS = (
     *_ALONG,
     *(comes_before, merge, sorting_positions, has_ties, sort_positions),
     *(position_of_extreme, positions_of_extremes, whole_line),
-    *(searched, is_ascending, searched_fast),
+    *(searched, is_ascending, belongs_after, searched_alone),
 )
 _SORTED = Layout(bare, ("array", "array", "number"), _sorted_fits)
 _WHOLE = Layout(bare, ("array", "number", "number"), _whole_fits)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..._core.ops.ordering import STEERING
+from ..._core.ops.ordering import STEERING, searching
 from ..._core.ops.table import TABLE
 from ..ir.kernel_step import Kernel
 from ..ir.link_step import Link
@@ -85,7 +85,7 @@ class Lowering:
     def searched(self, array: View, values: View, side: str) -> View:
         """Where values belong in a sorted array."""
         made = self.writer.buffers.allocate(values.shape)
-        operands = [array, values, int(side == "right")]
+        operands = [array, values, searching(side)]
         self.writer.steps.append(Kernel(STEERING["searchsorted"].code, operands, made))
         return made
 
