@@ -407,6 +407,7 @@ def test_an_array_that_is_freed():
         holder["x"] = matrix()
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # of NumPy 2.5
 def test_layouts_that_change():
     x = matrix()
     f = lambda w: np.sum(np.sin(x.reshape(-1, COLUMNS) @ w)) + len(x)  # noqa: E731

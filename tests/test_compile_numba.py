@@ -152,6 +152,7 @@ def test_the_functions_keep_the_program():
 
 
 @pytest.mark.filterwarnings("ignore:Please import:DeprecationWarning")  # pickle looks everywhere
+@pytest.mark.filterwarnings("ignore:the rational private module:DeprecationWarning")
 def test_numba_keeps_no_code_with_addresses_in_files():
     value, _ = tg.compile(lambda x: np.sum(x * 3.0)).numba(np.ones(3))
 

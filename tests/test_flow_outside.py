@@ -134,6 +134,7 @@ def test_sets(kind):
         check(c, f)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # of NumPy 2.5
 def test_arrays_of_integers_and_truths_and_in_other_orders():
     order, mask = np.array([0, 2, 1]), np.array([True, False, True])
     table = np.arange(12.0).reshape(3, 4)[:, ::2].T

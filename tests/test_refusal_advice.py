@@ -259,6 +259,9 @@ def test_a_method_of_a_plain_array():
 
 
 @pytest.mark.usefixtures("not_entered")
+@pytest.mark.filterwarnings(
+    "ignore:Exception ignored in PyObject_HasAttr"
+)  # Python 3.13 tells of it
 def test_functions_of_numba():
     square = numba.njit(lambda v: v * v)
     for f in (lambda p: square(p[0]), lambda p: square(p)[0]):

@@ -79,6 +79,8 @@ def _exchanged(read) -> dict[int, str]:
             name = "FORMAT_WITH_SPEC"
         elif name == "FORMAT_VALUE":
             one.arg = one.arg & ~_CONVERTS  # the text is one that no result depends on
+        elif name == "CONVERT_VALUE":  # the same from Python 3.13 on
+            one.opname, one.opcode = "NOP", dis.opmap["NOP"]
         if name in _EXCHANGED:
             found[one.offset] = name
             one.opname = _EXCHANGED[name]
