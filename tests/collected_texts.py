@@ -1,4 +1,4 @@
-"""A plugin of pytest: what the run asks to be compiled is added to texts.json.
+"""A plugin of pytest: what the package asks to be compiled in the run is added to texts.json.
 
 `python -m tapegrad._build --texts texts.json` makes machine code of it. Each process of the run
 adds what it has asked for; nothing is found in libraries meanwhile.
@@ -6,6 +6,7 @@ adds what it has asked for; nothing is found in libraries meanwhile.
 
 import fcntl
 import json
+import os
 from pathlib import Path
 
 from tapegrad._core.codegen import library_files, prebuilt
@@ -15,8 +16,17 @@ _PATH = Path("texts.json").resolve()
 _asked: dict[str, Text] = {}
 
 
+#: Tests of the compiler: their texts are their own.
+_OF_COMPILER = tuple(
+    f"tests/test_{name}.py"
+    for name in "c_functions checked_text factory first_compilation loading machine_code_keys "
+    "prebuilt text_functions uninterrupted".split()
+)
+
+
 def _note(text):
-    if library_files.is_of_the_package(text):
+    in_test_of_compiler = os.environ.get("PYTEST_CURRENT_TEST", "").startswith(_OF_COMPILER)
+    if not in_test_of_compiler and library_files.is_of_the_package(text):
         _asked[text.key] = text
 
 
