@@ -29,7 +29,7 @@ def blocks(code: types.CodeType) -> dict:
         identity = bytecode.FunctionIdentity.from_function(function)
         read = bytecode.ByteCode(identity)
         _drop_handlers_of_comprehensions(read)
-        return _Interpreter(identity, _exchanged(read)).interpret(read).blocks
+        return _with_one_return(_Interpreter(identity, _exchanged(read)).interpret(read).blocks)
     except Refused:
         raise
     except Exception as error:  # any error of Numba's reader for bytecode that it does not know
@@ -37,6 +37,37 @@ def blocks(code: types.CodeType) -> dict:
         raise Refused(
             f"{code.co_name} has bytecode that is not known ({' '.join(first)})"
         ) from None
+
+
+def _with_one_return(blocks: dict) -> dict:
+    """The blocks, of which all that return the same variable lead to one that does.
+
+    Python copies `return total` to the ends of branches before it, so that they would not meet.
+    """
+    found: dict[str, list] = {}
+    for block in blocks.values():
+        if (name := _returned(block)) is not None:
+            found.setdefault(name, []).append(block)
+    for same in found.values():
+        if len(same) > 1:
+            label, first = max(blocks) + 1, same[0]
+            blocks[label] = ir.Block(first.scope, first.body[-1].loc)
+            blocks[label].body = first.body[-2:]
+            for block in same:
+                block.body = [*block.body[:-2], ir.Jump(label, block.body[-1].loc)]
+    return blocks
+
+
+def _returned(block) -> str | None:
+    """The variable that a block returns, with its last two statements."""
+    if len(block.body) < 2 or not isinstance(block.body[-1], ir.Return):
+        return None
+    made, end = block.body[-2:]
+    if not isinstance(made, ir.Assign) or made.target.name != end.value.name:
+        return None
+    value = made.value
+    is_variable = isinstance(value, ir.Expr) and value.op == "cast" and value.value.name[:1] != "$"
+    return value.value.name if is_variable else None
 
 
 def _refuse_unread(code: types.CodeType) -> None:
