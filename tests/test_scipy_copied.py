@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy
 import scipy.stats as theirs
 from numpy.testing import assert_allclose
 
@@ -86,6 +87,9 @@ def test_each_has_an_expression():
     assert {f"stats.{name}" for name in EXPRESSIONS} <= {*COPIED}
 
 
+SCIPY = tuple(map(int, scipy.__version__.split(".")[:2]))
+
+
 @pytest.mark.parametrize(("name", "k"), CASES)
 @pytest.mark.parametrize("x", [X, Y], ids=["one axis", "two axes"])
 def test_gradients(name, k, x):
@@ -97,6 +101,10 @@ def test_gradients(name, k, x):
         value = plain(x)
     except ValueError:  # functions of one axis
         pytest.skip("not for two axes")
+    if SCIPY < (1, 16) and k and (name == "kurtosis" or (name == "skew" and x.ndim == 1)):
+        with pytest.raises(tg.DerivativeLost, match=f"stats.{name} has no derivative with these"):
+            tg.grad(f)(x)  # 1.15 writes to an array without axes
+        return
     wanted = differences(plain, x)
     for call in (tg.value_and_grad(f), *[tg.compile(f).value_and_grad] * 2):
         found, gradient = call(x)
