@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ..codegen.special_values import OF_SCIPY
 from .comparisons import STEERING
-from .partial_products import product
+from .elementwise_text import ElementwiseText
 from .table import POWERS, TABLE, Pointwise, words_of
 
 
@@ -14,6 +14,11 @@ def declared() -> list[Pointwise]:
     """The operations of the cases."""
     every = (*TABLE.values(), *STEERING.values(), *POWERS.values())
     return [op for op in every if isinstance(op, Pointwise) and not op.is_apart]
+
+
+def of_numbers() -> list[Pointwise]:
+    """Those that rows of numbers may hold."""
+    return [op for op in declared() if op.of_numbers]
 
 
 def is_elementary(op: Pointwise) -> bool:
@@ -45,15 +50,12 @@ def _cases(lines_of: Callable[[Pointwise], list[str]], ops: Iterable[Pointwise] 
 
 
 def _value(op: Pointwise) -> list[str]:
-    steps = [f"{name} = {text}" for name, text in op.needed(op.value)]
-    return [*steps, f"return {op.value}"]
+    lines: list[str] = []
+    value = ElementwiseText(op, lines).value()
+    return [*lines, f"return {value}"]
 
 
 def _adjoints(op: Pointwise, adjoints: tuple[str, ...]) -> list[str]:
-    pairs = [pair for pair in zip(adjoints, op.partials, strict=False) if pair[1] != "0.0"]
-    steps = [f"{name} = {text}" for name, text in op.needed(*[partial for _, partial in pairs])]
-    return [
-        *steps,
-        *[f"{to} += {product('g', partial, nonzero=True)}" for to, partial in pairs],
-        "return",
-    ]
+    lines: list[str] = []
+    parts = ElementwiseText(op, lines).adjoint("g", op.sloping, nonzero=True)
+    return [*lines, *[f"{adjoints[j]} += {part}" for j, part in parts.items()], "return"]

@@ -7,7 +7,7 @@ import inspect
 import operator
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..codegen import forks
@@ -45,8 +45,44 @@ def words_of(*expressions: str) -> set[str]:
     return set(re.findall(r"\b[A-Za-z_]\w*", " ".join(expressions)))
 
 
+class Expressions:
+    """Expressions of a value and of the partial derivative by each input, in names of the inputs.
+
+    They read `out`, the value, too; what they share is in `steps`.
+    """
+
+    inputs: Sequence[str]
+    value: str
+    partials: tuple[str, ...]
+    steps: tuple[tuple[str, str], ...]
+
+    def needed(self, *expressions: str) -> list[tuple[str, str]]:
+        """The steps that expressions read, in order."""
+        wanted, found = words_of(*expressions), []
+        for name, text in reversed(self.steps):
+            if name in wanted:
+                found.append((name, text))
+                wanted |= words_of(text)
+        return found[::-1]
+
+    def read(self, *expressions: str) -> set[str]:
+        """The inputs, and `out`, that expressions read."""
+        texts = [text for _, text in self.needed(*expressions)]
+        return words_of(*expressions, *texts) & {*self.inputs, "out"}
+
+    @remembered
+    def sloping(self) -> tuple[int, ...]:
+        """The inputs, by number, whose partial derivative is not 0 everywhere."""
+        return tuple([j for j, partial in enumerate(self.partials) if partial != "0.0"])
+
+    @remembered
+    def signs(self) -> tuple[int, ...]:
+        """By input: 1 or −1 where this is the partial derivative everywhere, else 0."""
+        return tuple([{"1.0": 1, "-1.0": -1}.get(partial, 0) for partial in self.partials])
+
+
 @dataclasses.dataclass(frozen=True)
-class Pointwise:
+class Pointwise(Expressions):
     """An element-wise operation: expressions of the value, and of the partial for each input.
 
     The expressions are in NumPy names of the inputs and `out`, branch-free, with `select`; they are
@@ -70,15 +106,6 @@ class Pointwise:
     graph: str = ""
     functions: tuple[str, ...] = ()
     apart: bool = False
-
-    def needed(self, *expressions: str) -> list[tuple[str, str]]:
-        """The steps that expressions read, in order."""
-        wanted, found = words_of(*expressions), []
-        for name, text in reversed(self.steps):
-            if name in wanted:
-                found.append((name, text))
-                wanted |= words_of(text)
-        return found[::-1]
 
     @property
     def of_numbers(self) -> bool:
@@ -122,7 +149,7 @@ class Pointwise:
     @remembered
     def used(self) -> int:
         """Bits of the values that the partials read: inputs in order, then the output."""
-        read = words_of(*self.partials, *[text for _, text in self.needed(*self.partials)])
+        read = self.read(*self.partials)
         return sum(1 << k for k, name in enumerate((*self.inputs, "out")) if name in read)
 
 
