@@ -17,7 +17,7 @@ from ..codegen.parsing import expression_in
 from . import powers
 from .partial_products import in_branches, selects
 from .symbolic import Lines, Number, Test, constant, is_constant, put
-from .table import STEERING, TABLE, Pointwise, words_of
+from .table import STEERING, TABLE, Expressions, Pointwise
 
 _SIGNS: dict[type, str] = {
     ast.Add: "add",
@@ -144,36 +144,22 @@ class _Reader(Lines):
 
 
 @dataclasses.dataclass(frozen=True)
-class Partials:
-    """First and second partial derivatives of an operation as lines, and names or constants.
+class Partials(Expressions):
+    """First and second partial derivatives of an operation as names of steps, or constants.
 
     `second[k][j]` is the derivative of partial derivative k with respect to input j. The names of
-    lines differ from the operation's own.
+    steps differ from the operation's own.
     """
 
     inputs: tuple[str, ...]
-    lines: tuple[tuple[str, str], ...]
-    first: tuple[str, ...]
+    steps: tuple[tuple[str, str], ...]
+    partials: tuple[str, ...]
     second: tuple[tuple[str, ...], ...]
 
     def selection(self, name: str) -> str:
-        """A name, or in its place the branches of a line that selects; they are read by it."""
-        text = dict(self.lines).get(name, name)
+        """A name, or in its place the branches of a step that selects; they are read by it."""
+        text = dict(self.steps).get(name, name)
         return in_branches(text, self.selection) if selects(text) else name
-
-    def needed(self, *wanted: str) -> list[tuple[str, str]]:
-        """The lines that some names read, in order."""
-        names, found = words_of(*wanted), []
-        for name, text in reversed(self.lines):
-            if name in names:
-                found.append((name, text))
-                names |= words_of(text)
-        return found[::-1]
-
-    def read(self, *wanted: str) -> set[str]:
-        """The inputs, and `out`, that some names read."""
-        texts = [text for _, text in self.needed(*wanted)]
-        return words_of(*wanted, *texts) & {*self.inputs, "out"}
 
 
 @functools.lru_cache(None)

@@ -7,19 +7,20 @@ addresses of the inputs, the output, its adjoint and the adjoints of the inputs,
 import ctypes
 import functools
 import inspect
+import itertools
 import linecache
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ..codegen import elements
 from ..codegen.factory import compile_source
 from ..codegen.layout import FEW_OPERANDS
 from ..codegen.parsing import text_of
 from ..codegen.ufunc import make_ufunc
-from ..ops.partial_products import product
+from ..ops.elementwise_text import ElementwiseText
 from ..ops.python_call import python_adjoint
 from ..ops.slopes import shorter
-from ..ops.table import Pointwise, Structural
+from ..ops.table import Pointwise, Structural, words_of
 
 HEAD = """
 from tapegrad._core.codegen import vector_math as np
@@ -43,54 +44,103 @@ def inputs_of(op: Pointwise, masks: int) -> list[int]:
     return [j for j in range(len(op.inputs)) if mask >> j & 1]
 
 
+class Block:
+    """The lines of a kernel before, in and after its loop over the elements of a block.
+
+    Memory is in names that end in `_all`, with one element where it is `once`.
+    """
+
+    def __init__(self, head: list[str]):
+        self.head = head
+        self.loads: list[str] = []
+        self.body: list[str] = []
+        self.tail: list[str] = []
+
+    def load(self, name: str, once: int) -> None:
+        """Name an element."""
+        lines, at = (self.head, "0") if once else (self.loads, "i")
+        lines.append(f"{name} = {name}_all[{at}]")
+
+    def give(self, name: str, part: str, once: int, fresh: int) -> None:
+        """Add to memory, or set it if it is `fresh`; there is a sum for one element."""
+        if once:
+            self.head.append(f"{name}_sum = 0.0")
+            self.body.append(f"{name}_sum = sum_of({name}_sum, {part})")
+            self.tail.append(f"{name}_all[0] = {name}_sum")
+        else:
+            self.body.append(f"{name}_all[i] {'' if fresh else '+'}= {part}")
+
+    def lines(self) -> list[str]:
+        """All lines; the loop has shorter expressions where all elements allow them.
+
+        Each line of the body assigns to one name.
+        """
+        return [*self.head, *self._loops(), *self.tail]
+
+    def _loops(self) -> list[str]:
+        short, tests = [], []
+        for line in self.body:
+            target, sign, text = line.partition("= ")
+            text, test = shorter(text)
+            short.append(target + sign + text)
+            tests += [f"select({test}, 0.0, 1.0)"] if test else []
+        if not tests:
+            return self.loop(self.body)
+        once = " + ".join(dict.fromkeys(tests))
+        return [
+            "far = 0.0",
+            *self.loop([*self._read_by(once), f"far = sum_of(far, {once})"]),
+            "if far == 0.0:",
+            *indented(self.loop(short)),
+            "else:",
+            *indented(self.loop(self.body)),
+        ]
+
+    def loop(self, lines: list[str]) -> list[str]:
+        """A loop of some lines."""
+        return ["for i in range(elements):", *indented([*self.loads, *lines])]
+
+    def _read_by(self, text: str) -> list[str]:
+        """The lines of the body that make what a text reads."""
+        wanted, found = words_of(text), []
+        for line in reversed(self.body):
+            name, _, made = line.partition(" = ")
+            if name in wanted:
+                found.append(line)
+                wanted |= words_of(made)
+        return found[::-1]
+
+
+def indented(lines: list[str]) -> list[str]:
+    return ["    " + line for line in lines]
+
+
+def _text(lines: list[str]) -> str:
+    return "\n".join([HEAD, "def kernel(elements, arguments):", *indented(lines), ""])
+
+
+def _memory(places: Iterable[tuple[str, int]], width: int) -> list[str]:
+    lines = [f"{name}_all = {VIEW[width]}(at[{place}])" for name, place in places]
+    return ["at = i64s(arguments)", *lines]
+
+
 def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
     """Text of the adjoint kernel of an operation for a set of inputs (see `split_masks`).
 
     The adjoints of an input of one value are summed.
     """
     mask, uniform, fresh = split_masks(op, masks)
-    view, count = VIEW[width], len(op.inputs)
-    wanted = [j for j in range(count) if mask >> j & 1 and op.partials[j] != "0.0"]
-    head = ["def kernel(elements, arguments):", "    at = i64s(arguments)"]
-    head += [f"    {name}_s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
-    head += [f"    gs = {view}(at[{count + 1}])"]
-    head += [f"    t{j} = {view}(at[{count + 2 + j}])" for j in wanted]
-    loads = []
-    for j, name in enumerate((*op.inputs, "out")):
-        if op.used >> j & 1 and uniform >> j & 1:
-            head.append(f"    {name} = {name}_s[0]")
-        elif op.used >> j & 1:
-            loads.append(f"        {name} = {name}_s[i]")
-    steps = op.needed(*[op.partials[j] for j in wanted])
-    loads += [f"        {name} = {text}" for name, text in steps]
-    tail = []
-    for j in wanted:
-        if uniform >> j & 1:
-            head.append(f"    sum_{j} = 0.0")
-            tail.append(f"    t{j}[0] = sum_{j}")
-
-    def loop(partials) -> list[str]:
-        lines = ["    for i in range(elements):", "        g = gs[i]", *loads]
-        for j, partial in partials:
-            part = product("g", partial)
-            if uniform >> j & 1:
-                lines.append(f"        sum_{j} = sum_of(sum_{j}, {part})")
-            else:
-                lines.append(f"        t{j}[i] {'' if fresh >> j & 1 else '+'}= {part}")
-        return lines
-
-    body = loop([(j, op.partials[j]) for j in wanted])
-    short = [(j, *shorter(op.partials[j])) for j in wanted]
-    if tests := [f"select({test}, 0.0, 1.0)" for *_, test in short if test]:
-        tested = ["    far = 0.0", "    for i in range(elements):", *loads]
-        tested.append(f"        far = sum_of(far, {' + '.join(tests)})")
-        near, far = loop([(j, text) for j, text, _ in short]), body
-        body = [*tested, "    if far == 0.0:", *_indented(near), "    else:", *_indented(far)]
-    return HEAD + "\n".join(head + body + tail) + "\n"
-
-
-def _indented(lines: list[str]) -> list[str]:
-    return ["    " + line for line in lines]
+    count, names = len(op.inputs), (*op.inputs, "out")
+    wanted = [j for j in op.sloping if mask >> j & 1]
+    places = [*zip((*names, "g"), itertools.count(), strict=False)]
+    block = Block(_memory([*places, *[(f"t{j}", count + 2 + j) for j in wanted]], width))
+    block.load("g", 0)
+    for j, name in enumerate(names):
+        if op.used >> j & 1:
+            block.load(name, uniform >> j & 1)
+    for j, part in ElementwiseText(op, block.loads).adjoint("g", wanted).items():
+        block.give(f"t{j}", part, uniform >> j & 1, fresh >> j & 1)
+    return _text(block.lines())
 
 
 def value_source(op: Pointwise, width: int, uniform: int) -> str:
@@ -98,16 +148,11 @@ def value_source(op: Pointwise, width: int, uniform: int) -> str:
 
     Inputs in the mask `uniform` have one value for all elements.
     """
-    view = VIEW[width]
-    lines = ["def kernel(elements, arguments):", "    at = i64s(arguments)"]
-    lines += [f"    {name}_s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
-    once = [name for j, name in enumerate(op.inputs) if uniform >> j & 1]
-    lines += [f"    {name} = {name}_s[0]" for name in once]
-    lines += ["    for i in range(elements):"]
-    lines += [f"        {name} = {name}_s[i]" for name in op.inputs if name not in once]
-    lines += [f"        {name} = {text}" for name, text in op.needed(op.value)]
-    lines += [f"        out_s[i] = {op.value}"]
-    return HEAD + "\n".join(lines) + "\n"
+    block = Block(_memory([*zip((*op.inputs, "out"), itertools.count(), strict=False)], width))
+    for j, name in enumerate(op.inputs):
+        block.load(name, uniform >> j & 1)
+    block.give("out", ElementwiseText(op, block.loads).value(), once=0, fresh=1)
+    return _text([*block.head, *block.loop(block.body)])
 
 
 def compile_adjoint(op: Pointwise, masks: int, width: int) -> int:

@@ -4,11 +4,11 @@ Both are `kernel(n, arguments)` over contiguous blocks, as those in `kernels`.
 """
 
 from ..codegen.factory import compile_source
+from ..ops.elementwise_text import ElementwiseText
 from ..ops.partial_products import product
 from ..ops.second_partials import Partials, partials_of
-from ..ops.slopes import shorter
-from ..ops.table import Pointwise, words_of
-from .kernels import HEAD, VIEW, split_masks
+from ..ops.table import Pointwise
+from .kernels import HEAD, VIEW, Block, indented, split_masks
 
 
 def tangent_source(op: Pointwise, masks: int, width: int) -> str:
@@ -18,27 +18,16 @@ def tangent_source(op: Pointwise, masks: int, width: int) -> str:
     inputs. A tangent of exactly 0 gives 0, and so does a partial derivative of 0.
     """
     mask, uniform, _ = split_masks(op, masks)
-    count = len(op.inputs)
-    wanted = [j for j in range(count) if mask >> j & 1 and op.partials[j] != "0.0"]
-    partials = [op.partials[j] for j in wanted]
-    steps = op.needed(*partials)
-    read = words_of(*partials, *[text for _, text in steps])
+    count, block = len(op.inputs), Block([])
+    wanted = [j for j in op.sloping if mask >> j & 1]
+    read = op.read(*[op.partials[j] for j in wanted])
     names = [(n, j, uniform >> j & 1) for j, n in enumerate((*op.inputs, "out")) if n in read]
     names += [(f"t{j}", count + 2 + j, uniform >> j & 1) for j in wanted]
-    head, loads = _loads(names)
-    body = [f"{name} = {text}" for name, text in steps]
-    parts = []
-    for j, partial in zip(wanted, partials, strict=True):
-        part = {"1.0": f"t{j}", "-1.0": f"-t{j}"}.get(partial)
-        if part is None:
-            body.append(f"p{j} = {partial}")
-            part = f"select((t{j} == 0.0) | (p{j} == 0.0), 0.0, t{j} * p{j})"
-        parts.append(part)
-    places = [(f"{name}_all", f"{VIEW[width]}(at[{place}])") for name, place, _ in names]
-    places.append(("target_at", f"at[{count + 1}]"))
-    head.append(f"target = {VIEW[width]}(target_at)")
-    body.append(f"target[i] = {' + '.join(parts)}")
-    return _text(places, head, _loops(loads, body), [])
+    for name, _, once in names:
+        block.load(name, once)
+    tangent = ElementwiseText(op, block.body).tangent({j: f"t{j}" for j in wanted})
+    block.give("target", tangent, once=0, fresh=1)
+    return _text(block, names, [("target", count + 1)], width)
 
 
 def second_order_source(op: Pointwise, masks: int, width: int) -> str:
@@ -50,88 +39,46 @@ def second_order_source(op: Pointwise, masks: int, width: int) -> str:
     """
     partials = _partials(op)
     mask, uniform, fresh = split_masks(op, masks)
-    count = len(op.inputs)
-    wanted = [j for j in range(count) if mask >> j & 1 and op.partials[j] != "0.0"]
+    count, block = len(op.inputs), Block([])
+    wanted = [j for j in op.sloping if mask >> j & 1]
     curved = _curved(partials, mask)
-    results = [partials.first[j] for j in wanted]
+    results = [partials.partials[j] for j in wanted]
     results += [partials.second[k][j] for k in curved for j in wanted]
     read = partials.read(*results)
     names = [(n, j, uniform >> j & 1) for j, n in enumerate((*op.inputs, "out")) if n in read]
     names += [("g", count + 1, 0), ("h", 2 * count + 2, 0)]
     names += [(f"t{k}", 3 * count + 3 + k, uniform >> k & 1) for k in curved]
-    head, loads = _loads(names)
-    body = [f"w{k} = select(t{k} == 0.0, 0.0, g * t{k})" for k in curved]
-    body += [f"{name} = {text}" for name, text in partials.needed(*results)]
-    tail: list[str] = []
-    places = [(f"{name}_all", f"{VIEW[width]}(at[{place}])") for name, place, _ in names]
+    for name, _, once in names:
+        block.load(name, once)
+    block.body += [f"w{k} = select(t{k} == 0.0, 0.0, g * t{k})" for k in curved]
+    ElementwiseText(partials, block.body).expressions(*results)
+    targets = []
     for j in wanted:
         more = [_times(f"w{k}", partials.second[k][j], partials) for k in curved]
-        first, second = [_times(name, partials.first[j], partials) for name in ("g", "h")]
+        first, second = [_times(name, partials.partials[j], partials) for name in ("g", "h")]
         second = " + ".join([second, *filter(None, more)])
         for name, place, part in ((f"u{j}", 2 + j, first), (f"v{j}", count + 3 + j, second)):
-            places.append((f"{name}_at", f"at[{count + place}]"))
-            head.append(f"{name} = {VIEW[width]}({name}_at)")
-            if uniform >> j & 1:
-                head.append(f"{name}_sum = 0.0")
-                body.append(f"{name}_sum = sum_of({name}_sum, {part})")
-                tail.append(f"{name}[0] = {name}_sum")
-            else:
-                body.append(f"{name}[i] {'' if fresh >> j & 1 else '+'}= {part}")
-    return _text(places, head, _loops(loads, body), tail)
+            targets.append((name, count + place))
+            block.give(name, part, uniform >> j & 1, fresh >> j & 1)
+    return _text(block, names, targets, width)
 
 
-def _loops(loads: list[str], body: list[str]) -> list[str]:
-    """Lines of the loop over a block, with shorter expressions where all its elements allow them.
-
-    Each line of `body` assigns to one name.
-    """
-    short, tests = [], []
-    for line in body:
-        target, sign, text = line.partition("= ")
-        text, test = shorter(text)
-        short.append(target + sign + text)
-        tests += [f"select({test}, 0.0, 1.0)"] if test else []
-    if not tests:
-        return _loop([*loads, *body])
-    once = " + ".join(dict.fromkeys(tests))
-    return [
-        "far = 0.0",
-        *_loop([*loads, *_read_by(once, body), f"far = sum_of(far, {once})"]),
-        "if far == 0.0:",
-        *["    " + line for line in _loop([*loads, *short])],
-        "else:",
-        *["    " + line for line in _loop([*loads, *body])],
-    ]
-
-
-def _read_by(text: str, body: list[str]) -> list[str]:
-    """The lines that make what a text reads."""
-    wanted, found = words_of(text), []
-    for line in reversed(body):
-        name, _, made = line.partition(" = ")
-        if name in wanted:
-            found.append(line)
-            wanted |= words_of(made)
-    return found[::-1]
-
-
-def _loop(lines: list[str]) -> list[str]:
-    return ["for i in range(elements):", *["    " + line for line in lines]]
-
-
-def _text(places, head, loops, tail) -> str:
-    """Text of a kernel whose loops are in a function of the names that are given with places."""
+def _text(block: Block, names, targets: list[tuple[str, int]], width: int) -> str:
+    """Text of a kernel whose loop is in a function of the memory that it reads, and of the
+    addresses of its targets."""
+    parameters = [f"{name}_all" for name, *_ in names] + [f"{name}_at" for name, _ in targets]
+    given = [f"{VIEW[width]}(at[{place}])" for _, place, _ in names]
+    given += [f"at[{place}]" for _, place in targets]
+    head = [f"{name}_all = {VIEW[width]}({name}_at)" for name, _ in targets]
     return HEAD + "\n".join(
         [
             "from tapegrad._core.codegen.intrinsics import helper, inside, unaliased",
             "@helper",
-            f"def loop(elements, {', '.join(name for name, _ in places)}):",
-            "    inside()",
-            "    unaliased()",
-            *["    " + line for line in (*head, *loops, *tail)],
+            f"def loop(elements, {', '.join(parameters)}):",
+            *indented(["inside()", "unaliased()", *head, *block.lines()]),
             "def kernel(elements, arguments):",
             "    at = i64s(arguments)",
-            f"    loop(elements, {', '.join(text for _, text in places)})\n",
+            f"    loop(elements, {', '.join(given)})\n",
         ]
     )
 
@@ -155,19 +102,10 @@ def _times(factor: str, partial: str, partials: Partials) -> str:
     return "" if partial == "0.0" else product(factor, partials.selection(partial))
 
 
-def _loads(names) -> tuple[list[str], list[str]]:
-    """Statements before and in a loop that name the elements of blocks.
-
-    An element is (name, place, whether it is the same all through the block).
-    """
-    head = [f"{name} = {name}_all[0]" for name, _, one in names if one]
-    return head, [f"{name} = {name}_all[i]" for name, _, one in names if not one]
-
-
 def used_word(op: Pointwise) -> int:
     """Bits of the values that the kernel of both seeds reads: inputs in order, then the output."""
     partials = _partials(op)
-    read = partials.read(*partials.first, *[q for row in partials.second for q in row])
+    read = partials.read(*partials.partials, *[q for row in partials.second for q in row])
     return sum(1 << j for j, name in enumerate((*op.inputs, "out")) if name in read)
 
 

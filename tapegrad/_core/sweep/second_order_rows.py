@@ -109,11 +109,11 @@ def _case(op: Pointwise) -> str:
     partials = partials_of(op)
     assert partials is not None
     flat = sum(_TO[k] for k, partial in enumerate(op.partials) if partial == "0.0")
-    (sx, *_), ((xx, *_), *_) = partials.first, partials.second
+    (sx, *_), ((xx, *_), *_) = partials.partials, partials.second
     groups = {"kind != 2": {"sx": sx, "xx": xx}}
     if len(op.inputs) == 2:
         (_, xy), (yx, yy) = partials.second
-        groups["kind != 1"] = {"sy": partials.first[1], "yy": yy}
+        groups["kind != 1"] = {"sy": partials.partials[1], "yy": yy}
         groups["kind == 0"] = {"xy": xy, "yx": yx}
     lines = [f"flat = {flat}"]
     for guard, variables in groups.items():
