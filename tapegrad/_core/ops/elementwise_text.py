@@ -81,10 +81,7 @@ class ElementwiseText:
         return " + ".join(parts)
 
 
-def flagged(variable: str, partial: str, bit: int) -> list[str]:
-    """Statements that compute a partial derivative, and set a bit of `flat` where it is 0 for any
-    adjoint, since another operand or piece was taken."""
-    lines = [f"{variable} = {partial}"]
-    if selects(partial):
-        lines.append(f"flat |= select({taken(partial)}, 0, {bit})")
-    return lines
+def flagged(partial: str, bit: int) -> list[str]:
+    """A statement that sets a bit of `flat` where a partial derivative is 0 for any adjoint, since
+    another operand or piece was taken; none if it is nowhere."""
+    return [f"flat |= select({taken(partial)}, 0, {bit})"] if selects(partial) else []

@@ -7,8 +7,9 @@ import contextlib
 
 from ..codegen.parsing import expression_in
 from ..ops.comparisons import STEERING
+from ..ops.elementwise_text import ElementwiseText
 from ..ops.partial_products import in_branches
-from ..ops.table import find
+from ..ops.table import Pointwise, find
 
 
 class _Writer(ast.NodeVisitor):
@@ -124,10 +125,13 @@ _CONDITIONS = {
 }
 
 
-def case(which: int, partial: str) -> str:
-    """The branch of `part_of` for one operand of one operation."""
-    writer = _Writer()
-    text = in_branches(partial, lambda one: f"product({one})")
-    row, value = writer.visit(expression_in(text))
-    body = "".join(line + "\n" for line in writer.lines)
-    return f"    if which == {which}:\n{body}        return {row}, {value}\n"
+def cases_of(op: Pointwise) -> str:
+    """The branches of `part_of` for the operands of an operation."""
+    cases = []
+    for j, partial in ElementwiseText(op, []).slopes(op.sloping).items():
+        writer = _Writer()
+        text = in_branches(partial, lambda one: f"product({one})")
+        row, value = writer.visit(expression_in(text))
+        head = f"    if which == {2 * op.code + j}:"
+        cases.append("\n".join([head, *writer.lines, f"        return {row}, {value}\n"]))
+    return "".join(cases)

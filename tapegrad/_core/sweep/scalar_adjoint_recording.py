@@ -7,9 +7,9 @@ that the values choose is written; while a program is traced, whose later runs h
 both branches and the choice are written. Rows of arrays are left to Python, which has their rules.
 """
 
-from ..ops.comparisons import STEERING
-from ..ops.table import TABLE, Pointwise, find
-from .partial_statements import case
+from ..ops.opcode_cases import of_numbers
+from ..ops.table import find
+from .partial_statements import cases_of
 
 _HEAD = '''
 from tapegrad._core.codegen import vector_math as np
@@ -287,17 +287,11 @@ def mark_active(frame, start):
 
 def source() -> str:
     """The text of the module: partial derivatives of every operation of a scalar row."""
-    partials = [
-        (2 * op.code + place, partial)
-        for op in (*TABLE.values(), *STEERING.values())
-        if isinstance(op, Pointwise) and op.of_numbers
-        for place, partial in enumerate(op.partials)
-        if partial != "0.0"
-    ]
+    cases = "".join(map(cases_of, of_numbers()))
     names = ("add", "multiply", "keep_where", "drop_where", "times")
     codes = {name: find(name).code for name in names}
     constants = [f"{name.upper()}_OP = {4 * (code + 1)}\n" for name, code in codes.items()]
-    return "".join(constants) + _HEAD + "".join(case(*one) for one in partials) + _TAIL
+    return "".join(constants) + _HEAD + cases + _TAIL
 
 
 #: Called with the interpreter lock held: rows are appended.

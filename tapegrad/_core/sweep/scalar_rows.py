@@ -4,8 +4,8 @@ The switch over scalar operations is generated from the table. It is a separate 
 called by its address: programs of whole arrays never wait for its compilation.
 """
 
-from ..ops.comparisons import STEERING
-from ..ops.partial_products import selects, taken
+from ..ops.elementwise_text import ElementwiseText, flagged
+from ..ops.opcode_cases import of_numbers
 from ..ops.table import TABLE, Pointwise
 
 _HEAD = '''
@@ -168,17 +168,12 @@ def scalars(frame, slot, position, stop):
 
 
 def _case(op: Pointwise) -> str:
-    flat = sum(1 << k for k, partial in enumerate(op.partials) if partial == "0.0")
+    flat = sum(1 << j for j in range(len(op.inputs)) if j not in op.sloping)
     lines = [f"flat = {flat}"] if flat else []
-    places = zip((2, 1), ("sx", "sy"), op.partials, strict=False)
-    for kind, variable, partial in places:
-        if partial == "0.0":
-            continue
-        guard = f"if kind != {kind}:\n            " if len(op.inputs) == 2 else ""
-        lines.append(f"{guard}{variable} = {partial}")
-        if selects(partial):
-            bit = 1 if variable == "sx" else 2  # where it is 0 for any adjoint
-            lines.append(f"{guard}flat |= select({taken(partial)}, 0, {bit})")
+    for j, partial in ElementwiseText(op, lines).slopes(op.sloping).items():
+        guard = f"if kind != {2 - j}:\n            " if len(op.inputs) == 2 else ""
+        made = [f"s{'xy'[j]} = {partial}", *flagged(partial, 1 << j)]
+        lines += [guard + line for line in made]
     body = "\n        ".join(lines)
     return f"if code == {op.code + 1}:\n        {body}"
 
@@ -187,21 +182,19 @@ def _plain() -> dict[str, int]:
     """Bits of the operations whose partials are 1, −1 or the other operand, and which of these."""
     bits = dict.fromkeys(("PLAIN", "X_IS_Y", "X_IS_LESS", "Y_IS_X", "Y_IS_LESS"), 0)
     named = {"y": "IS_Y", "x": "IS_X", "-1.0": "IS_LESS"}
-    for op in list(TABLE.values()):  # to which imports add
-        pairs = list(zip("XY", getattr(op, "partials", ()), (("y",), ("x",)), strict=False))
-        plain = [partial in ("1.0", "-1.0", *other) for _, partial, other in pairs]
-        if not plain or not all(plain) or len(op.inputs) > 2 or op.code > 61:
+    for op in [one for one in of_numbers() if one.name in TABLE]:
+        slopes = ElementwiseText(op, []).slopes(op.sloping)
+        plain = [op.signs[j] or slopes.get(j) == "yx"[j] for j in range(len(op.inputs))]
+        if not all(plain) or op.code > 61:
             continue
         bits["PLAIN"] |= 2 << op.code
-        for place, partial, _ in pairs:
+        for j, partial in slopes.items():
             if partial in named:
-                bits[f"{place}_{named[partial]}"] |= 2 << op.code
+                bits[f"{'XY'[j]}_{named[partial]}"] |= 2 << op.code
     return bits
 
 
 def source() -> str:
     """The text of the module: the switch contains every operation that rows of numbers may hold."""
     constants = "".join(f"{name} = {value}\n" for name, value in _plain().items())
-    declared = [op for op in (*TABLE.values(), *STEERING.values()) if isinstance(op, Pointwise)]
-    cases = [_case(op) for op in declared if op.of_numbers]
-    return constants + _HEAD + "    " + "\n    el".join(cases) + _TAIL
+    return constants + _HEAD + "    " + "\n    el".join(map(_case, of_numbers())) + _TAIL

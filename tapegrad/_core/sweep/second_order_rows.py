@@ -5,12 +5,10 @@ the adjoint g, seed 1 its tangent h. An operand gets g · p and h · p + Σ (g �
 partial derivative, t the tangent of an operand and q the derivative of that operand's p.
 """
 
-import re
-
-from ..ops.comparisons import STEERING
-from ..ops.partial_products import selects, taken
+from ..ops.elementwise_text import ElementwiseText, flagged
+from ..ops.opcode_cases import of_numbers
 from ..ops.second_partials import partials_of
-from ..ops.table import TABLE, Pointwise
+from ..ops.table import Pointwise
 from . import scalar_rows
 
 #: Bits of the partials and of their derivatives; and those of all that an operand gets.
@@ -94,21 +92,10 @@ def sweep_scalar(frame, slot, first_row, cells, row, op, address):
 '''
 
 
-def _statements(partials, code: int, found: dict[str, str]) -> list[str]:
-    """Statements that give variables the values of lines, whose names are this operation's."""
-    lines = [f"{name} = {text}" for name, text in partials.needed(*found.values())]
-    lines += [f"{variable} = {text}" for variable, text in found.items()]
-    for variable, text in found.items():
-        selection = partials.selection(text)
-        if selects(selection):
-            lines.append(f"flat |= select({taken(selection)}, 0, {_BITS[variable]})")
-    return [re.sub(r"\bs(\d+)\b", rf"s{code}_\1", line) for line in lines]
-
-
 def _case(op: Pointwise) -> str:
     partials = partials_of(op)
     assert partials is not None
-    flat = sum(_TO[k] for k, partial in enumerate(op.partials) if partial == "0.0")
+    flat = sum(_TO[j] for j in range(len(op.inputs)) if j not in op.sloping)
     (sx, *_), ((xx, *_), *_) = partials.partials, partials.second
     groups = {"kind != 2": {"sx": sx, "xx": xx}}
     if len(op.inputs) == 2:
@@ -118,14 +105,17 @@ def _case(op: Pointwise) -> str:
     lines = [f"flat = {flat}"]
     for guard, variables in groups.items():
         wanted = {variable: text for variable, text in variables.items() if text != "0.0"}
-        if wanted:
-            body = _statements(partials, op.code, wanted)
-            lines += [f"if {guard}:", *["    " + line for line in body]]
+        body: list[str] = []
+        text = ElementwiseText(partials, body, step=f"{{}}_{op.code}")
+        made = text.expressions(*wanted.values())
+        body += [f"{variable} = {name}" for variable, name in zip(wanted, made, strict=True)]
+        for variable, name in wanted.items():
+            body += flagged(*text.expressions(partials.selection(name)), _BITS[variable])
+        lines += [f"if {guard}:", *["    " + line for line in body]] if wanted else []
     return f"if code == {op.code + 1}:\n        " + "\n        ".join(lines)
 
 
 def source() -> str:
     """The text of the module: the switch contains every operation that rows of numbers may hold."""
-    declared = [op for op in (*TABLE.values(), *STEERING.values()) if isinstance(op, Pointwise)]
-    cases = [_case(op) for op in declared if op.of_numbers]
-    return scalar_rows.source() + _HEAD + "    " + "\n    el".join(cases) + _TAIL
+    cases = "\n    el".join(map(_case, of_numbers()))
+    return scalar_rows.source() + _HEAD + "    " + cases + _TAIL

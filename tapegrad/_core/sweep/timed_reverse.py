@@ -4,13 +4,14 @@ The texts are those of the ordinary sweep. At their end, before anything is comp
 that sweep one row are taken over by ones that read the clock around them.
 """
 
-import re
+import ast
 import time
 from pathlib import Path
 
 from ..codegen import machine_types as types
 from ..codegen.intrinsics import c_function, helper, load_i32, load_i64, store_i64
 from ..codegen.layout import FRAME_SEEDS, FRAME_TIMES, TAG_ARRAY
+from ..codegen.parsing import statements_in
 from ..codegen.sweep_frame import count_of, item_bytes, reference_of, row_of
 from . import reverse, scalar_rows
 
@@ -115,6 +116,8 @@ def idle(frame):
 """
 
 _RUN = """
+from tapegrad._core.sweep.{module} import *
+
 plain_block = {block}
 
 
@@ -125,13 +128,16 @@ def {block}(frame, entry, e, block{seed}):
     note(frame, load_i64(entry, ID), op, count_of(block.out) * block.width, started)
 
 
+{callers}
+
+
 def pointwise(frame, id):
     return {run}(frame, id)
 """
-#: Functions with this name in modules that the sweep runs: see `_RUN`.
-_NAMES = {
-    "elementwise_run": {"block": "row_block", "seed": ", seed", "run": "pointwise_run"},
-    "second_order_run": {"block": "block_of_both", "seed": "", "run": "second_order_run"},
+#: By module: the function of a block and its last parameter, and those that lead to it.
+_FUNCTIONS = {
+    "elementwise_run": ("row_block", ", seed", "sweep_run", "pointwise_run"),
+    "second_order_run": ("block_of_both", "", "sweep_both", "second_order_run"),
 }
 
 EXPORTS = {**reverse.EXPORTS, "idle": 1}
@@ -148,8 +154,13 @@ def scalars_source(rows=scalar_rows) -> str:
 
 
 def pointwise_source(module: str = "elementwise_run") -> str:
-    """The text of a module that sweeps element-wise runs, each row timed block by block."""
-    text = (Path(__file__).parent / f"{module}.py").read_text(encoding="utf-8")
-    text = re.sub(r"(?m)^from \.\.", "from tapegrad._core.", text)
-    text = re.sub(r"(?m)^from \.", "from tapegrad._core.sweep.", text)
-    return text + _IMPORTS + _RUN.format(**_NAMES[module])
+    """The text of a module that sweeps element-wise runs, each row timed block by block.
+
+    The callers of the timed function are those of the module, defined once more beside it.
+    """
+    block, seed, *leading = _FUNCTIONS[module]
+    tree = statements_in((Path(__file__).parent / f"{module}.py").read_text(encoding="utf-8"))
+    callers = [one for one in tree.body if getattr(one, "name", "") in leading]
+    texts = "\n\n\n".join(map(ast.unparse, callers))
+    names = {"block": block, "seed": seed, "run": leading[-1]}
+    return _IMPORTS + _RUN.format(module=module, callers=texts, **names)
