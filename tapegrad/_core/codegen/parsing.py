@@ -14,6 +14,14 @@ from . import collection
 #: How often text is parsed before an error of the interpreter itself counts.
 _TIMES = 20
 
+#: The operations of the table that signs of arithmetic stand for.
+ARITHMETIC: dict[type, str] = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+}
+
 _T = TypeVar("_T")
 
 

@@ -25,29 +25,29 @@ class ElementwiseText:
     """Expressions of an operation in the names of the code that they become part of.
 
     `place` gives what stands for an input, or for `out`: None if that is the name itself. The steps
-    that an expression reads are appended to `lines` when it is made, each once, and have names as
-    the format `step` says. `wanted` are inputs by number; there is nothing for one whose partial
+    that an expression reads are written when it is made, each once, and have names as the format
+    `step` says. `wanted` are inputs by number; there is nothing for one whose partial
     derivative is 0 everywhere.
     """
 
     def __init__(
         self,
         op: Expressions,
-        lines: list[str],
+        write: Callable[[str], None],
         place: Callable[[str], str | None] = {}.get,
         step: str = "{}",
     ):
-        self.op, self.lines = op, lines
-        self._place, self._step = place, step
+        self.op = op
+        self._write, self._place, self._step = write, place, step
         self._steps: dict[str, str] = {}
 
     def expressions(self, *texts: str) -> list[str]:
         """Expressions of the declaration."""
         for name, text in self.op.needed(*texts):
             if name not in self._steps:
-                made = self._renamed(text)  # which may append lines too
+                made = self._renamed(text)  # which may write too
                 self._steps[name] = self._step.format(name)
-                self.lines.append(f"{self._steps[name]} = {made}")
+                self._write(f"{self._steps[name]} = {made}")
         return [self._renamed(text) for text in texts]
 
     def _renamed(self, text: str) -> str:
@@ -75,7 +75,7 @@ class ElementwiseText:
         parts = []
         for j, slope in self.slopes(tangents).items():
             if not self.op.signs[j]:
-                self.lines.append(f"p{j} = {slope}")
+                self._write(f"p{j} = {slope}")
                 slope = f"p{j}"
             parts.append(symmetric_product(tangents[j], slope))
         return " + ".join(parts)

@@ -51,11 +51,11 @@ def _cases(lines_of: Callable[[Pointwise], list[str]], ops: Iterable[Pointwise] 
 
 def _value(op: Pointwise) -> list[str]:
     lines: list[str] = []
-    value = ElementwiseText(op, lines).value()
+    value = ElementwiseText(op, lines.append).value()
     return [*lines, f"return {value}"]
 
 
 def _adjoints(op: Pointwise, adjoints: tuple[str, ...]) -> list[str]:
     lines: list[str] = []
-    parts = ElementwiseText(op, lines).adjoint("g", op.sloping, nonzero=True)
+    parts = ElementwiseText(op, lines.append).adjoint("g", op.sloping, nonzero=True)
     return [*lines, *[f"{adjoints[j]} += {part}" for j, part in parts.items()], "return"]

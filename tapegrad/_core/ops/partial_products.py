@@ -71,7 +71,7 @@ def product(adjoint: str, partial: str, nonzero: bool = False) -> str:
 
 
 def _plain_product(adjoint: str, nonzero: bool, partial: str) -> str:
-    number = _number(partial)
+    number = number_in(partial)
     if number in (1.0, -1.0):
         return adjoint if number == 1.0 else f"(-{adjoint})"
     if nonzero or number is not None:
@@ -90,7 +90,7 @@ def symmetric_product(tangent: str, partial: str) -> str:
 
 
 @functools.lru_cache(4096)
-def _number(partial: str) -> float | None:
+def number_in(partial: str) -> float | None:
     """The value of a constant, which is finite; None for other expressions."""
     node, sign = expression_in(partial), 1.0
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):

@@ -13,18 +13,12 @@ import functools
 
 import numpy as np
 
-from ..codegen.parsing import expression_in
+from ..codegen.parsing import ARITHMETIC, expression_in
 from . import powers
 from .partial_products import in_branches, selects
 from .symbolic import Lines, Number, Test, constant, is_constant, put
 from .table import STEERING, TABLE, Expressions, Pointwise
 
-_SIGNS: dict[type, str] = {
-    ast.Add: "add",
-    ast.Sub: "subtract",
-    ast.Mult: "multiply",
-    ast.Div: "divide",
-}
 _COMPARED: dict[type, str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
@@ -79,9 +73,9 @@ class _Reader(Lines):
                 return self.both(self._test(left, names), self._test(right, names))
             case ast.BinOp(left=left, op=ast.BitOr(), right=right):
                 return self.either(self._test(left, names), self._test(right, names))
-            case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _SIGNS:
+            case ast.BinOp(left=left, op=sign, right=right) if type(sign) in ARITHMETIC:
                 pair = [self._number(left, names), self._number(right, names)]
-                return self.apply(TABLE[_SIGNS[type(sign)]], pair)
+                return self.apply(TABLE[ARITHMETIC[type(sign)]], pair)
             case ast.Compare(left=left, ops=[sign], comparators=[right]):
                 return self._compared(left, sign, right, names)
             case ast.Call(func=ast.Name(id="select"), args=[condition, first, second]):
@@ -111,7 +105,7 @@ class _Reader(Lines):
 
     def apply(self, op: Pointwise, operands) -> Number:
         """The value of an operation; of constants, as NumPy computes it."""
-        if all(map(is_constant, operands)) and op.name in ("negative", *_SIGNS.values()):
+        if all(map(is_constant, operands)) and op.name in ("negative", *ARITHMETIC.values()):
             with np.errstate(all="ignore"):
                 numbers = dict(zip(op.inputs, [np.float64(eval(o)) for o in operands], strict=True))
                 return constant(eval(op.value, numbers))

@@ -15,7 +15,7 @@ import numpy as np
 from ..codegen.parsing import expression_in
 from ..codegen.special_values import NO_PARTIAL
 from .partial_products import selects, taken
-from .table import Pointwise, words_of
+from .table import Pointwise, needed
 
 _ONES = {"1.0": 1.0, "-1.0": -1.0}
 
@@ -227,10 +227,9 @@ def declaration(lines: Lines, out: Number, partials) -> tuple:
     value = texts.pop(out, str(out))
     renamed = {out: "out"} if out in dict(lines.steps) else {}
     partials = [texts[one] if selects(texts.get(one, "")) else one for one in partials]
-    kept, wanted = [], words_of(value, *partials)
-    for name, text in reversed(list(texts.items())):
-        if name in wanted:
-            wanted |= words_of(text)
-            kept.append((name, put(text, renamed) if renamed else text))
+    kept = [
+        (name, put(text, renamed) if renamed else text)
+        for name, text in needed(texts.items(), value, *partials)
+    ]
     partials = tuple(put(one, renamed) if renamed else one for one in partials)
-    return value, partials, tuple(kept[::-1])
+    return value, partials, tuple(kept)

@@ -45,6 +45,16 @@ def words_of(*expressions: str) -> set[str]:
     return set(re.findall(r"\b[A-Za-z_]\w*", " ".join(expressions)))
 
 
+def needed(steps: Iterable[tuple[str, str]], *expressions: str) -> list[tuple[str, str]]:
+    """Of steps, each a name and an expression of earlier ones, those that expressions read."""
+    wanted, found = words_of(*expressions), []
+    for name, text in reversed([*steps]):
+        if name in wanted:
+            found.append((name, text))
+            wanted |= words_of(text)
+    return found[::-1]
+
+
 class Expressions:
     """Expressions of a value and of the partial derivative by each input, in names of the inputs.
 
@@ -58,17 +68,16 @@ class Expressions:
 
     def needed(self, *expressions: str) -> list[tuple[str, str]]:
         """The steps that expressions read, in order."""
-        wanted, found = words_of(*expressions), []
-        for name, text in reversed(self.steps):
-            if name in wanted:
-                found.append((name, text))
-                wanted |= words_of(text)
-        return found[::-1]
+        return needed(self.steps, *expressions)
 
     def read(self, *expressions: str) -> set[str]:
         """The inputs, and `out`, that expressions read."""
         texts = [text for _, text in self.needed(*expressions)]
         return words_of(*expressions, *texts) & {*self.inputs, "out"}
+
+    def read_by(self, wanted: Iterable[int]) -> set[str]:
+        """Those that the partial derivatives by some inputs read."""
+        return self.read(*[self.partials[j] for j in wanted])
 
     @remembered
     def sloping(self) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from ..codegen.ufunc import make_ufunc
 from ..ops.elementwise_text import ElementwiseText
 from ..ops.python_call import python_adjoint
 from ..ops.slopes import shorter
-from ..ops.table import Pointwise, Structural, words_of
+from ..ops.table import Pointwise, Structural, needed
 
 HEAD = """
 from tapegrad._core.codegen import vector_math as np
@@ -87,9 +87,12 @@ class Block:
         if not tests:
             return self.loop(self.body)
         once = " + ".join(dict.fromkeys(tests))
+        steps = needed([line.partition(" = ")[::2] for line in self.body], once)
         return [
             "far = 0.0",
-            *self.loop([*self._read_by(once), f"far = sum_of(far, {once})"]),
+            *self.loop(
+                [*[f"{name} = {text}" for name, text in steps], f"far = sum_of(far, {once})"]
+            ),
             "if far == 0.0:",
             *indented(self.loop(short)),
             "else:",
@@ -99,16 +102,6 @@ class Block:
     def loop(self, lines: list[str]) -> list[str]:
         """A loop of some lines."""
         return ["for i in range(elements):", *indented([*self.loads, *lines])]
-
-    def _read_by(self, text: str) -> list[str]:
-        """The lines of the body that make what a text reads."""
-        wanted, found = words_of(text), []
-        for line in reversed(self.body):
-            name, _, made = line.partition(" = ")
-            if name in wanted:
-                found.append(line)
-                wanted |= words_of(made)
-        return found[::-1]
 
 
 def indented(lines: list[str]) -> list[str]:
@@ -138,7 +131,7 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
     for j, name in enumerate(names):
         if op.used >> j & 1:
             block.load(name, uniform >> j & 1)
-    for j, part in ElementwiseText(op, block.loads).adjoint("g", wanted).items():
+    for j, part in ElementwiseText(op, block.loads.append).adjoint("g", wanted).items():
         block.give(f"t{j}", part, uniform >> j & 1, fresh >> j & 1)
     return _text(block.lines())
 
@@ -151,20 +144,23 @@ def value_source(op: Pointwise, width: int, uniform: int) -> str:
     block = Block(_memory([*zip((*op.inputs, "out"), itertools.count(), strict=False)], width))
     for j, name in enumerate(op.inputs):
         block.load(name, uniform >> j & 1)
-    block.give("out", ElementwiseText(op, block.loads).value(), once=0, fresh=1)
+    block.give("out", ElementwiseText(op, block.loads.append).value(), once=0, fresh=1)
     return _text([*block.head, *block.loop(block.body)])
+
+
+def compile_text(op: Pointwise, text: str) -> int:
+    """Address of the kernel of an operation that is in a text."""
+    return compile_source(text, {"kernel": "void(int64, int64)"}, fixed=op.is_fixed)["kernel"]
 
 
 def compile_adjoint(op: Pointwise, masks: int, width: int) -> int:
     """Address of the adjoint kernel."""
-    text = adjoint_source(op, masks, width)
-    return compile_source(text, {"kernel": "void(int64, int64)"}, fixed=op.is_fixed)["kernel"]
+    return compile_text(op, adjoint_source(op, masks, width))
 
 
 def compile_value(op: Pointwise, width: int, uniform: int = 0) -> int:
     """Address of the value kernel."""
-    text = value_source(op, width, uniform)
-    return compile_source(text, {"kernel": "void(int64, int64)"}, fixed=op.is_fixed)["kernel"]
+    return compile_text(op, value_source(op, width, uniform))
 
 
 _STRUCTURAL_HEAD = """

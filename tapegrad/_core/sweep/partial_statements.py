@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import contextlib
 
-from ..codegen.parsing import expression_in
+from ..codegen.parsing import ARITHMETIC, expression_in
 from ..ops.comparisons import STEERING
-from ..ops.elementwise_text import ElementwiseText
+from ..ops.elementwise_text import ElementwiseText, renamed
 from ..ops.partial_products import in_branches
-from ..ops.table import Pointwise, find
+from ..ops.table import TABLE, Pointwise, find
 
 
 class _Writer(ast.NodeVisitor):
@@ -39,13 +39,10 @@ class _Writer(ast.NodeVisitor):
         return self.operation("negative", "-{}", [node.operand])
 
     def visit_BinOp(self, node):
-        name, sign = {
-            ast.Add: ("add", "+"),
-            ast.Sub: ("subtract", "-"),
-            ast.Mult: ("multiply", "*"),
-            ast.Div: ("divide", "/"),
-        }[type(node.op)]
-        return self.operation(name, f"{{}} {sign} {{}}", [node.left, node.right])
+        op = TABLE[ARITHMETIC[type(node.op)]]
+        return self.operation(
+            op.name, renamed(op.value, {"x": "{}", "y": "{}"}.get), [node.left, node.right]
+        )
 
     def visit_Call(self, node):
         if isinstance(node.func, ast.Name) and node.func.id == "product":
@@ -128,7 +125,7 @@ _CONDITIONS = {
 def cases_of(op: Pointwise) -> str:
     """The branches of `part_of` for the operands of an operation."""
     cases = []
-    for j, partial in ElementwiseText(op, []).slopes(op.sloping).items():
+    for j, partial in ElementwiseText(op, [].append).slopes(op.sloping).items():
         writer = _Writer()
         text = in_branches(partial, lambda one: f"product({one})")
         row, value = writer.visit(expression_in(text))

@@ -170,7 +170,7 @@ def scalars(frame, slot, position, stop):
 def _case(op: Pointwise) -> str:
     flat = sum(1 << j for j in range(len(op.inputs)) if j not in op.sloping)
     lines = [f"flat = {flat}"] if flat else []
-    for j, partial in ElementwiseText(op, lines).slopes(op.sloping).items():
+    for j, partial in ElementwiseText(op, lines.append).slopes(op.sloping).items():
         guard = f"if kind != {2 - j}:\n            " if len(op.inputs) == 2 else ""
         made = [f"s{'xy'[j]} = {partial}", *flagged(partial, 1 << j)]
         lines += [guard + line for line in made]
@@ -183,7 +183,7 @@ def _plain() -> dict[str, int]:
     bits = dict.fromkeys(("PLAIN", "X_IS_Y", "X_IS_LESS", "Y_IS_X", "Y_IS_LESS"), 0)
     named = {"y": "IS_Y", "x": "IS_X", "-1.0": "IS_LESS"}
     for op in [one for one in of_numbers() if one.name in TABLE]:
-        slopes = ElementwiseText(op, []).slopes(op.sloping)
+        slopes = ElementwiseText(op, [].append).slopes(op.sloping)
         plain = [op.signs[j] or slopes.get(j) == "yx"[j] for j in range(len(op.inputs))]
         if not all(plain) or op.code > 61:
             continue

@@ -3,7 +3,6 @@
 Both are `kernel(n, arguments)` over contiguous blocks, as those in `kernels`.
 """
 
-from ..codegen.factory import compile_source
 from ..ops.elementwise_text import ElementwiseText
 from ..ops.partial_products import product
 from ..ops.second_partials import Partials, partials_of
@@ -20,12 +19,12 @@ def tangent_source(op: Pointwise, masks: int, width: int) -> str:
     mask, uniform, _ = split_masks(op, masks)
     count, block = len(op.inputs), Block([])
     wanted = [j for j in op.sloping if mask >> j & 1]
-    read = op.read(*[op.partials[j] for j in wanted])
+    read = op.read_by(wanted)
     names = [(n, j, uniform >> j & 1) for j, n in enumerate((*op.inputs, "out")) if n in read]
     names += [(f"t{j}", count + 2 + j, uniform >> j & 1) for j in wanted]
     for name, _, once in names:
         block.load(name, once)
-    tangent = ElementwiseText(op, block.body).tangent({j: f"t{j}" for j in wanted})
+    tangent = ElementwiseText(op, block.body.append).tangent({j: f"t{j}" for j in wanted})
     block.give("target", tangent, once=0, fresh=1)
     return _text(block, names, [("target", count + 1)], width)
 
@@ -51,7 +50,7 @@ def second_order_source(op: Pointwise, masks: int, width: int) -> str:
     for name, _, once in names:
         block.load(name, once)
     block.body += [f"w{k} = select(t{k} == 0.0, 0.0, g * t{k})" for k in curved]
-    ElementwiseText(partials, block.body).expressions(*results)
+    ElementwiseText(partials, block.body.append).expressions(*results)
     targets = []
     for j in wanted:
         more = [_times(f"w{k}", partials.second[k][j], partials) for k in curved]
@@ -107,15 +106,3 @@ def used_word(op: Pointwise) -> int:
     partials = _partials(op)
     read = partials.read(*partials.partials, *[q for row in partials.second for q in row])
     return sum(1 << j for j, name in enumerate((*op.inputs, "out")) if name in read)
-
-
-def compile_tangent(op: Pointwise, masks: int, width: int) -> int:
-    """Address of the kernel of tangents."""
-    text = tangent_source(op, masks, width)
-    return compile_source(text, {"kernel": "void(int64, int64)"}, fixed=op.is_fixed)["kernel"]
-
-
-def compile_second_order(op: Pointwise, masks: int, width: int) -> int:
-    """Address of the kernel of both seeds."""
-    text = second_order_source(op, masks, width)
-    return compile_source(text, {"kernel": "void(int64, int64)"}, fixed=op.is_fixed)["kernel"]

@@ -106,7 +106,7 @@ def _case(op: Pointwise) -> str:
     for guard, variables in groups.items():
         wanted = {variable: text for variable, text in variables.items() if text != "0.0"}
         body: list[str] = []
-        text = ElementwiseText(partials, body, step=f"{{}}_{op.code}")
+        text = ElementwiseText(partials, body.append, step=f"{{}}_{op.code}")
         made = text.expressions(*wanted.values())
         body += [f"{variable} = {name}" for variable, name in zip(wanted, made, strict=True)]
         for variable, name in wanted.items():

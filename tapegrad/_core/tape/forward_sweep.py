@@ -11,8 +11,8 @@ from ..codegen import layout
 from ..codegen.factory import compile_source, functions, once
 from ..ops.table import BY_CODE, MOST_CODES
 from ..sweep import forward
-from ..sweep.kernels import compile_structural, inputs_of
-from ..sweep.second_order_kernels import compile_tangent
+from ..sweep.kernels import compile_structural, compile_text, inputs_of
+from ..sweep.second_order_kernels import tangent_source
 from .compiled_sweep import compiled
 from .row_marks import Marks
 from .workspace import FreedError, UnknownError, begin_reading, end_reading, give_back, work_for
@@ -44,7 +44,7 @@ class _Compiled:
             masks = int(frame[layout.FRAME_WANTED_MASK // 8])
             width = int(frame[layout.FRAME_WANTED_DTYPE // 8])
             op.check(inputs_of(op, masks))
-            kernel = compile_tangent(op, masks, width)
+            kernel = compile_text(op, tangent_source(op, masks, width))
             self.kernels[width][code * layout.MASKS + masks] = kernel
 
 

@@ -15,8 +15,8 @@ from ..codegen import layout
 from ..codegen.factory import once
 from ..ops.second_partials import partials_of
 from ..sweep import second_order_rows, second_order_run, timed_reverse
-from ..sweep.kernels import compile_structural
-from ..sweep.second_order_kernels import compile_second_order, used_word
+from ..sweep.kernels import compile_structural, compile_text
+from ..sweep.second_order_kernels import second_order_source, used_word
 from . import store
 from .compiled_sweep import PARTS, _Compiled, compiled
 from .forward_sweep import Carrying
@@ -59,7 +59,7 @@ class _SecondOrder(_Compiled):
         if self.used[op.code] != word:
             self.used[op.code] = word
             return 0
-        return compile_second_order(op, masks, width)
+        return compile_text(op, second_order_source(op, masks, width))
 
     def timed(self) -> _Compiled:
         return _timed()

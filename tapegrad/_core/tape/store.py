@@ -170,8 +170,8 @@ def used_table() -> np.ndarray:
 def _used_word(op) -> int:
     if not isinstance(op, Pointwise):
         return op.writes * layout.WRITE_BIT
-    flat = sum(1 << j for j, partial in enumerate(op.partials) if partial == "0.0")
-    unit = sum(1 << j for j, partial in enumerate(op.partials) if partial == "1.0")
+    flat = sum(1 << j for j in range(len(op.inputs)) if j not in op.sloping)
+    unit = sum(1 << j for j, sign in enumerate(op.signs) if sign == 1)
     partials = flat << layout.FLAT_SHIFT | unit << layout.UNIT_SHIFT
     return op.used | partials | layout.POINTWISE_BIT
 

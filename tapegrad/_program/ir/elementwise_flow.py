@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from ..._core.ops.table import BY_CODE, Pointwise, words_of
+from ..._core.ops.table import BY_CODE, Pointwise
 from .blocks import LINE, ONE, cut, is_injective
 from .steps import View
 
@@ -156,17 +156,15 @@ def _needed(
 @functools.cache
 def _sloping(code: int) -> list[int]:
     """The operands with a partial derivative, those last that get the result's adjoint itself."""
-    partials = BY_CODE[code].partials
-    found = [j for j, partial in enumerate(partials) if partial != "0.0"]
-    return sorted(found, key=lambda j: partials[j] == "1.0")
+    op = BY_CODE[code]
+    return sorted(op.sloping, key=lambda j: op.signs[j] == 1)
 
 
 @functools.cache
 def read_by_partials(code: int, edges: tuple[int, ...]) -> list[int]:
     """The operands, and the result after the last, that partial derivatives along edges read."""
     op = BY_CODE[code]
-    partials = [op.partials[j] for j in edges]
-    read = words_of(*partials, *[text for _, text in op.needed(*partials)])
+    read = op.read_by(edges)
     return [j for j, name in enumerate((*op.inputs, "out")) if name in read]
 
 

@@ -146,8 +146,7 @@ def _is_exact(writer: Writer, dtype: np.dtype) -> bool:
 
 def _applied(writer: Writer, name: str, operands: list[Given], shape) -> View | np.ndarray:
     op = STEERING.get(name) or TABLE[name]
-    flat = all(partial == "0.0" for partial in op.partials)
-    views = [x.slots(writer) if flat else detached(writer, x) for x in operands]
+    views = [detached(writer, x) if op.sloping else x.slots(writer) for x in operands]
     return writer.apply(op.code, views, shape)
 
 

@@ -17,7 +17,8 @@ import re
 from collections.abc import Callable, Collection
 
 from ..._core.codegen.layout import CACHE_LINE
-from ..._core.ops.table import BY_CODE, POWERS, Pointwise, words_of
+from ..._core.ops.elementwise_text import ElementwiseText
+from ..._core.ops.table import BY_CODE, POWERS, Pointwise
 from ..ir.steps import GUARD
 from .loop_finding import Loop
 from .loop_operands import CARRIED, FIXED, LOCAL, Chain, Operand, Operands, Register
@@ -95,7 +96,7 @@ class Kept:
             if isinstance(entry, Register):
                 self._need(Operand(LOCAL, "", result=entry.result), chain, entry.result)
                 continue
-            for name in self._names(entry, [self.op(entry).value]):
+            for name in self._names(entry):
                 self._need(self._operand(entry, name), chain, entry)
         length = math.isqrt(loop.count - 1) + 1
         slots = new_slots(length * len(self.entries[loop]))
@@ -136,26 +137,22 @@ class Kept:
     def op(self, k: int) -> Pointwise:
         return BY_CODE[int(self.region.step.op[k])]
 
-    def partials(self, k: int) -> list[tuple[Operand, str]]:
-        """Operands whose adjoint operation k adds to, with the partial derivatives."""
+    def edges(self, k: int) -> dict[int, str]:
+        """Operands, by number, whose adjoint operation k adds to, with the partial derivatives."""
         if self.region.step.op[k] == GUARD or not self.is_wanted(k):
-            return []
-        pairs = zip(self.operands.of[k], self.op(k).partials, strict=True)
-        return [(x, partial) for x, partial in pairs if x.wanted and partial != "0.0"]
+            return {}
+        op, operands = self.op(k), self.operands.of[k]
+        return ElementwiseText(op, [].append).slopes([j for j in op.sloping if operands[j].wanted])
 
     def _visit(self) -> None:
         for k in self.operands.of:
-            texts = [partial for _, partial in self.partials(k)]
-            for name in self._names(k, texts):
+            edges = self.edges(k)
+            for name in self.op(k).read_by(edges) if edges else ():
                 self._need(self._operand(k, name), self.region.chain(k), k)
 
-    def _names(self, k: int, texts: list[str]) -> set[str]:
-        """The inputs, or `out`, that expressions of operation k read."""
-        if not texts:
-            return set()
-        op = self.op(k)
-        read = words_of(*texts, *[text for _, text in op.needed(*texts)])
-        return read & {*op.inputs, "out"}
+    def _names(self, k: int) -> set[str]:
+        """The inputs that the value of operation k reads."""
+        return self.op(k).read(self.op(k).value)
 
     def _operand(self, k: int, name: str) -> Operand:
         if name == "out":
@@ -198,8 +195,7 @@ class Kept:
         if (home and home[-1] in self.whole) or self.takes_long(result):
             self._keep(result)
             return []
-        names = self._names(result, [self.op(result).value])
-        return [(self._operand(result, name), home) for name in names]
+        return [(self._operand(result, name), home) for name in self._names(result)]
 
     def takes_long(self, k: int) -> bool:
         """Whether an operation calls a function that is more than a few instructions."""

@@ -40,7 +40,7 @@ class Finite:
                 break
             lasting = still
         found = {k for k in reaching if isinstance(k, int) and self._passes_on(k)}
-        if any(self.kept.partials(k) for k in found):
+        if any(self.kept.edges(k) for k in found):
             self.carried[loop] = lasting
             self.operations |= found
 

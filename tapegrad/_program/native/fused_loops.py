@@ -9,11 +9,11 @@ and a careful one.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 
 from ..._core.codegen.elements import SINGLE
 from ..._core.codegen.parsing import expression_in
+from ..._core.ops.elementwise_text import ElementwiseText
 from ..._core.ops.partial_products import product
 from ..._core.ops.slopes import shorter
 from ..ir.blocks import ONE
@@ -23,7 +23,6 @@ from ..replay.block_passes import ADJOINTS, VALUES, Pass, Word
 
 #: An adjoint, as the name of a variable and a factor.
 Term = tuple[str, str]
-_ONES = ("1.0", "-1.0")
 #: The most arguments of a call that Numba compiles are 30; beyond that words come in tuples.
 _SINGLE, _TOGETHER = 29, 24
 
@@ -78,7 +77,7 @@ class Loop:
         self.constants: list[str] = []
         self.made: list[str] = []  # adjoints, as they can be read after the loop
         self._known: dict[Node, str] = {}
-        self._steps: set[str] = set()
+        self._texts: dict[int, ElementwiseText] = {}
 
     def load(self, view: View, side: int) -> str:
         """Read a view; returns the name of the variable."""
@@ -98,28 +97,18 @@ class Loop:
             self._known[node] = self.load(view or self.flow.stores[node][0], VALUES)
         return self._known[node]
 
-    def expression(self, k: int, text: str) -> str:
-        """An expression of operation k in the names of this loop; its steps are computed."""
-        op = self.flow.ops[k]
-        nodes = dict(zip((*op.inputs, "out"), (*self.flow.operands[k], k), strict=True))
-        steps = {name: f"o{k}_{name}" for name, _ in op.steps}
-
-        def renamed(expression: str) -> str:
-            def name(match: re.Match) -> str:
-                word = match.group()
-                return self.value(nodes[word]) if word in nodes else steps.get(word, word)
-
-            return re.sub(r"(?<![\w.])[A-Za-z_]\w*", name, expression)
-
-        for step, its_text in op.needed(text):
-            if steps[step] not in self._steps:
-                self._steps.add(steps[step])
-                self.lines.append(f"{steps[step]} = {renamed(its_text)}")
-        return renamed(text)
+    def text_of(self, k: int) -> ElementwiseText:
+        """The expressions of operation k in the names of this loop."""
+        if k not in self._texts:
+            op = self.flow.ops[k]
+            nodes = dict(zip((*op.inputs, "out"), (*self.flow.operands[k], k), strict=True))
+            place = lambda name: self.value(nodes[name]) if name in nodes else None  # noqa: E731
+            self._texts[k] = ElementwiseText(op, self.lines.append, place, f"o{k}_{{}}")
+        return self._texts[k]
 
     def compute(self, numbers: Iterable[int]) -> None:
         for k in numbers:
-            value = self.expression(k, self.flow.ops[k].value)
+            value = self.text_of(k).value()
             self.lines.append(f"o{k} = {self.rounded(value)}")
             self._known[k] = f"o{k}"
 
@@ -177,18 +166,18 @@ class Loop:
 
     def _term(self, k: int, j: int, adjoint: Term) -> Term:
         """The contribution to operand j."""
-        (name, factor), partial = adjoint, self.flow.ops[k].partials[j]
-        if partial == "1.0":
+        (name, factor), sign = adjoint, self.flow.ops[k].signs[j]
+        if sign == 1:
             return adjoint
-        if partial == "-1.0":
+        if sign == -1:
             return name, "-1.0" if factor == "1.0" else f"(-({factor}))"
-        return name, f"({self._partial(k, j, self.expression(k, partial))})"
+        return name, f"({self._partial(k, j, self.text_of(k).slopes((j,))[j])})"
 
     def is_one(self, k: int, j: int) -> bool:
         """Whether the partial of operand j reads only numbers that were stored before the step."""
-        if self.flow.ops[k].needed(self.flow.ops[k].partials[j]):
-            return False
-        return all(self.flow.ones[node] for node in self.flow.read_along(k, j))
+        steps: list[str] = []
+        ElementwiseText(self.flow.ops[k], steps.append).slopes((j,))
+        return not steps and all(self.flow.ones[node] for node in self.flow.read_along(k, j))
 
     def _partial(self, k: int, j: int, text: str) -> str:
         """A partial, as a factor; it is tested for being finite once or in its products."""
@@ -210,7 +199,7 @@ class Loop:
         are added before they are multiplied.
         """
         edges, by_name = self.flow.edges[k], _by_name(terms)
-        passes_on = len(edges) == 1 and self.flow.ops[k].partials[edges[0][0]] in _ONES
+        passes_on = len(edges) == 1 and self.flow.ops[k].signs[edges[0][0]] != 0
         if len(terms) == 1 and (passes_on or terms[0][1] == "1.0"):
             return terms[0]
         if len(by_name) == 1 and passes_on:

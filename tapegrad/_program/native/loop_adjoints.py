@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 
-from ..._core.ops.partial_products import in_branches, product
+from ..._core.ops.partial_products import in_branches, number_in, product
 from .checkpoints import Kept
 from .loop_finding import Loop
 from .loop_operands import LOCAL, Chain, Operand, Operands, in_order
-from .loop_values import Stores, Writer, substituted
-
-_NUMBER = re.compile(r"\(?-?\d+(\.\d*)?(e[+-]?\d+)?\)?")
+from .loop_values import Stores, Writer
 
 
 class Reverse(Writer):
@@ -70,16 +67,13 @@ class Reverse(Writer):
         return f"g{k}" in self.begun
 
     def operation(self, k: int, chain: Chain) -> None:
-        partials = self.kept.partials(k)
-        if not partials or not self.arrived(k, chain):
+        edges = self.kept.edges(k)
+        if not edges or not self.arrived(k, chain):
             return
-        op, names = self.kept.op(k), self.names(k)
-        for name, text in op.needed(*[partial for _, partial in partials]):
-            self.line(f"{names[name]} = {substituted(text, names)}")
         parts: dict[str, list[str]] = {}
-        for operand, partial in partials:
-            if target := self.target(operand):
-                parts.setdefault(target, []).append(self.factor(partial, names))
+        for j, partial in self.text_of(k).slopes(edges).items():
+            if target := self.target(self.operands.of[k][j]):
+                parts.setdefault(target, []).append(self.factor(partial))
         for name, several in parts.items():
             if k in self.finite:
                 self.add_product(name, f"g{k}", " + ".join(several))
@@ -87,10 +81,10 @@ class Reverse(Writer):
                 part = " + ".join(product(f"g{k}", partial) for partial in several)
                 self.add(name, part if len(several) == 1 else f"({part})")
 
-    def factor(self, partial: str, names: dict[str, str]) -> str:
-        """A partial derivative in the names of the text."""
-        text = substituted(partial, names)
-        return in_branches(text, lambda one: one if is_number(one) else self.rounded(one))
+    def factor(self, partial: str) -> str:
+        """A partial derivative as it is computed."""
+        rounded = lambda one: self.rounded(one) if number_in(one) is None else one  # noqa: E731
+        return in_branches(partial, rounded)
 
     def target(self, operand: Operand) -> str | None:
         """The target of an operation's contribution to an operand."""
@@ -202,7 +196,7 @@ class Reverse(Writer):
         """Variables from outside of a loop that operations inside add to."""
         names: dict[str, None] = {}
         for k, operands in self.operands.of.items():
-            if loop.start <= k < loop.start + loop.length and self.kept.partials(k):
+            if loop.start <= k < loop.start + loop.length and self.kept.edges(k):
                 for operand in operands:
                     if operand.wanted and self.is_outer(operand, loop):
                         names[operand.adjoint] = None
@@ -229,7 +223,3 @@ class Reverse(Writer):
         for item in in_order(loop.start, loop.start + loop.length, loop.loops):
             if item in self.kept.recomputed and f"v{item}" not in known:
                 self.value_of(item)
-
-
-def is_number(partial: str) -> bool:
-    return _NUMBER.fullmatch(partial) is not None

@@ -7,12 +7,12 @@ a carried value, o0 its adjoint; p7 the value in slot 7 and s7 a sum for its adj
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from ..._core.codegen.elements import SINGLE
+from ..._core.ops.elementwise_text import ElementwiseText
 from ..ir.steps import GUARD
 from .checkpoints import Kept
 from .finite_partials import Finite
@@ -35,11 +35,6 @@ def {name}(run, data):
     V, A = floats(load_i64(run, RUN_VALUES)), floats(load_i64(run, RUN_ADJOINTS))
     T = floats(data)
 """
-
-
-def substituted(text: str, names: dict[str, str]) -> str:
-    """An expression with other names; those after a dot are NumPy's."""
-    return re.sub(r"(?<!\.)\b[A-Za-z_]\w*", lambda found: names.get(found[0], found[0]), text)
 
 
 class Writer:
@@ -75,19 +70,16 @@ class Writer:
     def write(self) -> None:
         raise NotImplementedError
 
-    def names(self, k: int) -> dict[str, str]:
-        """The names of inputs, output and steps of an operation in the text."""
-        op = self.kept.op(k)
-        values = [x.value for x in self.operands.of[k]]
-        steps = {name: f"{name}_{k}" for name, _ in op.steps}
-        return {**dict(zip(op.inputs, values, strict=True)), "out": f"v{k}", **steps}
+    def text_of(self, k: int) -> ElementwiseText:
+        """The expressions of an operation in the names of the text."""
+        op, values = self.kept.op(k), [x.value for x in self.operands.of[k]]
+        names = {**dict(zip(op.inputs, values, strict=True)), "out": f"v{k}"}
+        return ElementwiseText(op, self.line, names.get, f"{{}}_{k}")
 
     def value_of(self, k: int) -> None:
         """Compute an operation."""
-        op, names = self.kept.op(k), self.names(k)
-        for name, text in op.needed(op.value):
-            self.line(f"{names[name]} = {substituted(text, names)}")
-        self.line(f"v{k} = {self.rounded(substituted(op.value, names))}")
+        value = self.text_of(k).value()
+        self.line(f"v{k} = {self.rounded(value)}")
 
     def rounded(self, text: str) -> str:
         """A number as a slot would hold it: functions of float64 alone are rounded to float32."""

@@ -10,11 +10,11 @@ import math
 import re
 from collections.abc import Callable
 
-from ..._core.ops.partial_products import selects
-from .loop_adjoints import Reverse, is_number
+from ..._core.ops.partial_products import number_in, selects
+from .loop_adjoints import Reverse
 from .loop_finding import Loop
 from .loop_operands import LOCAL, Chain, Operand
-from .loop_values import Forward, Writer, substituted
+from .loop_values import Forward, Writer
 from .simd_planning import BLOCK, Lanes
 
 #: Names of values, fixed slots, carried values and counters in the text.
@@ -165,13 +165,9 @@ class Iteration(Reverse):
         """The partials of operations that are not among the `finite`; write what they need."""
         found, loop = [], self.around[-1]
         for k in range(loop.start, loop.start + loop.length):
-            partials = [partial for _, partial in self.kept.partials(k) if not is_number(partial)]
-            if k in finite or not partials:
-                continue
-            names = self.names(k)
-            for name, text in self.kept.op(k).needed(*partials):
-                self.line(f"{names[name]} = {substituted(text, names)}")
-            found += [self.factor(partial, names) for partial in partials]
+            if k not in finite and (edges := self.kept.edges(k)):
+                partials = self.text_of(k).slopes(edges).values()
+                found += [self.factor(one) for one in partials if number_in(one) is None]
         return found
 
     def sums(self) -> list[str]:
@@ -197,7 +193,7 @@ class Jacobian:
         self.number, self.lines = lanes.kept.region.numbers[loop], self._written().lines
         self.outer = _outer(self.lines, self.number)
         inside = range(loop.start, loop.start + loop.length)
-        found = [partial for k in inside for _, partial in lanes.kept.partials(k)]
+        found = [partial for k in inside for partial in lanes.kept.edges(k).values()]
         self.selects = any(map(selects, found))
 
     def _written(self) -> Iteration:

@@ -138,7 +138,7 @@ class Lanes:
         return functions_of(*partials) <= _WIDE and not self._meets_itself(loop)
 
     def _partials(self, loop: Loop) -> list[str]:
-        return [partial for k in self.body(loop) for _, partial in self.kept.partials(k)]
+        return [partial for k in self.body(loop) for partial in self.kept.edges(k).values()]
 
     def _meets_itself(self, loop: Loop) -> bool:
         """Whether results of a loop are read in memory while it runs."""

@@ -104,8 +104,8 @@ class _Adjoints:
             self.code.clear(view, ADJOINTS)
         for k in self.flow.pulled:
             g = self._start(k)
-            partials, edges = self.flow.ops[k].partials, self.flow.edges[k]
-            if others := [edge for edge in edges if partials[edge[0]] != "1.0"]:
+            signs, edges = self.flow.ops[k].signs, self.flow.edges[k]
+            if others := [edge for edge in edges if signs[edge[0]] != 1]:
                 self._call_kernel(k, g, others)
             for _, node in edges[len(others) :]:  # which take it unchanged
                 self._start(node)
