@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 
-from ..._core.ops.partial_products import product
+from ..._core.ops.elementwise_text import ElementwiseText, renamed
 from ..kinds.kind_lookup import with_cases
 from ..kinds.step_kinds import BOOL, CONTROL, FLOAT, PLACE, REASON, StepKind
 
@@ -33,7 +32,7 @@ def forward_cases(hot: bool, indent: int) -> str:
 
 def back_cases(of_stores: bool, indent: int) -> str:
     """The cases of the reverse loop: of stores, or of steps with a result, whose adjoint is `g`."""
-    kinds = [kind for kind in with_cases() if kind.is_linear or kind.partials]
+    kinds = [kind for kind in with_cases() if kind.is_linear or kind.sloping]
     chosen = [kind for kind in kinds if kind.is_store is of_stores]
     cases = ((kind, _linear(kind) if kind.is_linear else _partial(kind)) for kind in chosen)
     return _chain(cases, indent)
@@ -46,11 +45,6 @@ def _is(kind: StepKind) -> str:
 def _chain(cases, indent: int) -> str:
     lines = [f"elif {_is(kind)}:\n{textwrap.indent(body, ' ' * 4)}" for kind, body in cases]
     return textwrap.indent("\n".join(lines).removeprefix("el"), " " * indent)
-
-
-def _named(text: str, names: dict[str, str]) -> str:
-    """A text with other names."""
-    return re.sub(r"\b[a-z]\w*\b", lambda word: names.get(word[0], word[0]), text)
 
 
 def _registers(kind: StepKind, words: tuple[str, ...], floats: str) -> dict[str, str]:
@@ -67,23 +61,23 @@ def _forward(kind: StepKind) -> str:
     if kind.result:
         value = f"1 if ({kind.value}) else 0" if kind.result == BOOL else kind.value
         lines.append(f"{'V' if kind.result == FLOAT else 'W'}[load_i32(row, OUT)] = {value}")
-    return _named("\n".join([*lines, *filter(None, [kind.effect])]), names)
+    return renamed("\n".join([*lines, *filter(None, [kind.effect])]), names.get)
 
 
 def _linear(kind: StepKind) -> str:
     """The adjoint of a step as it is declared."""
     place = f"place = shadow + {_PAYLOAD} * words + 8 * x\n" if kind.payload == PLACE else ""
-    return _named(place + kind.back, _registers(kind, _ROW, "G"))
+    return renamed(place + kind.back, _registers(kind, _ROW, "G").get)
 
 
 def _partial(kind: StepKind) -> str:
     """Contributions to the adjoints of operands; all products come before the first sum."""
-    assert not kind.needed(kind.value, *kind.partials), kind.name
     names, products, sums = {**_registers(kind, _BACK_ROW, "V"), "out": "V[out]"}, [], []
-    for name, partial, at in zip(kind.inputs, kind.partials, _ROW, strict=False):
-        if partial in ("1.0", "-1.0"):
-            sums.append(f"G[{at}] {'-' if partial[0] == '-' else '+'}= g")
-        elif partial != "0.0":
-            products.append(f"to_{name} = {product('g', _named(partial, names), nonzero=True)}")
-            sums.append(f"G[{at}] += to_{name}")
+    text = ElementwiseText(kind, products.append, names.get)
+    for j, part in text.adjoint("g", kind.sloping, nonzero=True).items():
+        if kind.signs[j]:
+            sums.append(f"G[{_ROW[j]}] {'-' if kind.signs[j] < 0 else '+'}= g")
+        else:
+            products.append(f"to_{kind.inputs[j]} = {part}")
+            sums.append(f"G[{_ROW[j]}] += to_{kind.inputs[j]}")
     return "\n".join([*products, *sums])

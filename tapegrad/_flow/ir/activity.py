@@ -6,7 +6,6 @@ import functools
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ..._core.ops.table import words_of
 from ..kinds.kind_lookup import kind_of
 from ..kinds.step_kinds import FLOAT
 from .flow_graph import Graph, Place, Step, Value
@@ -29,8 +28,8 @@ class Variation(NamedTuple):
 
     def wanted(self, step: Step) -> tuple[bool, ...]:
         """The operands that get a contribution from the adjoint of the result."""
-        pairs = zip(step.operands, kind_of(step.op).differentiable, strict=True)
-        return tuple(has and operand in self.values for operand, has in pairs)
+        sloping = kind_of(step.op).sloping
+        return tuple(j in sloping and one in self.values for j, one in enumerate(step.operands))
 
     def read(self, step: Step) -> dict[str, Value]:
         """The values that the adjoint of a step reads, by name."""
@@ -70,17 +69,13 @@ def varying(graph: Graph, inputs: Iterable[int] | None = None) -> Variation:
 
 def differentiable_operands(step: Step) -> list[Value]:
     """The operands of a step to which the partial derivative is not always 0."""
-    pairs = zip(step.operands, kind_of(step.op).differentiable, strict=True)
-    return [operand for operand, is_differentiable in pairs if is_differentiable]
+    return [step.operands[j] for j in kind_of(step.op).sloping]
 
 
 @functools.lru_cache(4096)
 def names_read(op: str, wanted: tuple[bool, ...]) -> frozenset[str]:
     """The names of operands, and `out`, that the partial derivatives wanted read."""
-    kind = kind_of(op)
-    partials = [partial for partial, want in zip(kind.partials, wanted, strict=True) if want]
-    texts = [*partials, *(text for _, text in kind.needed(*partials))]
-    return frozenset(words_of(*texts) & {*kind.inputs, "out"})
+    return frozenset(kind_of(op).read_by([j for j, want in enumerate(wanted) if want]))
 
 
 def _seeds(graph: Graph, inputs: set[int]) -> list[Value | Place]:

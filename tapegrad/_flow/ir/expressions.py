@@ -12,19 +12,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._core.codegen.parsing import expression_in
+from ..._core.codegen.parsing import ARITHMETIC, expression_in
 from ..._core.codegen.power_products import Maker
 from ..._core.codegen.special_values import refuse
 from ..._core.ops.partial_products import branches, selects
 from ..._core.ops.table import Pointwise
 from ..kinds.step_kinds import StepKind
 
-_ARITHMETIC: dict[type, str] = {
-    ast.Add: "add",
-    ast.Sub: "subtract",
-    ast.Mult: "multiply",
-    ast.Div: "divide",
-}
 _LOGIC: dict[type, str] = {ast.BitAnd: "bool_and", ast.BitOr: "bool_or", ast.NotEq: "bool_xor"}
 #: A comparison, and whether its operands change places.
 _COMPARISONS: dict[type, tuple[str, bool]] = {
@@ -69,20 +63,17 @@ def products_of(
     wanted: Sequence[bool],
     product: Callable[[int, str, Callable[[], Any]], Any],
     maker: Maker,
-) -> list[Any]:
-    """The product of something and the partial derivative by each operand wanted, else None.
+) -> dict[int, Any]:
+    """The product of something and the partial derivative by each operand wanted.
 
     `product(k, text, made)` gives it for operand k and a partial derivative with that text, whose
     value is `made()`. Of one that selects it is that of the branch taken, 0 for a branch of 0.
     """
     reading = _Reading(maker, dict(zip((*op.inputs, "out"), (*operands, out), strict=True)))
-    chosen = [
-        partial if want and partial != "0.0" else None
-        for partial, want in zip(op.partials, wanted, strict=True)
-    ]
-    for partial in chosen:
-        refuse(partial or "")
-    reading.begin(op, *[partial for partial in chosen if partial is not None])
+    chosen = {k: op.partials[k] for k in op.sloping if wanted[k]}
+    for partial in chosen.values():
+        refuse(partial)
+    reading.begin(op, *chosen.values())
 
     def of(k: int, partial: str) -> Any:
         if partial == "0.0":
@@ -93,7 +84,7 @@ def products_of(
         condition = reading.of(parsed(found[0]))[0]
         return maker.step("float_select", condition, of(k, found[1]), of(k, found[2]))
 
-    return [None if partial is None else of(k, partial) for k, partial in enumerate(chosen)]
+    return {k: of(k, partial) for k, partial in chosen.items()}
 
 
 class _Reading:
@@ -124,7 +115,7 @@ class _Reading:
         if isinstance(node, ast.BinOp):
             kind: type = type(node.op)
             logic = kind in _LOGIC
-            op = _LOGIC[kind] if logic else _ARITHMETIC[kind]
+            op = _LOGIC[kind] if logic else ARITHMETIC[kind]
             return self.maker.step(op, self.of(node.left)[0], self.of(node.right)[0]), logic
         if isinstance(node, ast.Compare):
             return self._comparison(node), True

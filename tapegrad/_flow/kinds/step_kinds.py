@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.ops.table import Pointwise
+from ..._core.ops.table import Expressions, Pointwise
 from ..._core.remembered import remembered
 
 #: Kinds of values: float64, int64, truth.
@@ -26,7 +26,7 @@ CONTROL = {"jump": -1, "branch": -2, "return": -3, "leave": -4, "kernel": -5}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class StepKind:
+class StepKind(Expressions):
     """A kind of steps: all that reads steps asks it.
 
     `value`, `holds` and `effect` are Python in the operands x, y, z and in `payload`. The cases of
@@ -94,15 +94,16 @@ class StepKind:
         return self.back != ""
 
     @remembered
-    def differentiable(self) -> tuple[bool, ...]:
-        """Whether the partial derivative by an operand is not 0 everywhere."""
-        if self.partials:
-            return tuple(partial != "0.0" for partial in self.partials)
-        return tuple(self.is_linear and kind == FLOAT for kind in self.operands)
+    def sloping(self) -> tuple[int, ...]:
+        """The operands, by number, whose partial derivative is not 0 everywhere."""
+        if not self.is_linear:
+            return super().sloping
+        return tuple([j for j, kind in enumerate(self.operands) if kind == FLOAT])
 
-    def needed(self, *texts: str) -> list[tuple[str, str]]:
-        """What texts share, in order: names and their texts."""
-        return self.declared.needed(*texts) if self.declared else []
+    @property
+    def steps(self) -> tuple[tuple[str, str], ...]:
+        """What texts share."""
+        return self.declared.steps if self.declared else ()
 
     @remembered
     def _folded(self) -> Callable[..., Number | None] | None:

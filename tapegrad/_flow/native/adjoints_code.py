@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import functools
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from ..._core.ops.partial_products import number_in
 from ..ir import frame
-from ..ir.expressions import parsed, products_of
+from ..ir.expressions import products_of
 from ..ir.flow_graph import Block, Edge, Graph, Return, Step, Value
 from ..kinds.kind_lookup import kind_of
 from ..kinds.step_kinds import CHOICE, TYPES
@@ -18,12 +17,6 @@ from .tape_plan import TapePlan
 from .values_code import PARAMETERS, bases
 
 _NOTHING = "0.0"
-
-
-@functools.lru_cache(4096)
-def is_constant(partial: str) -> bool:
-    node = parsed(partial)
-    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
 
 
 class Adjoints:
@@ -220,12 +213,11 @@ class Adjoints:
             if text == "1.0":
                 return g
             part = code.let(f"fmul double {g}, {made()}")
-            if is_constant(text):
+            if number_in(text) is not None:
                 return part
             zero = zero or code.let(f"fcmp oeq double {g}, {_NOTHING}")
             return code.step("float_select", zero, _NOTHING, part)
 
         parts = products_of(kind, values[:-1], values[-1], wanted, product, code)
-        for operand, part in zip(step.operands, parts, strict=True):
-            if part is not None:
-                self.add(operand, part)
+        for k, part in parts.items():
+            self.add(step.operands[k], part)

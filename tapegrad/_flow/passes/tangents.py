@@ -147,25 +147,22 @@ class _Tangents:
     def _pointwise(self, step: Step) -> Value:
         """The sum over the operands of tangent times partial derivative."""
         kind, total = kind_of(step.op), None
-        signs = [partial in ("1.0", "-1.0") for partial in kind.partials]
         active = [one in self.variation for one in step.operands]
-        wanted = [a and not plain for a, plain in zip(active, signs, strict=True)]
+        wanted = [a and not sign for a, sign in zip(active, kind.signs, strict=True)]
         operands, tangents = step.operands, [self._of(one) for one in step.operands]
 
         def product(k: int, text: str, made: Callable[[], Value]) -> Value:
             return tangents[k] if text == "1.0" else self._product(tangents[k], made())
 
         parts = products_of(kind, operands, step.result, wanted, product, self.builder)
-        for k, tangent in enumerate(tangents):
-            if not active[k] or kind.partials[k] == "0.0":
+        for k in [k for k in kind.sloping if active[k]]:
+            sign, part = kind.signs[k], tangents[k]
+            if sign == -1 and total is not None:
+                total = self.builder.step("subtract", total, part)
                 continue
-            if kind.partials[k] == "-1.0" and total is not None:
-                total = self.builder.step("subtract", total, tangent)
-                continue
-            part = tangent
-            if kind.partials[k] == "-1.0":
-                part = self.builder.step("negative", tangent)
-            elif not signs[k]:
+            if sign == -1:
+                part = self.builder.step("negative", part)
+            elif not sign:
                 part = parts[k]
             total = part if total is None else self.builder.step("add", total, part)
         assert total is not None, step.op
