@@ -163,9 +163,9 @@ def _one_by_one(op: Structural, t: list, site: Site):
 
 def _steering(op: Pointwise, operands: list):
     """An operation of traces, by its expression; without derivative where its partials are 0."""
-    if all(partial == "0.0" for partial in op.partials):
+    if not op.sloping:
         operands = [steered(np.positive, one) for one in operands]
-    (made,) = evaluate(op, [op.value], dict(zip(op.inputs, operands, strict=True)))
+    (made,) = evaluate(op, dict(zip(op.inputs, operands, strict=True)))
     return made
 
 

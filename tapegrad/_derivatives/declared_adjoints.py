@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.ops.partial_products import in_branches
 from .._core.ops.references import Site
 from .._core.ops.table import Pointwise, Structural
 from .._core.tensor import runtime as rt
@@ -101,11 +100,10 @@ def write_pointwise(traversal, number: int, adjoint, declaration: Pointwise) -> 
     *operands, (_, out) = traversal.operands(number)
     values = [beside(dtype_of(out), tensor) for _, tensor in operands]
     names = dict(zip(declaration.inputs, values, strict=True))
-    pairs = zip(operands, declaration.partials, strict=True)
-    wanted = [(*pair, s) for pair, s in pairs if pair[0] >= 0 and s != "0.0"]
-    texts = [in_branches(partial, _product_text) for *_, partial in wanted]
     names |= {"out": out, "adjoint": adjoint, "product": product}
-    for (source, tensor, _), part in zip(wanted, evaluate(declaration, texts, names), strict=True):
+    wanted = tuple([j for j in declaration.sloping if operands[j][0] >= 0])
+    for j, part in zip(wanted, evaluate(declaration, names, wanted, _product_text), strict=True):
+        source, tensor = operands[j]
         if type(part) is float:  # of a selection by a number
             part = np.full(shape_of(adjoint), part, dtype_of(adjoint))
         view = tensor._array if type(tensor) is rt.Array else None

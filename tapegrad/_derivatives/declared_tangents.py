@@ -98,11 +98,10 @@ def pointwise_tangent(traversal, number, declaration):
     operands = traversal.read(number)
     values = _Values(traversal, number, operands, (*declaration.inputs, "out"))
     ndim, total = len(traversal.shape(number)), None
-    tangents = [traversal.tangent(source, view) for source, view in operands[:-1]]
-    pairs = [(t, s) for t, s in zip(tangents, declaration.partials, strict=True) if s != "0.0"]
-    pairs = [(aligned(t, ndim), s) for t, s in pairs if t is not None]
-    partials = evaluate(declaration, [partial for _, partial in pairs], values)
-    for (tangent, _), partial in zip(pairs, partials, strict=True):
+    found = [(j, traversal.tangent(*operands[j])) for j in declaration.sloping]
+    tangents = {j: aligned(t, ndim) for j, t in found if t is not None}
+    partials = evaluate(declaration, values, tuple(tangents))
+    for tangent, partial in zip(tangents.values(), partials, strict=True):
         part = product(tangent, partial)
         total = part if total is None else total + part
     return total

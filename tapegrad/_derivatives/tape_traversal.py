@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ import numpy as np
 from .._core.codegen import layout
 from .._core.codegen.special_values import refuse
 from .._core.operations import PUBLIC
+from .._core.ops.elementwise_text import ElementwiseText
+from .._core.ops.partial_products import in_branches
 from .._core.ops.table import Pointwise, find
 from .._core.tape import store
 from .._core.tape.memory_order import covering
@@ -57,9 +60,13 @@ _FUNCTIONS = {name: PUBLIC[name] for name in PUBLIC.early()}  # element-wise one
 _NAMES = {"np": _Functions(**_FUNCTIONS), "select": _select}
 
 
-@functools.cache
-def _compiled(text: str):
-    return compile(text, text, "eval")
+@functools.lru_cache(4096)
+def _compiled(declaration: Pointwise, wanted: tuple[int, ...] | None, form: Callable[[str], str]):
+    lines: list[str] = []
+    text = ElementwiseText(declaration, lines.append)
+    found = [text.value()] if wanted is None else text.slopes(wanted).values()
+    made = f"[{', '.join([in_branches(one, form) for one in found])}]"
+    return compile("\n".join(lines), made, "exec"), compile(made, made, "eval")
 
 
 def beside(dtype: np.dtype, operand):
@@ -67,15 +74,16 @@ def beside(dtype: np.dtype, operand):
     return dtype.type(operand) if type(operand) is np.float64 else operand
 
 
-def evaluate(declaration, partials, values) -> list:
-    """Partial derivatives of an operation, with the values of its names in a mapping.
+def evaluate(declaration, values, wanted=None, form=str) -> list:
+    """The partial derivatives by some inputs, or the value, with the values of names in a mapping.
 
-    The mapping gets the values of the steps that the partial derivatives read.
+    `form` is applied to texts, and to the branches of those that select. The mapping gets the
+    values of the steps that they read.
     """
+    steps, made = _compiled(declaration, wanted, form)
     with silence():
-        for name, text in declaration.needed(*partials):
-            values[name] = eval(_compiled(text), _NAMES, values)  # the text is the table's
-        return [eval(_compiled(partial), _NAMES, values) for partial in partials]
+        exec(steps, _NAMES, values)  # the texts are the table's
+        return eval(made, _NAMES, values)
 
 
 def tensor_at(number: int, array=None, value: float = 0.0):
