@@ -80,10 +80,7 @@ def _plain_product(adjoint: str, nonzero: bool, partial: str) -> str:
 
 
 def symmetric_product(tangent: str, partial: str) -> str:
-    """Text of a tangent times a partial derivative, two names: 0 where either of them is 0.
-
-    In the place of the second there may be a constant 1.0 or -1.0.
-    """
+    """Text of a tangent times a partial derivative, names or 1.0 or -1.0: 0 where either is 0."""
     if partial in ("1.0", "-1.0"):
         return tangent if partial == "1.0" else f"-{tangent}"
     return f"select(({tangent} == 0.0) | ({partial} == 0.0), 0.0, {tangent} * {partial})"

@@ -7,10 +7,9 @@ addresses of the inputs, the output, its adjoint and the adjoints of the inputs,
 import ctypes
 import functools
 import inspect
-import itertools
 import linecache
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ..codegen import elements
 from ..codegen.factory import compile_source
@@ -50,8 +49,8 @@ class Block:
     Memory is in names that end in `_all`, with one element where it is `once`.
     """
 
-    def __init__(self, head: list[str]):
-        self.head = head
+    def __init__(self):
+        self.head: list[str] = []
         self.loads: list[str] = []
         self.body: list[str] = []
         self.tail: list[str] = []
@@ -75,9 +74,6 @@ class Block:
 
         Each line of the body assigns to one name.
         """
-        return [*self.head, *self._loops(), *self.tail]
-
-    def _loops(self) -> list[str]:
         short, tests = [], []
         for line in self.body:
             target, sign, text = line.partition("= ")
@@ -85,18 +81,19 @@ class Block:
             short.append(target + sign + text)
             tests += [f"select({test}, 0.0, 1.0)"] if test else []
         if not tests:
-            return self.loop(self.body)
+            return [*self.head, *self.loop(self.body), *self.tail]
         once = " + ".join(dict.fromkeys(tests))
         steps = needed([line.partition(" = ")[::2] for line in self.body], once)
+        test = [*map(" = ".join, steps), f"far = sum_of(far, {once})"]
         return [
+            *self.head,
             "far = 0.0",
-            *self.loop(
-                [*[f"{name} = {text}" for name, text in steps], f"far = sum_of(far, {once})"]
-            ),
+            *self.loop(test),
             "if far == 0.0:",
             *indented(self.loop(short)),
             "else:",
             *indented(self.loop(self.body)),
+            *self.tail,
         ]
 
     def loop(self, lines: list[str]) -> list[str]:
@@ -108,13 +105,11 @@ def indented(lines: list[str]) -> list[str]:
     return ["    " + line for line in lines]
 
 
-def _text(lines: list[str]) -> str:
-    return "\n".join([HEAD, "def kernel(elements, arguments):", *indented(lines), ""])
-
-
-def _memory(places: Iterable[tuple[str, int]], width: int) -> list[str]:
-    lines = [f"{name}_all = {VIEW[width]}(at[{place}])" for name, place in places]
-    return ["at = i64s(arguments)", *lines]
+def _text(names: list[str], lines: list[str], width: int) -> str:
+    """Text of a kernel whose arguments are memory with these names."""
+    memory = [f"{name}_all = {VIEW[width]}(at[{j}])" for j, name in enumerate(names)]
+    body = indented(["at = i64s(arguments)", *memory, *lines])
+    return "\n".join([HEAD, "def kernel(elements, arguments):", *body, ""])
 
 
 def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
@@ -123,17 +118,16 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
     The adjoints of an input of one value are summed.
     """
     mask, uniform, fresh = split_masks(op, masks)
-    count, names = len(op.inputs), (*op.inputs, "out")
-    wanted = [j for j in op.sloping if mask >> j & 1]
-    places = [*zip((*names, "g"), itertools.count(), strict=False)]
-    block = Block(_memory([*places, *[(f"t{j}", count + 2 + j) for j in wanted]], width))
+    names, block = [*op.inputs, "out"], Block()
     block.load("g", 0)
     for j, name in enumerate(names):
         if op.used >> j & 1:
             block.load(name, uniform >> j & 1)
+    wanted = [j for j in op.sloping if mask >> j & 1]
     for j, part in ElementwiseText(op, block.loads.append).adjoint("g", wanted).items():
         block.give(f"t{j}", part, uniform >> j & 1, fresh >> j & 1)
-    return _text(block.lines())
+    names += ["g", *[f"t{j}" for j in range(len(op.inputs))]]
+    return _text(names, block.lines(), width)
 
 
 def value_source(op: Pointwise, width: int, uniform: int) -> str:
@@ -141,11 +135,11 @@ def value_source(op: Pointwise, width: int, uniform: int) -> str:
 
     Inputs in the mask `uniform` have one value for all elements.
     """
-    block = Block(_memory([*zip((*op.inputs, "out"), itertools.count(), strict=False)], width))
+    block = Block()
     for j, name in enumerate(op.inputs):
         block.load(name, uniform >> j & 1)
     block.give("out", ElementwiseText(op, block.loads.append).value(), once=0, fresh=1)
-    return _text([*block.head, *block.loop(block.body)])
+    return _text([*op.inputs, "out"], [*block.head, *block.loop(block.body)], width)
 
 
 def compile_text(op: Pointwise, text: str) -> int:

@@ -17,7 +17,7 @@ def tangent_source(op: Pointwise, masks: int, width: int) -> str:
     inputs. A tangent of exactly 0 gives 0, and so does a partial derivative of 0.
     """
     mask, uniform, _ = split_masks(op, masks)
-    count, block = len(op.inputs), Block([])
+    count, block = len(op.inputs), Block()
     wanted = [j for j in op.sloping if mask >> j & 1]
     read = op.read_by(wanted)
     names = [(n, j, uniform >> j & 1) for j, n in enumerate((*op.inputs, "out")) if n in read]
@@ -38,7 +38,7 @@ def second_order_source(op: Pointwise, masks: int, width: int) -> str:
     """
     partials = _partials(op)
     mask, uniform, fresh = split_masks(op, masks)
-    count, block = len(op.inputs), Block([])
+    count, block = len(op.inputs), Block()
     wanted = [j for j in op.sloping if mask >> j & 1]
     curved = _curved(partials, mask)
     results = [partials.partials[j] for j in wanted]

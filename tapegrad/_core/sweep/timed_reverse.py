@@ -128,13 +128,13 @@ def {block}(frame, entry, e, block{seed}):
     note(frame, load_i64(entry, ID), op, count_of(block.out) * block.width, started)
 
 
-{callers}
+{again}
 
 
 def pointwise(frame, id):
     return {run}(frame, id)
 """
-#: By module: the function of a block and its last parameter, and those that lead to it.
+#: By module: the function of a block and its last parameter; those that lead to it, made again.
 _FUNCTIONS = {
     "elementwise_run": ("row_block", ", seed", "sweep_run", "pointwise_run"),
     "second_order_run": ("block_of_both", "", "sweep_both", "second_order_run"),
@@ -154,13 +154,9 @@ def scalars_source(rows=scalar_rows) -> str:
 
 
 def pointwise_source(module: str = "elementwise_run") -> str:
-    """The text of a module that sweeps element-wise runs, each row timed block by block.
-
-    The callers of the timed function are those of the module, defined once more beside it.
-    """
+    """The text of a module that sweeps element-wise runs, each row timed block by block."""
     block, seed, *leading = _FUNCTIONS[module]
     tree = statements_in((Path(__file__).parent / f"{module}.py").read_text(encoding="utf-8"))
-    callers = [one for one in tree.body if getattr(one, "name", "") in leading]
-    texts = "\n\n\n".join(map(ast.unparse, callers))
-    names = {"block": block, "seed": seed, "run": leading[-1]}
-    return _IMPORTS + _RUN.format(module=module, callers=texts, **names)
+    again = [ast.unparse(one) for one in tree.body if getattr(one, "name", "") in leading]
+    names = {"block": block, "seed": seed, "again": "\n\n\n".join(again), "run": leading[-1]}
+    return _IMPORTS + _RUN.format(module=module, **names)
