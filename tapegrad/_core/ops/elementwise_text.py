@@ -26,15 +26,15 @@ class ElementwiseText:
 
     `place` gives what stands for an input, or for `out`: None if that is the name itself. The steps
     that an expression reads are written when it is made, each once, and have names as the format
-    `step` says. `wanted` are inputs by number; there is nothing for one whose partial
-    derivative is 0 everywhere.
+    `step` says. `wanted` are inputs by number; there is nothing for one whose partial derivative is
+    0 everywhere.
     """
 
     def __init__(
         self,
         op: Expressions,
         write: Callable[[str], None],
-        place: Callable[[str], str | None] = {}.get,
+        place: Callable[[str], str | None] = lambda _: None,
         step: str = "{}",
     ):
         self.op = op
@@ -63,10 +63,7 @@ class ElementwiseText:
         return dict(zip(found, texts, strict=True))
 
     def adjoint(self, g: str, wanted: Iterable[int], nonzero: bool = False) -> dict[int, str]:
-        """Contributions to the adjoints of inputs from that of the output, a name.
-
-        `nonzero` says that it is not 0.
-        """
+        """What inputs get of the output's adjoint, a name; `nonzero` says that it is not 0."""
         slopes = self.slopes(wanted).items()
         return {j: product(g, slope, nonzero) for j, slope in slopes}
 

@@ -7,7 +7,7 @@ import inspect
 import operator
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from ..codegen import forks
@@ -45,9 +45,9 @@ def words_of(*expressions: str) -> set[str]:
     return set(re.findall(r"\b[A-Za-z_]\w*", " ".join(expressions)))
 
 
-def needed(steps: Iterable[tuple[str, str]], *expressions: str) -> list[tuple[str, str]]:
+def needed(steps: Collection[tuple[str, str]], *expressions: str) -> list[tuple[str, str]]:
     """Of steps, each a name and an expression of earlier ones, those that expressions read."""
-    wanted, found = words_of(*expressions), []
+    wanted, found = words_of(*expressions) if steps else set(), []
     for name, text in reversed([*steps]):
         if name in wanted:
             found.append((name, text))
@@ -61,7 +61,7 @@ class Expressions:
     They read `out`, the value, too; what they share is in `steps`.
     """
 
-    inputs: Sequence[str]
+    inputs: tuple[str, ...]
     value: str
     partials: tuple[str, ...]
     steps: tuple[tuple[str, str], ...]

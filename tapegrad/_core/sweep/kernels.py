@@ -84,11 +84,11 @@ class Block:
             return [*self.head, *self.loop(self.body), *self.tail]
         once = " + ".join(dict.fromkeys(tests))
         steps = needed([line.partition(" = ")[::2] for line in self.body], once)
-        test = [*map(" = ".join, steps), f"far = sum_of(far, {once})"]
+        found = [*map(" = ".join, steps), f"far = sum_of(far, {once})"]
         return [
             *self.head,
             "far = 0.0",
-            *self.loop(test),
+            *self.loop(found),
             "if far == 0.0:",
             *indented(self.loop(short)),
             "else:",

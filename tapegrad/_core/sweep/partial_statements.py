@@ -125,7 +125,7 @@ _CONDITIONS = {
 def cases_of(op: Pointwise) -> str:
     """The branches of `part_of` for the operands of an operation."""
     cases = []
-    for j, partial in ElementwiseText(op, [].append).slopes(op.sloping).items():
+    for j, partial in ElementwiseText(op, lambda _: None).slopes(op.sloping).items():
         writer = _Writer()
         text = in_branches(partial, lambda one: f"product({one})")
         row, value = writer.visit(expression_in(text))

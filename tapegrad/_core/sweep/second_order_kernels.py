@@ -22,8 +22,6 @@ def tangent_source(op: Pointwise, masks: int, width: int) -> str:
     read = op.read_by(wanted)
     names = [(n, j, uniform >> j & 1) for j, n in enumerate((*op.inputs, "out")) if n in read]
     names += [(f"t{j}", count + 2 + j, uniform >> j & 1) for j in wanted]
-    for name, _, once in names:
-        block.load(name, once)
     tangent = ElementwiseText(op, block.body.append).tangent({j: f"t{j}" for j in wanted})
     block.give("target", tangent, once=0, fresh=1)
     return _text(block, names, [("target", count + 1)], width)
@@ -47,8 +45,6 @@ def second_order_source(op: Pointwise, masks: int, width: int) -> str:
     names = [(n, j, uniform >> j & 1) for j, n in enumerate((*op.inputs, "out")) if n in read]
     names += [("g", count + 1, 0), ("h", 2 * count + 2, 0)]
     names += [(f"t{k}", 3 * count + 3 + k, uniform >> k & 1) for k in curved]
-    for name, _, once in names:
-        block.load(name, once)
     block.body += [f"w{k} = select(t{k} == 0.0, 0.0, g * t{k})" for k in curved]
     ElementwiseText(partials, block.body.append).expressions(*results)
     targets = []
@@ -65,6 +61,8 @@ def second_order_source(op: Pointwise, masks: int, width: int) -> str:
 def _text(block: Block, names, targets: list[tuple[str, int]], width: int) -> str:
     """Text of a kernel whose loop is in a function of the memory that it reads, and of the
     addresses of its targets."""
+    for name, _, once in names:
+        block.load(name, once)
     parameters = [f"{name}_all" for name, *_ in names] + [f"{name}_at" for name, _ in targets]
     given = [f"{VIEW[width]}(at[{place}])" for _, place, _ in names]
     given += [f"at[{place}]" for _, place in targets]

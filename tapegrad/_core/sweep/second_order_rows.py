@@ -110,7 +110,8 @@ def _case(op: Pointwise) -> str:
         made = text.expressions(*wanted.values())
         body += [f"{variable} = {name}" for variable, name in zip(wanted, made, strict=True)]
         for variable, name in wanted.items():
-            body += flagged(*text.expressions(partials.selection(name)), _BITS[variable])
+            (partial,) = text.expressions(partials.selection(name))
+            body += flagged(partial, _BITS[variable])
         lines += [f"if {guard}:", *["    " + line for line in body]] if wanted else []
     return f"if code == {op.code + 1}:\n        " + "\n        ".join(lines)
 

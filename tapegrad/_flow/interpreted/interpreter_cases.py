@@ -72,7 +72,8 @@ def _linear(kind: StepKind) -> str:
 
 def _partial(kind: StepKind) -> str:
     """Contributions to the adjoints of operands; all products come before the first sum."""
-    names, products, sums = {**_registers(kind, _BACK_ROW, "V"), "out": "V[out]"}, [], []
+    names, sums = {**_registers(kind, _BACK_ROW, "V"), "out": "V[out]"}, []
+    products: list[str] = []
     text = ElementwiseText(kind, products.append, names.get)
     for j, part in text.adjoint("g", kind.sloping, nonzero=True).items():
         if kind.signs[j]:

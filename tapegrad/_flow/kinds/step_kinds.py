@@ -68,7 +68,7 @@ class StepKind(Expressions):
     of_ints: str = ""  # the kind of steps that the operation is of integers
 
     @property
-    def inputs(self) -> tuple[str, ...]:
+    def inputs(self) -> tuple[str, ...]:  # type: ignore[override]
         """The names of the operands in texts."""
         return self.declared.inputs if self.declared else ("x", "y", "z")[: len(self.operands)]
 
@@ -101,7 +101,7 @@ class StepKind(Expressions):
         return tuple([j for j, kind in enumerate(self.operands) if kind == FLOAT])
 
     @property
-    def steps(self) -> tuple[tuple[str, str], ...]:
+    def steps(self) -> tuple[tuple[str, str], ...]:  # type: ignore[override]
         """What texts share."""
         return self.declared.steps if self.declared else ()
 

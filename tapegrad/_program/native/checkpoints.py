@@ -142,7 +142,9 @@ class Kept:
         if self.region.step.op[k] == GUARD or not self.is_wanted(k):
             return {}
         op, operands = self.op(k), self.operands.of[k]
-        return ElementwiseText(op, [].append).slopes([j for j in op.sloping if operands[j].wanted])
+        return ElementwiseText(op, lambda _: None).slopes(
+            [j for j in op.sloping if operands[j].wanted]
+        )
 
     def _visit(self) -> None:
         for k in self.operands.of:
