@@ -33,8 +33,7 @@ def part(tangent, seed, partial):
     """Tangent times partial, 0 where either is exactly 0 whatever the other is."""
     if tangent == 0 or partial == 0.0:
         return 0.0
-    t = load_f64(tangent, seed * 8)
-    return 0.0 if t == 0.0 else t * partial
+    return times(0, load_f64(tangent, seed * 8), partial)
 
 
 @helper

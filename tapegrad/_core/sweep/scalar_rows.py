@@ -75,12 +75,18 @@ def operand_of(frame, id, slot, first_row, cells, stride):
 
 
 @helper
+def times(flat, factor, other):
+    """A product; a factor that is exactly 0 gives 0, and so does a partial that is (`flat`)."""
+    inside()
+    return 0.0 if factor == 0.0 or flat != 0 else factor * other
+
+
+@helper
 def pass_on(address, seeds, partial, target):
     """Add a row's adjoint times a partial to an operand's; an adjoint of exactly 0 gives 0."""
     inside()
     for seed in range(seeds):
-        g = load_f64(address, seed * 8)
-        part = 0.0 if g == 0.0 else g * partial
+        part = times(0, load_f64(address, seed * 8), partial)
         store_f64(target, seed * 8, load_f64(target, seed * 8) + (part + 0.0))
 
 

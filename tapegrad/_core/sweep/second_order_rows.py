@@ -50,13 +50,6 @@ def scalar_tangent(tangents, id):
 
 
 @helper
-def times(flat, factor, other):
-    """A product; a factor that is exactly 0 gives 0, and so does a partial that is (`flat`)."""
-    inside()
-    return 0.0 if factor == 0.0 or flat != 0 else factor * other
-
-
-@helper
 def pass_on_both(flat, g, h, partial, curved, target):
     """Add to an operand's adjoint, and to the tangent of that."""
     inside()

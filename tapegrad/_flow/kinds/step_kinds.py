@@ -152,7 +152,7 @@ def declare(name: str, signature: str, value: str = "", traits: str = "", **fact
     code = -1 - len(CONTROL) - len(KINDS)
     kind = StepKind(name, code, operands, result, value, **facts, **true_of(traits))
     passes_floats = FLOAT in operands and (result == FLOAT or kind.is_store)
-    is_differentiable = kind.is_linear or len(kind.partials) == len(operands)
+    is_differentiable = kind.is_linear or len(kind.signs) == len(operands)
     assert is_differentiable or not passes_floats, f"{name} has no derivative"
     KINDS[name] = kind
     return name
