@@ -18,7 +18,6 @@ from .._core.codegen import layout
 from .._core.codegen.special_values import refuse
 from .._core.operations import PUBLIC
 from .._core.ops.elementwise_text import ElementwiseText
-from .._core.ops.partial_products import in_branches
 from .._core.ops.table import Pointwise, find
 from .._core.tape import store
 from .._core.tape.memory_order import covering
@@ -64,8 +63,8 @@ _NAMES = {"np": _Functions(**_FUNCTIONS), "select": _select}
 def _compiled(declaration: Pointwise, wanted: tuple[int, ...] | None, form: Callable[[str], str]):
     lines: list[str] = []
     text = ElementwiseText(declaration, lines.append)
-    found = [text.value()] if wanted is None else text.slopes(wanted).values()
-    made = f"[{', '.join([in_branches(one, form) for one in found])}]"
+    found = [text.value()] if wanted is None else text.formed(wanted, form).values()
+    made = f"[{', '.join(found)}]"
     return compile("\n".join(lines), made, "exec"), compile(made, made, "eval")
 
 
@@ -77,7 +76,7 @@ def beside(dtype: np.dtype, operand):
 def evaluate(declaration, values, wanted=None, form=str) -> list:
     """The partial derivatives by some inputs, or the value, with the values of names in a mapping.
 
-    `form` is applied to texts, and to the branches of those that select. The mapping gets the
+    `form` is applied to partial derivatives, as in `ElementwiseText.formed`. The mapping gets the
     values of the steps that they read.
     """
     steps, made = _compiled(declaration, wanted, form)

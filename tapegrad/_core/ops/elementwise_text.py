@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from .partial_products import product, selects, symmetric_product, taken
+from .partial_products import in_branches, product, selects, symmetric_product, taken
 from .table import Expressions
 
 
@@ -61,6 +61,10 @@ class ElementwiseText:
         found = [j for j in wanted if j in self.op.sloping]
         texts = self.expressions(*[self.op.partials[j] for j in found])
         return dict(zip(found, texts, strict=True))
+
+    def formed(self, wanted: Iterable[int], form: Callable[[str], str]) -> dict[int, str]:
+        """The same, `form` being applied to them, or to the branches of those that select."""
+        return {j: in_branches(slope, form) for j, slope in self.slopes(wanted).items()}
 
     def adjoint(self, g: str, wanted: Iterable[int], nonzero: bool = False) -> dict[int, str]:
         """What inputs get of the output's adjoint, a name; `nonzero` says that it is not 0."""

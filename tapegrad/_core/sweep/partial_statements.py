@@ -8,7 +8,6 @@ import contextlib
 from ..codegen.parsing import ARITHMETIC, expression_in
 from ..ops.comparisons import STEERING
 from ..ops.elementwise_text import ElementwiseText, renamed
-from ..ops.partial_products import in_branches
 from ..ops.table import TABLE, Pointwise, find
 
 
@@ -125,10 +124,10 @@ _CONDITIONS = {
 def cases_of(op: Pointwise) -> str:
     """The branches of `part_of` for the operands of an operation."""
     cases = []
-    for j, partial in ElementwiseText(op, lambda _: None).slopes(op.sloping).items():
+    text = ElementwiseText(op, lambda _: None)
+    for j, product in text.formed(op.sloping, "product({})".format).items():
         writer = _Writer()
-        text = in_branches(partial, lambda one: f"product({one})")
-        row, value = writer.visit(expression_in(text))
+        row, value = writer.visit(expression_in(product))
         head = f"    if which == {2 * op.code + j}:"
         cases.append("\n".join([head, *writer.lines, f"        return {row}, {value}\n"]))
     return "".join(cases)
