@@ -170,7 +170,7 @@ TEXTS = {
         eig_banded(np.stack([x[:4], x[4:8]]))[1]
         eig_banded(np.stack([x[:4], x[4:8]]), lower=True, select='i', select_range=(1, 2))[0]
         eigh(P)[0]
-        eigh_tridiagonal(x[:5], x[5:])[1]
+        eigh_tridiagonal(x[:5], x[5:])[1] ** 2
         eigh_tridiagonal(x[:5], x[5:], select='i', select_range=(0, 2))[1]
         eigvals(F)
         eigvals_banded(np.stack([x[:4], x[4:8]]), select='v', select_range=(0.0, 9.0))

@@ -518,6 +518,9 @@ def test_shapes_of_points_and_values(make):
                 np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-9)
 
 
+SCIPY = tuple(map(int, scipy.__version__.split(".")[:2]))
+
+
 @pytest.mark.parametrize("k", range(5))
 @pytest.mark.parametrize("ends", ["one", "all"])
 def test_knots_that_repeat(k, ends):
@@ -530,6 +533,8 @@ def test_knots_that_repeat(k, ends):
         plain = theirs.BSpline(t, c, k, extrapolate)
         data = [tg.tensor(x, requires_grad=True) for x in (t, c)]
         for nu in range(k + 2):
+            if ends == "one" and nu == k and SCIPY < (1, 17):
+                continue  # other numbers than 0 from an interval without length
             wanted = plain(at, nu)
             for one in ((t, data[1]), (data[0], c)):
                 found = np.asarray(ours.BSpline(*one, k, extrapolate)(at, nu).detach())

@@ -4,6 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
+import scipy
 import scipy.ndimage as theirs
 from numpy.testing import assert_allclose
 
@@ -290,6 +291,7 @@ def test_filters(name, k):
     check(lambda s, x: FILTERS[name][k](s, x, PLAIN), X, OTHER)
 
 
+@pytest.mark.skipif(scipy.__version__ == "1.15.0", reason="it writes outside of its memory")
 @pytest.mark.parametrize("mode", MODES)
 def test_modes(mode):
     for name, k in CASES:
