@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from source_rules import FILES, nodes_of
 
 import tapegrad as tg
 from tapegrad._core.codegen import external_symbols
 from tapegrad._core.codegen.factory import compile_source
 
-PACKAGE = Path(tg.__file__).parent
 #: Those of CPython 3.10 to 3.13 and of the C library.
 VARIADIC = {
     *("PyArg_Parse PyArg_ParseTuple PyArg_ParseTupleAndKeywords PyArg_UnpackTuple").split(),
@@ -36,8 +36,8 @@ VARIADIC = {
 
 def calls():
     """(file, name of the function called, its first argument if that is a string) of each call."""
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path in FILES:
+        for node in nodes_of(path):
             if isinstance(node, ast.Call):
                 function = node.func
                 called = getattr(function, "attr", getattr(function, "id", ""))
@@ -57,8 +57,8 @@ def test_no_declaration_names_a_function_of_any_number_of_arguments():
 def test_nothing_of_ctypes_does():
     """Attributes of `ctypes.pythonapi` and its like, and strings that name one."""
     named = set()
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path in FILES:
+        for node in nodes_of(path):
             text = getattr(node, "attr", getattr(node, "value", None))
             if isinstance(text, str) and re.fullmatch("_?Py[A-Za-z]*_[A-Za-z_]+", text):
                 named.add(text)

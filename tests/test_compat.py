@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from source_rules import FILES, text_of
 
 from tapegrad._core.codegen import compat
 
@@ -121,9 +122,7 @@ def test_a_probe_that_fails_is_told_and_what_is_done_instead(unasked):
 
 
 def test_every_assumption_is_probed_and_documented():
-    texts = [
-        path.read_text() for path in (ROOT / "tapegrad").rglob("*.py") if path.stem != "compat"
-    ]
+    texts = [text_of(path) for path in FILES if path.stem != "compat"]
     guide = (ROOT / "CONTRIBUTING.md").read_text()
     for name in compat.ASSUMPTIONS:
         assert any(f'"{name}"' in text for text in texts), name

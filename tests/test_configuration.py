@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy
+from source_rules import FILES, nodes_of
 
 import tapegrad as tg
 from tapegrad._core.codegen import levels, machine_files
@@ -132,8 +133,8 @@ def test_the_page_lists_every_variable_with_its_default():
 def test_variables_are_read_in_one_place():
     """`environment.given` knows those of the page only; `_build` hands all to its processes."""
     reading, asked = [], set()
-    for path in (ROOT / "tapegrad").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path in FILES:
+        for node in nodes_of(path):
             name = getattr(node, "attr", getattr(node, "id", None))
             if name in ("environ", "environb", "getenv", "getenvb"):
                 reading.append(path.name)

@@ -7,7 +7,7 @@ import re
 import sys
 
 import numpy as np
-import pytest
+from source_rules import every
 
 import tapegrad as tg
 from tapegrad._core.tensor.registry import OF_NUMPY, load_families
@@ -53,13 +53,25 @@ load_families()
 MIRRORED = {id(inspect.unwrap(function)) for function in OF_NUMPY.values()}
 
 
-def sections_of(text: str) -> dict[str, str]:
+def place_of(name: str) -> str:
+    """The file and line of a name, its own name where it has none."""
+    value = NAMES[name]
+    value = inspect.unwrap(getattr(value, "fget", value))
+    try:
+        return f"{inspect.getsourcefile(value)}:{inspect.getsourcelines(value)[1]} {name}"
+    except (TypeError, OSError):
+        return name
+
+
+def parts_of(text: str) -> list[str]:
+    """What comes before the sections of a docstring; of each its title, its line and its text."""
+    return re.split(r"(?:^|\n\n)([A-Z][A-Za-z ]+)\n(-{3,})\n", text)
+
+
+def sections_of(value) -> dict[str, str]:
     """The sections of a docstring by title, in their order; what comes before is ""."""
-    parts = re.split(r"(?:^|\n\n)([A-Z][A-Za-z ]+)\n(-{3,})\n", text)
-    titles, lines, bodies = parts[1::3], parts[2::3], parts[3::3]
-    for title, line in zip(titles, lines, strict=True):
-        assert len(title) == len(line), f"the line below {title} has another length"
-    return {"": parts[0], **dict(zip(titles, bodies, strict=True))}
+    parts = parts_of(inspect.getdoc(value) or "")
+    return {"": parts[0], **dict(zip(parts[1::3], parts[3::3], strict=True))}
 
 
 def described(section: str) -> set[str]:
@@ -75,32 +87,46 @@ def parameters_of(value) -> set[str]:
     return {*inspect.signature(function).parameters} - {"self", "cls"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every(NAMES)
 def test_a_docstring_has_numpydocs_form(name):
-    value = NAMES[name]
-    sections = sections_of(inspect.getdoc(value) or "")
+    parts, sections = parts_of(inspect.getdoc(NAMES[name]) or ""), sections_of(NAMES[name])
     summary, _, rest = sections[""].partition("\n")
-    assert summary.endswith(".") and len(summary) <= 96, "a summary is a sentence on one line"
-    assert not rest or rest.startswith("\n"), "an empty line follows the summary"
-    assert [*sections][1:] == [title for title in SECTIONS if title in sections]
-    assert sections.get("Parameters", "-").strip() and sections.get("Returns", "-").strip()
+    titles = [*sections][1:]
+    rules = {
+        "has a line of another length below a title": all(
+            len(title) == len(line) for title, line in zip(parts[1::3], parts[2::3], strict=True)
+        ),
+        "has a section twice": len(titles) == len(parts[1::3]),
+        "has no sentence on one line as a summary": summary.endswith(".") and len(summary) <= 96,
+        "has no empty line after the summary": not rest or rest.startswith("\n"),
+        "has other sections, or in another order": titles == [t for t in SECTIONS if t in titles],
+        "has a section without text": all(
+            sections.get(title, "-").strip() for title in ("Parameters", "Returns")
+        ),
+    }
+    for words, holds in rules.items():
+        if not holds:
+            yield f"{place_of(name)} {words}"
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if inspect.isroutine(NAMES[name])])
+@every([name for name in NAMES if inspect.isroutine(NAMES[name])])
 def test_every_parameter_is_described(name):
     value = NAMES[name]
-    sections = sections_of(inspect.getdoc(value) or "")
+    sections = sections_of(value)
     wanted, found = parameters_of(value), described(sections.get("Parameters", ""))
     if "operands" in wanted:
         wanted = found
     of_method = {"x", "a", "value"} if name.split(".")[0] in ("Tensor", "ComplexTensor") else set()
-    assert found - of_method == wanted - of_method
+    if found - of_method != wanted - of_method:
+        yield f"{place_of(name)} has the parameters {wanted}, described are {found}"
     returns_nothing = inspect.signature(value).return_annotation in (None, "None")
-    assert "Returns" in sections or "Yields" in sections or returns_nothing
+    if not ("Returns" in sections or "Yields" in sections or returns_nothing):
+        yield f"{place_of(name)} does not say what it returns"
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("tapegrad")])
+@every([name for name in NAMES if name.startswith("tapegrad")])
 def test_what_is_not_numpys_has_an_example(name):
     value, short = NAMES[name], name.rpartition(".")[2]
     is_numpys = hasattr(np, short) or hasattr(math, short) or id(inspect.unwrap(value)) in MIRRORED
-    assert ">>>" in inspect.getdoc(value) or is_numpys
+    if ">>>" not in (inspect.getdoc(value) or "") and not is_numpys:
+        yield f"{place_of(name)} has no example"

@@ -12,6 +12,7 @@ import saved_functions
 from assumed import needs
 from compiled import same
 from naive_flow import PLAIN, Left
+from source_rules import FILES, every, nodes_of
 
 import tapegrad as tg
 from tapegrad._core.ops.table import TABLE
@@ -323,35 +324,40 @@ FLOW = Path(program.__file__).parent
 NAMING = (FLOW / "kinds", FLOW / "reading", FLOW / "ir" / "expressions.py")
 OTHERS = [
     path
-    for path in (*FLOW.rglob("*.py"), *(FLOW.parent / "_program").rglob("*.py"))
-    if not any(path.is_relative_to(one) for one in NAMING)
+    for path in FILES
+    if any(path.is_relative_to(one) for one in (FLOW, FLOW.parent / "_program"))
+    and not any(path.is_relative_to(one) for one in NAMING)
 ]
 
 
-def named_kinds(source):
-    """Texts that name kinds, or list them, elsewhere than where a step is made; looks at names."""
-    tree, found = ast.parse(source), []
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+def named_kinds(nodes):
+    """Lines and texts that name kinds, or list them, elsewhere than where a step is made."""
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
     made = {one for call in calls if call.args for one in call.args[:1] if _makes_a_step(call)}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in made:
             words = {*node.value.split()}
-            found += [node.value] if words & DECLARED and words <= DECLARED | {*TABLE} else []
+            if words & DECLARED and words <= DECLARED | {*TABLE}:
+                yield node.lineno, node.value
         if isinstance(node, ast.Attribute) and node.attr in ("startswith", "endswith"):
-            found += [ast.unparse(node)] if ast.unparse(node.value).split(".")[-1] == "op" else []
-    return found
+            if ast.unparse(node.value).split(".")[-1] == "op":
+                yield node.lineno, ast.unparse(node)
 
 
 def _makes_a_step(call):
     return ast.unparse(call.func).split(".")[-1] in ("step", "Step")
 
 
-@pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
+@every(OTHERS)
 def test_others_name_kinds_only_where_they_make_steps(path):
-    assert named_kinds(path.read_text()) == []
+    for line, text in named_kinds(nodes_of(path)):
+        yield f"{path}:{line} has {text!r}"
 
 
 def test_kinds_that_are_named_are_found():
+    def count(text):
+        return len([*named_kinds([*ast.walk(ast.parse(text))])])
+
     for text in ('step.op == "check"', 'X = "add int_add".split()', 'step.op.startswith("load")'):
-        assert len(named_kinds(text)) == 1
-    assert named_kinds('build.step("int_add", x, y)') == named_kinds('"to check it"') == []
+        assert count(text) == 1
+    assert count('build.step("int_add", x, y)') == count('"to check it"') == 0

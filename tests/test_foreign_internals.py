@@ -5,12 +5,9 @@ with the assumption of `compat` that probes it.
 """
 
 import ast
-from pathlib import Path
 
-import pytest
+from source_rules import FILES, PACKAGE, every_file, nodes_of
 
-PACKAGE = Path(__file__).parents[1] / "tapegrad"
-FILES = sorted(PACKAGE.rglob("*.py"))
 #: By the file that imports: modules, and what is taken of them.
 IMPORTED = {
     "_core/codegen/njit_adjoints.py": {
@@ -49,9 +46,9 @@ def is_foreign(name):
     return name.partition(".")[0] in OTHERS
 
 
-def imports_of(tree):
+def imports_of(path):
     found = {}
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and not node.level and is_foreign(node.module):
             found.setdefault(node.module, set()).update(one.name for one in node.names)
         elif isinstance(node, ast.Import):
@@ -61,11 +58,11 @@ def imports_of(tree):
     return found
 
 
-def names_of(tree):
+def names_of(path):
     """Names of their modules in calls, such as `importlib.import_module("numba.typed")`."""
     return {
         given.value
-        for node in ast.walk(tree)
+        for node in nodes_of(path)
         if isinstance(node, ast.Call)
         for given in node.args
         if isinstance(given, ast.Constant)
@@ -75,21 +72,25 @@ def names_of(tree):
     }
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_files_listed_exist():
+    assert {*IMPORTED, *NAMED} <= {str(path.relative_to(PACKAGE)) for path in FILES}
+
+
+@every_file
 def test_what_is_taken_of_numba_and_llvmlite(path):
-    tree, name = ast.parse(path.read_text()), str(path.relative_to(PACKAGE))
-    found = imports_of(tree)
-    assert found == IMPORTED.get(name, {})
-    assert names_of(tree) <= NAMED.get(name, set())
+    name, found = str(path.relative_to(PACKAGE)), imports_of(path)
+    if found != IMPORTED.get(name, {}):
+        yield f"{path} imports {found}, listed is {IMPORTED.get(name, {})}"
+    if more := names_of(path) - NAMED.get(name, set()):
+        yield f"{path} names {more}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+@every_file
 def test_nothing_of_theirs_is_changed(path):
     """No attribute of theirs is assigned, deleted or set by its name."""
-    tree = ast.parse(path.read_text())
     theirs = {*OTHERS, "llvm", "numba_ir", "interpreter", "bytecode"}
-    theirs |= {one for names in imports_of(tree).values() for one in names}
-    for node in ast.walk(tree):
+    theirs |= {one for names in imports_of(path).values() for one in names}
+    for node in nodes_of(path):
         targets = []
         if isinstance(node, (ast.Assign, ast.Delete)):
             targets = node.targets
@@ -102,4 +103,5 @@ def test_nothing_of_theirs_is_changed(path):
             while isinstance(owner, ast.Attribute):
                 owner = owner.value
             if isinstance(owner, ast.Name) and not isinstance(target, ast.Name):
-                assert owner.id not in theirs, ast.unparse(node)
+                if owner.id in theirs:
+                    yield f"{path}:{node.lineno} {ast.unparse(node)}"
