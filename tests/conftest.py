@@ -1,12 +1,15 @@
 """Settings of the whole suite: the same examples and the same random numbers in every run."""
 
 import gc
+import itertools
 import random
+import zlib
 
 import compiled
 import numpy as np
 import pytest
 from assumed import needs
+from extent import rounds, some
 from hypothesis import HealthCheck, settings
 
 import tapegrad as tg
@@ -24,7 +27,7 @@ settings.register_profile(
     "tapegrad",
     derandomize=True,
     deadline=None,
-    max_examples=25,
+    max_examples=rounds(25, 10),
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -67,20 +70,32 @@ def read_anew():
 
 
 @pytest.fixture(autouse=True)
-def checked(monkeypatch):
-    """Every program is checked as it is converted, and after each pass."""
+def checked(monkeypatch, request):
+    """Every program is checked as it is converted, after all passes, and after each of them.
 
-    def after(one):
+    An ordinary run looks after one of the passes, which take turns over the programs of a test.
+    """
+    *passes, last = pipeline.PASSES.items()
+    turns, looked_at = itertools.count(zlib.crc32(request.node.nodeid.encode())), set()
+
+    def converted(code):
+        looked_at.clear()
+        looked_at.update(name for name, _ in some(passes, next(turns), 1))
+        check(code)
+        return code
+
+    def after(one, name=None):
         def changed(code):
             made = one(code)
-            check(made)
+            if made is not code and (name is None or name in looked_at):
+                check(made)
             return made
 
         return changed
 
-    passes = {"converted": lambda code: code, **pipeline.PASSES}
-    passes = {name: after(one) for name, one in passes.items()}
-    monkeypatch.setattr(pipeline, "PASSES", passes)
+    between = {name: after(one, name) for name, one in passes}
+    all_passes = {"converted": converted, **between, last[0]: after(last[1])}
+    monkeypatch.setattr(pipeline, "PASSES", all_passes)
     monkeypatch.setattr(executable, "sum_chains", after(executable.sum_chains))
 
 

@@ -1,7 +1,8 @@
 """What the derived tests of a declaration of whole arrays are made of.
 
 A check gets an operation, an example of it as a function and a point, and raises AssertionError.
-Derivatives are judged by differences of the example on plain arrays.
+Derivatives are judged by differences of the example on plain arrays. Ways that a check compares
+take turns over the examples (`extent.some`), by the text that is the name of the function.
 """
 
 import contextlib
@@ -9,6 +10,7 @@ import dataclasses
 import warnings
 
 import numpy as np
+from extent import some
 
 import tapegrad as tg
 from tapegrad._core.ops.sample_inputs import called
@@ -202,8 +204,8 @@ def check_second_order(op, f, x, rng):
         "reverse over forward": tg.grad(lambda x: tg.jvp(total, (x,), (v,))[1]),
         "hvp": lambda x: tg.hvp(total)(x, v),
     }
-    for way in ways.values():
-        close(way(x), wanted, weights.dtype, 10.0)
+    for name in some(ways, f.__name__):
+        close(ways[name](x), wanted, weights.dtype, 10.0)
 
 
 def check_float32(op, f, x, rng):
@@ -288,7 +290,10 @@ def check_compiled(op, f, x, rng):
         "jvp": (lambda c, x: c.jvp((x,), (v,)), lambda x: tg.jvp(total, (x,), (v,))),
         "hessian": (lambda c, x: c.hessian(x), tg.hessian(total)),
     }
-    for compiled_call, eager in calls.values():
+    # one of each pair is of second order, whose programs have the rule, not the kernel beside it
+    pairs = [("value", "hessian"), ("gradient", "hvp"), ("jvp", "hessian")]
+    for name in {name: None for pair in some(pairs, f.__name__, 1) for name in pair}:
+        compiled_call, eager = calls[name]
         c = tg.compile(total, verify="never", native=False)
         with np.errstate(all="ignore"):
             for one in (x, x, *others(x)):
@@ -329,15 +334,21 @@ def check_batched(op, f, x, rng):
     wanted = looped(f, batch)
     close(tg.vmap(f)(batch), wanted, weights.dtype)
     close(tg.vmap(f, -1, -1)(np.moveaxis(batch, 0, -1)), np.moveaxis(wanted, 0, -1), weights.dtype)
-    for transform in (tg.grad, tg.hessian):
-        one = transform(total)
-        close(tg.vmap(one)(batch), looped(one, batch), weights.dtype, 10.0)
     gradients, v = looped(tg.grad(total), batch), rng.normal(size=batch.shape)
     whole = lambda b: np.sum(np.sin(tg.vmap(f)(b)) * weights)  # noqa: E731
-    close(tg.grad(whole)(batch), gradients, weights.dtype)
-    products = [tg.hvp(total)(one, along) for one, along in zip(batch, v, strict=True)]
-    close(tg.hvp(whole)(batch, v), products, weights.dtype, 10.0)
-    close(tg.jvp(whole, (batch,), (v,))[1], np.sum(gradients * v), weights.dtype, 10.0)
+
+    def products():
+        return [tg.hvp(total)(one, along) for one, along in zip(batch, v, strict=True)]
+
+    ways = [
+        lambda: (tg.vmap(tg.grad(total))(batch), gradients),
+        lambda: (tg.vmap(tg.hessian(total))(batch), looped(tg.hessian(total), batch)),
+        lambda: (tg.grad(whole)(batch), gradients),
+        lambda: (tg.hvp(whole)(batch, v), products()),
+        lambda: (tg.jvp(whole, (batch,), (v,))[1], np.sum(gradients * v)),
+    ]
+    for way in some(ways, f.__name__):
+        close(*way(), weights.dtype, 10.0)
     narrow = tg.vmap(f)(batch.astype(np.float32))
     assert narrow.dtype == np.asarray(f(x.astype(np.float32))).dtype
     close(narrow, wanted, np.float32)
@@ -358,4 +369,6 @@ CHECKS = {
 
 
 def example_of(op, text):
-    return called(text, tg)
+    f = called(text, tg)
+    f.__name__ = text
+    return f

@@ -1,7 +1,7 @@
 """Expressions as users write them, compared with PyTorch, or with differences of plain NumPy.
 
 A family of functions has a table of `Expression`s and tests them with `parametrized(TABLE)` and
-`CHECKS`, and all in one native program with `check_native`.
+`CHECKS`, and many in one native program with `native_parts(TABLE)` and `check_native`.
 """
 
 import dataclasses
@@ -10,6 +10,7 @@ import importlib.util
 import numpy as np
 import pytest
 from declared import close, difference, objective, others
+from extent import some
 
 import tapegrad as tg
 
@@ -63,6 +64,10 @@ class Expression:
         x = self.point()
         found = [x * factor for factor in self.other]
         return [*found, *others(x)] if self.choices and not self.nans else found
+
+
+#: Expressions that one program with native code has at most.
+IN_A_PROGRAM = 16
 
 
 def parametrized(table):
@@ -122,17 +127,18 @@ def check_compiled(expression):
     """Programs, interpreted, at inputs at which choices come out otherwise."""
     f, x, v, weights = _problem(expression)
     total = objective(f, weights)
-    _compare_compiled(total, x, v, expression.points(), native=False)
+    _compare_compiled(total, x, v, expression.points(), False, expression.text)
 
 
-def _compare_compiled(total, x, v, points, native):
+def _compare_compiled(total, x, v, points, native, key):
+    """The gradient or the product with the Hessian, as the key says, or with all tests both."""
     c = tg.compile(total, verify="never", native=native)
     calls = [
         (lambda x: c.value_and_grad(x), tg.value_and_grad(total)),
         (lambda x: c.hvp(x, v), lambda x: tg.hvp(total)(x, v)),
     ]
     with np.errstate(all="ignore"):
-        for compiled_call, eager in calls:
+        for compiled_call, eager in some(calls, key, 1):
             for one in (x, x, *points):
                 for found, wanted in zip(_flat(compiled_call(one)), _flat(eager(one)), strict=True):
                     np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-10)
@@ -171,20 +177,33 @@ if importlib.util.find_spec("tapegrad.numpy"):
     CHECKS["stand-in"] = check_stand_in
 
 
-def check_native(table):
-    """All expressions of one shape in one program with native code, values and derivatives.
+def native_parts(table):
+    """Parts of a table, each of expressions of one shape that make one program."""
+    shapes = {expression.shape: [] for expression in table}
+    for expression in table:
+        if not expression.nans:
+            shapes[expression.shape].append(expression)
+    parts = [
+        group[k : k + IN_A_PROGRAM]
+        for group in shapes.values()
+        for k in range(0, len(group), IN_A_PROGRAM)
+    ]
+    ids = [f"{k}" for k in range(len(parts))]
+    return pytest.mark.parametrize("part", [*enumerate(parts)], ids=ids)
+
+
+def check_native(part):
+    """All expressions of a part in one program with native code, values and derivatives.
 
     The programs of `check_compiled` are interpreted.
     """
-    shapes = {expression.shape for expression in table}
-    for shape in shapes:
-        group = [e for e in table if e.shape == shape and not e.nans]
-        problems = [_problem(e) for e in group]
-        low, high = max(e.low for e in group), min(e.high for e in group)
-        x = Expression("", shape=shape, low=low, high=high).point()
-        v = np.random.default_rng(3).normal(size=shape)
+    number, group = part
+    problems = [_problem(e) for e in group]
+    low, high, shape = max(e.low for e in group), min(e.high for e in group), group[0].shape
+    x = Expression("", shape=shape, low=low, high=high).point()
+    v = np.random.default_rng(3).normal(size=shape)
 
-        def total(x, problems=problems):
-            return sum(objective(f, weights)(x) for f, _, _, weights in problems)
+    def total(x):
+        return sum(objective(f, weights)(x) for f, _, _, weights in problems)
 
-        _compare_compiled(total, x, v, [x[::-1].copy(), 0.5 * (x + low)], native=True)
+    _compare_compiled(total, x, v, [x[::-1].copy(), 0.5 * (x + low)], True, number)

@@ -1,10 +1,12 @@
 """Derivatives of compiled functions whose way changes, by the graphs of these functions."""
 
+import itertools
 import warnings
 
 import numpy as np
 import pytest
 from assumed import needs
+from extent import some
 
 import tapegrad as tg
 import tapegrad.numpy
@@ -112,7 +114,6 @@ CASES = {
     "a loop without a count": (steps, 0, [(float(a),) for a in (2, 50, 3, 700, 0.01, 8)]),
 }
 MANY = (several, listed, vectors, trajectory, squares)
-every_case = pytest.mark.parametrize("name", CASES)
 
 
 def same(found, expected):
@@ -153,9 +154,14 @@ def compare(c, f, argnums, args, transform):
         same(back(adjoint), eager_back(adjoint))
 
 
-@every_case
-@pytest.mark.parametrize("transform", ["jacobian", "hessian", "hvp", "jvp", "vjp"])
-@pytest.mark.parametrize("native", [False, True])
+#: Ways to compile, neighbours with and without native code.
+WAYS = [*itertools.product(["jacobian", "hessian", "hvp", "jvp", "vjp"], [False, True])]
+
+
+@pytest.mark.parametrize(
+    ("name", "transform", "native"),
+    [(name, *way) for k, name in enumerate(CASES) for way in some(WAYS, k, 4)],
+)
 def test_one_graph_serves_all_ways(name, transform, native):
     f, argnums, calls = CASES[name]
     if transform in ("hessian", "hvp") and f in MANY:

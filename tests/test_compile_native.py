@@ -8,6 +8,7 @@ import pytest
 import random_programs
 from compiled import HOT, check_tiers, is_native, programs, same
 from elementwise_steps import EXACT, ROUNDED, steps
+from extent import rounds
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -150,7 +151,7 @@ def array_for(view, rng):
     return array.transpose(np.argsort(order)) if len(shape) else float(array)
 
 
-@settings(max_examples=12)
+@settings(max_examples=rounds(12, 4))
 @given(steps((*EXACT, *ROUNDED)), st.integers(0, 9))
 def test_random_expressions(drawn, seed):
     """Some of whose slopes are infinite."""
@@ -170,7 +171,7 @@ def leaves(f, argnums, args):
     return value, *gradients
 
 
-@settings(max_examples=6)
+@settings(max_examples=rounds(6, 4))
 @given(random_programs.programs(False, 10), st.integers(0, 100))
 def test_random_functions(program, seed):
     f = lambda x, y: random_programs.value_of(program, x, y)  # noqa: E731

@@ -6,13 +6,14 @@ import warnings
 import numpy as np
 import pytest
 import random_programs
+from extent import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tapegrad as tg
 
 #: Half of them for each of the first tests; see CONTRIBUTING.md.
-EXAMPLES = int(os.environ.get("TAPEGRAD_PROGRAMS", "200")) // 2
+EXAMPLES = int(os.environ.get("TAPEGRAD_PROGRAMS", rounds(200, 80))) // 2
 CALLS = 8
 sizes = st.sampled_from([6, 12])
 

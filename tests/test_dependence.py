@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from extent import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,7 +72,7 @@ def dependence(number):
 steps = st.tuples(st.sampled_from("asmwcf"), st.integers(0, 99), st.integers(0, 99))
 
 
-@settings(max_examples=40)
+@settings(max_examples=rounds(40, 13))
 @given(st.lists(steps, min_size=1, max_size=25), st.integers(0, 99))
 def test_random_programs(program, which):
     inputs = [tg.tensor(float(k), requires_grad=True) for k in range(3)]

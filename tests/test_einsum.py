@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from extent import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_twin import compare, normal, torch
@@ -158,7 +159,7 @@ def contractions(draw):
 
 
 @given(contractions())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=rounds(150, 50), deadline=None)
 def test_any_contraction(drawn):
     subscripts, shapes = drawn
     arrays = [np.asarray(normal(*shape)) for shape in shapes]

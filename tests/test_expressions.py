@@ -3,7 +3,15 @@
 import dataclasses
 
 import pytest
-from expressions import CHECKS, Expression, check_derivatives, check_native, parametrized, torch
+from expressions import (
+    CHECKS,
+    Expression,
+    check_derivatives,
+    check_native,
+    native_parts,
+    parametrized,
+    torch,
+)
 
 TABLE = [
     Expression("np.logaddexp(x, 0.5)", "torch.logaddexp(x, torch.tensor(0.5))"),
@@ -24,8 +32,9 @@ def test_expression(check, expression):
     CHECKS[check](expression)
 
 
-def test_native():
-    check_native(TABLE)
+@native_parts(TABLE)
+def test_native(part):
+    check_native(part)
 
 
 @pytest.mark.skipif(torch is None, reason="PyTorch is missing")

@@ -7,7 +7,8 @@ import declared
 import numpy as np
 import pytest
 from assumed import needs
-from expressions import CHECKS, Expression, check_native, parametrized
+from expressions import CHECKS, Expression, check_native, native_parts, parametrized
+from extent import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,8 +67,9 @@ def test_expression(check, expression):
     CHECKS[check](expression)
 
 
-def test_native():
-    check_native(EXPRESSIONS[1:5:3])
+@native_parts(EXPRESSIONS[1:5:3])
+def test_native(part):
+    check_native(part)
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -100,7 +102,7 @@ statics = {
 }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=rounds(40, 13), deadline=None)
 @given(
     st.sampled_from(sorted(ROWS)),
     st.tuples(st.integers(1, 4), st.integers(1, 5)),

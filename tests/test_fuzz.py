@@ -4,10 +4,11 @@ import fuzz_oracle
 import fuzz_programs
 import numpy as np
 import pytest
+from extent import rounds
 from fuzz import spread
 from fuzz_checks import check_program
 
-PROGRAMS, NATIVE, AT_ONCE = 60, 4, 10
+PROGRAMS, NATIVE, AT_ONCE = rounds(60, 20), rounds(4, 2), 5
 NATIVELY = spread(0, PROGRAMS, NATIVE)
 
 
@@ -22,7 +23,7 @@ def test_programs(first):
 
 def test_programs_are_of_all_kinds():
     kinds = set()
-    for seed in range(2 * PROGRAMS):
+    for seed in range(120):
         program = fuzz_programs.generate(seed)
         fuzz_programs.point_texts(program, 3)
         kinds |= program.kinds

@@ -6,8 +6,9 @@ import fuzz_objects
 import numpy as np
 import pytest
 import random_objects
+from extent import rounds
 
-PROGRAMS, NATIVE, AT_ONCE = 20, 2, 5
+PROGRAMS, NATIVE, AT_ONCE = rounds(20, 8), 2, 4
 
 
 @pytest.mark.parametrize("first", range(0, PROGRAMS, AT_ONCE))

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import random_outside
 from assumed import needs
+from extent import rounds
 
-PROGRAMS, NATIVE, AT_ONCE = 9, 1, 3
+PROGRAMS, NATIVE, AT_ONCE = rounds(9, 4), 1, 1
 
 
 @needs("numba-reader")

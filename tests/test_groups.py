@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from extent import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,7 +62,7 @@ def test_infinities_and_nan(n, groups):
     st.lists(st.integers(1, 7), min_size=2, max_size=4),
     st.data(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=rounds(60, 20), deadline=None)
 def test_any_axes(shape, data):
     """Groups of several lines, and of elements that are not next to each other."""
     axes = data.draw(st.permutations(range(len(shape))))[: data.draw(st.integers(1, len(shape)))]

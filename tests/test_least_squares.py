@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from expressions import CHECKS, Expression, check_native, parametrized
+from expressions import CHECKS, Expression, check_native, native_parts, parametrized
 from test_spectral import PLAIN, SQUARE, TALL, WIDE, S, T, both
 
 import tapegrad as tg
@@ -72,8 +72,9 @@ def test_expression(check, expression):
     CHECKS[check](expression)
 
 
-def test_native():
-    check_native([TABLE[0], TABLE[2], TABLE[12]])
+@native_parts([TABLE[0], TABLE[2], TABLE[12]])
+def test_native(part):
+    check_native(part)
 
 
 # --- matrices of less than full rank --------------------------------------------------------------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from declared import difference
-from expressions import CHECKS, Expression, check_native, parametrized
+from expressions import CHECKS, Expression, check_native, native_parts, parametrized
 
 import tapegrad as tg
 from tapegrad.scipy import linalg
@@ -35,8 +35,9 @@ def test_derivatives(expression):
     CHECKS["derivatives"](expression)
 
 
-def test_programs_of_all():
-    check_native(TABLE[::3])
+@native_parts(TABLE[::3])
+def test_programs_of_all(part):
+    check_native(part)
 
 
 # --- references -----------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Where results lie in memory, and with what they share it: as NumPy's do, in every mode."""
 
 import numpy as np
+from extent import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_programs import ORDERS, SMOOTH, STEPS, run, total
@@ -13,7 +14,7 @@ PROGRAMS, SMOOTH_PROGRAMS = (
     for steps in (STEPS, SMOOTH)
 )
 SHAPES = st.sampled_from([(3, 4), (2, 3, 4), (3, 3), (6,), (1, 5), (4, 1, 2), (2, 1, 3, 2)])
-EXAMPLES = settings(max_examples=150, deadline=None)
+EXAMPLES = settings(max_examples=rounds(150, 50), deadline=None)
 
 
 def point(shape, order, seed=0, dtype=np.float64):
@@ -78,7 +79,7 @@ def test_derivatives(steps, shape, order):
     np.testing.assert_allclose(tangent, along, rtol=2e-6, atol=2e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=rounds(60, 20), deadline=None)
 @given(SMOOTH_PROGRAMS, SHAPES, st.sampled_from([*ORDERS]))
 def test_second_derivatives(steps, shape, order):
     x, v = point(shape, order), np.cos(np.arange(np.prod(shape)) + 1.0).reshape(shape)
@@ -88,7 +89,7 @@ def test_second_derivatives(steps, shape, order):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=rounds(40, 13), deadline=None)
 @given(PROGRAMS, SHAPES, st.permutations([*ORDERS]))
 def test_compiled(steps, shape, orders):
     """One compiled function, called with arrays in several orders one after the other."""

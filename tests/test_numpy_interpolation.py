@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from expressions import CHECKS, Expression, check_native, parametrized, torch
+from expressions import CHECKS, Expression, check_native, native_parts, parametrized, torch
 from test_numpy_statistics import as_numpy, same
 
 import tapegrad as tg
@@ -110,8 +110,9 @@ def test_expression(check, expression):
     CHECKS[check](expression)
 
 
-def test_native():
-    check_native(TABLE[::4])  # native code of all would take a minute
+@native_parts(TABLE[::4])  # native code of all would take a minute
+def test_native(part):
+    check_native(part)
 
 
 # --- interpolation ------------------------------------------------------------------------------

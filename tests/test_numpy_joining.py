@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from expressions import CHECKS, Expression, check_native, parametrized
+from expressions import CHECKS, Expression, check_native, native_parts, parametrized
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -185,9 +185,9 @@ def test_expression(check, expression):
     CHECKS[check](expression)
 
 
-@pytest.mark.parametrize("table", [JOINED, INSERTED, PADDED, PRODUCTS])
-def test_native(table):
-    check_native(table)
+@native_parts(TABLE)
+def test_native(part):
+    check_native(part)
 
 
 #: Arrays by name; those of floats also as recorded tensors.

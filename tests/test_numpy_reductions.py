@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.special
-from expressions import CHECKS, Expression, check_native, parametrized
+from expressions import CHECKS, Expression, check_native, native_parts, parametrized
 
 import tapegrad as tg
 import tapegrad.scipy.special
@@ -104,8 +104,9 @@ def test_expression(check, expression):
     CHECKS[check](expression)
 
 
-def test_native():
-    check_native(TABLE)
+@native_parts(TABLE)
+def test_native(part):
+    check_native(part)
 
 
 # --- the same as NumPy ----------------------------------------------------------------------------

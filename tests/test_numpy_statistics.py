@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from expressions import CHECKS, Expression, check_native, parametrized
+from expressions import CHECKS, Expression, check_native, native_parts, parametrized
 
 import tapegrad as tg
 from tapegrad._core.operations.quantile_places import METHODS
@@ -102,8 +102,9 @@ def test_expression(check, expression):
     CHECKS[check](expression)
 
 
-def test_native():
-    check_native(TABLE[::2])
+@native_parts(TABLE[::2])
+def test_native(part):
+    check_native(part)
 
 
 # --- NumPy's answers ------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from expressions import CHECKS, Expression, check_native, parametrized
+from expressions import CHECKS, Expression, check_native, native_parts, parametrized
 
 import tapegrad as tg
 
@@ -172,8 +172,9 @@ def test_expression(check, expression):
     CHECKS[check](expression)
 
 
-def test_native():
-    check_native(TABLE)
+@native_parts(TABLE)
+def test_native(part):
+    check_native(part)
 
 
 # --- the same as NumPy ----------------------------------------------------------------------------

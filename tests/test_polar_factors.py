@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.linalg
-from expressions import CHECKS, Expression, check_native, parametrized
+from expressions import CHECKS, Expression, check_native, native_parts, parametrized
 
 import tapegrad as tg
 from tapegrad.scipy import linalg
@@ -35,8 +35,9 @@ def test_derivatives(expression):
     CHECKS["derivatives"](expression)
 
 
-def test_programs_of_all():
-    check_native(TABLE[1::3])
+@native_parts(TABLE[1::3])
+def test_programs_of_all(part):
+    check_native(part)
 
 
 def test_values_are_scipys(rng):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from extent import rounds, some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_loops import RandomLoops, bodies, picked
@@ -176,8 +177,11 @@ MAKERS = {
 }
 
 
-@pytest.mark.parametrize("count", [36, 41, 600])
-@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    ("make", "count"),
+    [(make, count) for k, make in enumerate(MAKERS) for count in some((36, 41, 600), k)],
+    ids=lambda one: getattr(one, "__name__", None),
+)
 def test_loops_are_taken_apart(make, count):
     compiled = check(make(count))
     assert f"adjoints in lanes: {MAKERS[make]} loops" in summary(compiled)
@@ -325,7 +329,7 @@ class Recurrence(RandomLoops):
 times = st.integers(8, 60)
 
 
-@settings(max_examples=12)  # each is compiled
+@settings(max_examples=rounds(12, 4))  # each is compiled
 @given(
     st.lists(st.tuples(body, st.integers(8, 60)), min_size=1, max_size=2), picked, st.integers(1, 3)
 )
@@ -336,7 +340,7 @@ def test_random_recurrences(every_loop, sequence, picked, carried):
     check(loops.program(loops.states, picked))
 
 
-@settings(max_examples=6)  # each is compiled
+@settings(max_examples=rounds(6, 4))  # each is compiled
 @given(body, st.integers(8, 40), st.integers(3, 6), picked, st.integers(1, 4))
 def test_random_nested_recurrences(every_loop, instructions, inner, count, picked, carried):
     loops = Recurrence(carried)
@@ -346,7 +350,7 @@ def test_random_nested_recurrences(every_loop, instructions, inner, count, picke
     check(loops.program(loops.states, picked))
 
 
-@settings(max_examples=12)  # each is compiled
+@settings(max_examples=rounds(12, 4))  # each is compiled
 @given(functions_too, times, picked, st.integers(1, 4))
 def test_random_recurrences_with_functions(every_loop, instructions, count, picked, carried):
     loops = Recurrence(carried)

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from extent import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_loops import KINDS, RandomLoops, bodies, picked
@@ -353,7 +354,7 @@ class Loops(RandomLoops):
 loop = st.tuples(body, st.integers(1, 40))
 
 
-@settings(max_examples=8)  # each is compiled
+@settings(max_examples=rounds(8, 4))  # each is compiled
 @given(st.lists(loop, min_size=1, max_size=3), picked)
 def test_random_loops(sequence, picked):
     loops = Loops(700)
@@ -362,7 +363,7 @@ def test_random_loops(sequence, picked):
     check(loops.program(loops.states[1:], picked))
 
 
-@settings(max_examples=5)  # each is compiled
+@settings(max_examples=rounds(5, 4))  # each is compiled
 @given(st.lists(loop, min_size=1, max_size=2), st.integers(2, 6), picked)
 def test_random_nested_loops(sequence, count, picked):
     loops = Loops(700)

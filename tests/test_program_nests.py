@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 import pytest
+from extent import rounds
 from loop_nests import INPUTS, Nest
 from written_code import WrittenCode
 
@@ -14,7 +15,7 @@ from tapegrad._program.replay.run_layout import FINISHED
 from tapegrad._program.replay.scalar_interpreter import interpreted
 
 #: Nests of each kind; see CONTRIBUTING.md.
-NESTS = int(os.environ.get("TAPEGRAD_PROGRAMS", "300")) // 25
+NESTS = int(os.environ.get("TAPEGRAD_PROGRAMS", rounds(300, 100))) // 25
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import random_programs
 from compiled import programs, same
+from extent import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from passed_programs import evaluated
@@ -138,7 +139,7 @@ def test_few_steps_and_large_arrays_stay_as_they_are():
         assert program.native and program.code is program.source
 
 
-@settings(max_examples=60)
+@settings(max_examples=rounds(60, 20))
 @given(random_programs.programs(True, 12), st.sampled_from([6, 12]), st.integers(0, 50))
 def test_random_programs(program, n, seed):
     """Whatever the steps: spread where that would not pay, too."""

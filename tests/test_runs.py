@@ -3,6 +3,7 @@
 import naive
 import numpy as np
 import pytest
+from extent import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import check, close
@@ -63,7 +64,7 @@ def run(program, arrays):
     return total
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=rounds(25, 8))
 @given(st.sampled_from(SHAPES), st.lists(steps, min_size=1, max_size=6), st.integers(0, 9))
 def test_random_runs(shape, program, seed):
     arrays = operands(shape, np.random.default_rng(seed))

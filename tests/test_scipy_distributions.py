@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.stats
+from extent import some
 from scipy import stats
 from scipy.stats import norm
 from scipy.stats._distr_params import distcont, distdiscrete
@@ -47,9 +48,14 @@ def points_of(name):
 
 
 def derivative(f, at):
-    """A derivative by Richardson's extrapolation of central differences, and its error."""
+    """A derivative by Richardson's extrapolation of central differences, and its error.
+
+    Smaller steps are taken where the error of larger ones is not small.
+    """
     best = (np.nan, np.inf)
     for first in (1e-2, 1e-3, 1e-4):
+        if best[1] <= 1e-9 * abs(best[0]):
+            break
         step, rows = first * max(abs(at), 1e-2), []
         for k in range(5):
             h = step / 2**k
@@ -96,7 +102,7 @@ def moving(name, group, args):
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 def test_partial_derivatives(name, group):
     plain = getattr(stats, name)
-    for point in points_of(name):
+    for point in some(points_of(name), f"{name} {group}", 1):
         args = (*arguments(name, group, point), *point)
         for method in GROUPS[group]:
             method = method_of(name, method)

@@ -5,7 +5,7 @@ import pytest
 import scipy.integrate
 import scipy.special
 from assumed import needs
-from expressions import CHECKS, Expression, check_native, parametrized
+from expressions import CHECKS, Expression, check_native, native_parts, parametrized
 
 import tapegrad as tg
 from tapegrad.scipy import integrate, special
@@ -51,8 +51,9 @@ def test_expression(check, expression):
     CHECKS[check](expression)
 
 
-def test_native():
-    check_native([e for e in TABLE if e.choices])
+@native_parts([e for e in TABLE if e.choices])
+def test_native(part):
+    check_native(part)
 
 
 # --- values ---------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy
 import scipy.linalg
-from expressions import CHECKS, Expression, check_native, parametrized
+from expressions import CHECKS, Expression, check_native, native_parts, parametrized
 
 import tapegrad as tg
 from tapegrad.scipy import linalg
@@ -175,8 +175,9 @@ def test_other_readings(check, expression):
     CHECKS[check](expression)
 
 
-def test_native():
-    check_native(TABLE[::9])
+@native_parts(TABLE[::9])
+def test_native(part):
+    check_native(part)
 
 
 # --- values and errors are SciPy's ----------------------------------------------------------------

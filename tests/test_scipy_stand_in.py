@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 import scipy
-from expressions import CHECKS, Expression, check_native, parametrized
+from expressions import CHECKS, Expression, check_native, native_parts, parametrized
 
 import tapegrad as tg
 import tapegrad.scipy as ours
@@ -58,8 +58,9 @@ def test_expression(check, expression):
     CHECKS[check](expression)
 
 
-def test_native():
-    check_native([e for e in TABLE if e.choices])
+@native_parts([e for e in TABLE if e.choices])
+def test_native(part):
+    check_native(part)
 
 
 # --- the doors ------------------------------------------------------------------------------------

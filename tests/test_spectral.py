@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from expressions import CHECKS, Expression, check_native, parametrized
+from expressions import CHECKS, Expression, check_native, native_parts, parametrized
 
 import tapegrad as tg
 
@@ -132,8 +132,9 @@ def test_expression(check, expression):
     CHECKS[check](expression)
 
 
-def test_native():
-    check_native([EIGEN[0], EIGEN[7], SINGULAR[0], SINGULAR[6], QR[0], QR[1]])
+@native_parts([EIGEN[0], EIGEN[7], SINGULAR[0], SINGULAR[6], QR[0], QR[1]])
+def test_native(part):
+    check_native(part)
 
 
 # --- equal values ---------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import fuzz_programs
 import memory_programs
 import numpy as np
 import pytest
+from extent import rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,7 +61,7 @@ def looped(f, batches, axes):
     return (results if len(shapes) == 1 else None), writes
 
 
-@pytest.mark.parametrize("first", range(0, 56, AT_ONCE))
+@pytest.mark.parametrize("first", range(0, rounds(56, 20), AT_ONCE))
 def test_programs(first):
     """None of them runs in a loop, but for those that write to their arguments."""
     for seed in range(first, first + AT_ONCE):
@@ -88,7 +89,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=rounds(40, 13), deadline=None)
 @given(
     steps=STEPS,
     shape=st.sampled_from([(4,), (2, 3), (3, 1), (2, 2, 2)]),
