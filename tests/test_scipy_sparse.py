@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy
 import scipy.sparse as ss
 import scipy.sparse.linalg as sl
 
@@ -238,6 +239,8 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_matrices_of_recorded_numbers(name, kind):
+    if name == "sum of all" and scipy.__version__ < "1.16":
+        pytest.skip("SciPy's take no tuples of axes")
     f = lambda x: MATRICES[name](kind, x)  # noqa: E731
     plain, away, loss = f(X), 1.3 * X + 0.1, loss_of(f)
     value, gradient = tg.value_and_grad(loss)(X)
