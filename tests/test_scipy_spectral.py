@@ -167,6 +167,8 @@ WRONG = {
 def test_wrong_arguments(name):
     """The errors are SciPy's."""
     kind, call = WRONG[name]
+    if name == "no stack" and scipy.__version__.startswith("1.16"):
+        pytest.skip("SciPy 1.16 takes it")
     with pytest.raises(kind):
         call(scipy.linalg, np.eye(3))
     with pytest.raises(kind):
