@@ -87,9 +87,6 @@ def test_each_has_an_expression():
     assert {f"stats.{name}" for name in EXPRESSIONS} <= {*COPIED}
 
 
-SCIPY = tuple(map(int, scipy.__version__.split(".")[:2]))
-
-
 @pytest.mark.parametrize(("name", "k"), CASES)
 @pytest.mark.parametrize("x", [X, Y], ids=["one axis", "two axes"])
 def test_gradients(name, k, x):
@@ -101,7 +98,8 @@ def test_gradients(name, k, x):
         value = plain(x)
     except ValueError:  # functions of one axis
         pytest.skip("not for two axes")
-    if SCIPY < (1, 16) and k and (name == "kurtosis" or (name == "skew" and x.ndim == 1)):
+    writes = name == "kurtosis" or (name == "skew" and x.ndim == 1)
+    if np.lib.NumpyVersion(scipy.__version__) < "1.16.0" and k and writes:
         with pytest.raises(tg.DerivativeLost, match=f"stats.{name} has no derivative with these"):
             tg.grad(f)(x)  # 1.15 writes to an array without axes
         return

@@ -518,13 +518,11 @@ def test_shapes_of_points_and_values(make):
                 np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-9)
 
 
-SCIPY = tuple(map(int, scipy.__version__.split(".")[:2]))
-
-
 @pytest.mark.parametrize("k", range(5))
 @pytest.mark.parametrize("ends", ["one", "all"])
 def test_knots_that_repeat(k, ends):
     """Also where an interval at the end, from which SciPy extrapolates, has no length."""
+    is_old = np.lib.NumpyVersion(scipy.__version__) < "1.17.0"
     times = 1 if ends == "one" else k + 1
     t = np.r_[[0.0] * times, 1.0, [2.0] * max(k, 1), 3.5, 4.0, 5.0, 6.0, 7.0, [8.0] * times]
     c = np.cos(np.arange(2.0 * (len(t) - k - 1))).reshape(-1, 2)
@@ -533,7 +531,7 @@ def test_knots_that_repeat(k, ends):
         plain = theirs.BSpline(t, c, k, extrapolate)
         data = [tg.tensor(x, requires_grad=True) for x in (t, c)]
         for nu in range(k + 2):
-            if ends == "one" and nu == k and SCIPY < (1, 17):
+            if ends == "one" and nu == k and is_old:
                 continue  # other numbers than 0 from an interval without length
             wanted = plain(at, nu)
             for one in ((t, data[1]), (data[0], c)):

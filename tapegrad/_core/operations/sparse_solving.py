@@ -58,7 +58,7 @@ class SparsePattern:
         made.data = data
         return made
 
-    def factored(self, numbers, order: int) -> Factors:
+    def factored(self, numbers, order: int) -> SuperLUFactors:
         """The factors of a matrix of numbers.
 
         SuperLU's order of columns follows from the pattern alone. From the second matrix on, the
@@ -74,10 +74,10 @@ class SparsePattern:
                 columns = positions[self.columns.astype(np.intp)]
                 self._ordered[order] = SparsePattern(self.rows, columns, self.n)
             lu = in_linalg("splu")(self._ordered[order].csc(numbers), "NATURAL")
-        return Factors(lu, positions)
+        return SuperLUFactors(lu, positions)
 
 
-class Factors(NamedTuple):
+class SuperLUFactors(NamedTuple):
     """SciPy's factors of a matrix, or of one with column c at `positions[c]`."""
 
     lu: Any
@@ -101,7 +101,7 @@ class FactorsKept(NamedTuple):
     numbers: np.ndarray
     pattern: SparsePattern
     order: int
-    found: Factors | None
+    found: SuperLUFactors | None
 
     def are_of(self, numbers, pattern: SparsePattern, order: int) -> bool:
         is_alike = pattern is self.pattern and numbers.dtype == self.numbers.dtype
@@ -126,7 +126,7 @@ def _pattern(rows, columns, n: int) -> SparsePattern:
     return made
 
 
-def factors(numbers, rows, columns, n: int, order: int) -> Factors | None:
+def factors(numbers, rows, columns, n: int, order: int) -> SuperLUFactors | None:
     """The factors of a matrix; None if it is singular."""
     pattern, kept = _pattern(rows, columns, n), getattr(_last, "factors", ())
     for one in kept:

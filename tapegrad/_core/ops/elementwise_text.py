@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from .partial_products import in_branches, product, selects, symmetric_product, taken
-from .table import Expressions
+from .table import ValueAndPartials
 
 
 def renamed(text: str, place: Callable[[str], str | None]) -> str:
@@ -32,7 +32,7 @@ class ElementwiseText:
 
     def __init__(
         self,
-        op: Expressions,
+        op: ValueAndPartials,
         write: Callable[[str], None],
         place: Callable[[str], str | None] = lambda _: None,
         step: str = "{}",

@@ -17,7 +17,7 @@ from ..codegen.parsing import ARITHMETIC, expression_in
 from . import powers
 from .partial_products import in_branches, selects
 from .symbolic import Lines, Number, Test, constant, is_constant, put
-from .table import STEERING, TABLE, Expressions, Pointwise
+from .table import STEERING, TABLE, Pointwise, ValueAndPartials
 
 _COMPARED: dict[type, str] = {
     ast.Eq: "==",
@@ -138,7 +138,7 @@ class _Reader(Lines):
 
 
 @dataclasses.dataclass(frozen=True)
-class Partials(Expressions):
+class Partials(ValueAndPartials):
     """First and second partial derivatives of an operation as names of steps, or constants.
 
     `second[k][j]` is the derivative of partial derivative k with respect to input j. The names of

@@ -55,7 +55,7 @@ def needed(steps: Collection[tuple[str, str]], *expressions: str) -> list[tuple[
     return found[::-1]
 
 
-class Expressions:
+class ValueAndPartials:
     """Expressions of a value and of the partial derivative by each input, in names of the inputs.
 
     They read `out`, the value, too; what they share is in `steps`.
@@ -91,7 +91,7 @@ class Expressions:
 
 
 @dataclasses.dataclass(frozen=True)
-class Pointwise(Expressions):
+class Pointwise(ValueAndPartials):
     """An element-wise operation: expressions of the value, and of the partial for each input.
 
     The expressions are in NumPy names of the inputs and `out`, branch-free, with `select`; they are

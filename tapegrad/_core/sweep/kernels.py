@@ -43,7 +43,7 @@ def inputs_of(op: Pointwise, masks: int) -> list[int]:
     return [j for j in range(len(op.inputs)) if mask >> j & 1]
 
 
-class Block:
+class KernelLoop:
     """The lines of a kernel before, in and after its loop over the elements of a block.
 
     Memory is in names that end in `_all`, with one element where it is `once`.
@@ -118,7 +118,7 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
     The adjoints of an input of one value are summed.
     """
     mask, uniform, fresh = split_masks(op, masks)
-    names, block = [*op.inputs, "out"], Block()
+    names, block = [*op.inputs, "out"], KernelLoop()
     block.load("g", 0)
     for j, name in enumerate(names):
         if op.used >> j & 1:
@@ -135,7 +135,7 @@ def value_source(op: Pointwise, width: int, uniform: int) -> str:
 
     Inputs in the mask `uniform` have one value for all elements.
     """
-    block = Block()
+    block = KernelLoop()
     for j, name in enumerate(op.inputs):
         block.load(name, uniform >> j & 1)
     block.give("out", ElementwiseText(op, block.loads.append).value(), once=0, fresh=1)

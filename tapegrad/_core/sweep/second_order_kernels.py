@@ -7,7 +7,7 @@ from ..ops.elementwise_text import ElementwiseText
 from ..ops.partial_products import product
 from ..ops.second_partials import Partials, partials_of
 from ..ops.table import Pointwise
-from .kernels import HEAD, VIEW, Block, indented, split_masks
+from .kernels import HEAD, VIEW, KernelLoop, indented, split_masks
 
 
 def tangent_source(op: Pointwise, masks: int, width: int) -> str:
@@ -17,7 +17,7 @@ def tangent_source(op: Pointwise, masks: int, width: int) -> str:
     inputs. A tangent of exactly 0 gives 0, and so does a partial derivative of 0.
     """
     mask, uniform, _ = split_masks(op, masks)
-    count, block = len(op.inputs), Block()
+    count, block = len(op.inputs), KernelLoop()
     wanted = [j for j in op.sloping if mask >> j & 1]
     read = op.read_by(wanted)
     names = [(n, j, uniform >> j & 1) for j, n in enumerate((*op.inputs, "out")) if n in read]
@@ -36,7 +36,7 @@ def second_order_source(op: Pointwise, masks: int, width: int) -> str:
     """
     partials = _partials(op)
     mask, uniform, fresh = split_masks(op, masks)
-    count, block = len(op.inputs), Block()
+    count, block = len(op.inputs), KernelLoop()
     wanted = [j for j in op.sloping if mask >> j & 1]
     curved = _curved(partials, mask)
     results = [partials.partials[j] for j in wanted]
@@ -58,7 +58,7 @@ def second_order_source(op: Pointwise, masks: int, width: int) -> str:
     return _text(block, names, targets, width)
 
 
-def _text(block: Block, names, targets: list[tuple[str, int]], width: int) -> str:
+def _text(block: KernelLoop, names, targets: list[tuple[str, int]], width: int) -> str:
     """Text of a kernel whose loop is in a function of the memory that it reads, and of the
     addresses of its targets."""
     for name, _, once in names:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.ops.table import Expressions, Pointwise
+from ..._core.ops.table import Pointwise, ValueAndPartials
 from ..._core.remembered import remembered
 
 #: Kinds of values: float64, int64, truth.
@@ -26,7 +26,7 @@ CONTROL = {"jump": -1, "branch": -2, "return": -3, "leave": -4, "kernel": -5}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class StepKind(Expressions):
+class StepKind(ValueAndPartials):
     """A kind of steps: all that reads steps asks it.
 
     `value`, `holds` and `effect` are Python in the operands x, y, z and in `payload`. The cases of
