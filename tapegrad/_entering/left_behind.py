@@ -29,6 +29,7 @@ from .._core.tensor.own_code import own_code
 from .._core.tensor.reachable import Reach, held_by, is_numerical, module_of
 from .._core.tensor.row_listeners import users_level
 from .._core.tensor.values import array_of, is_number, is_recorded
+from .kinds_of_objects import names_asked
 from .stand_ins import is_of_scipys_class
 
 #: The number of objects that are searched, and of items of containers that are searched wholly; of
@@ -226,7 +227,7 @@ class _Leftovers:
     def _in_function(self, f: types.FunctionType) -> None:
         self._push(*(f.__closure__ or ()), f.__defaults__, f.__kwdefaults__, vars(f))
         if not self._reach.is_of_library(module_of(f)):
-            names = _names_in(own_code(f))
+            names = names_asked(own_code(f))
             self._names |= names
             self._in_dict(f.__globals__, names)
 
@@ -323,9 +324,3 @@ def _content(cell) -> Any:
         return cell.cell_contents
     except ValueError:  # a name without a value
         return None
-
-
-@functools.lru_cache(maxsize=1024)
-def _names_in(code: types.CodeType) -> frozenset[str]:
-    inner = [_names_in(one) for one in code.co_consts if isinstance(one, types.CodeType)]
-    return frozenset(code.co_names).union(*inner)

@@ -28,6 +28,7 @@ from .forms import (
     shape_of,
     unbound,
 )
+from .numbers import is_mixed, is_strong, kind_of
 from .unfollowed import Unfollowed
 
 #: Kinds of numbers, each a part of the next.
@@ -67,7 +68,7 @@ def joined(a: Form, b: Form, unite) -> Form:
         if isinstance(a, Choice) and len(found) == len(options):
             return a
         return Choice(Number(INT, None), tuple(found.values()))
-    one, other = _kind(a), _kind(b)
+    one, other = kind_of(a), kind_of(b)
     if one is not None and other is not None:
         return _of_numbers(a, b, one, other)
     return _with_none(a, b, unite)
@@ -81,9 +82,9 @@ def _of_numbers(a: Form, b: Form, one: str, other: str) -> Number:
     if BOOL in (one, other) and one != other:  # x[True] is not x[1]
         raise Refused("a number is a truth on one branch and none on another")
     natural = is_natural(a) and is_natural(b)
-    mixed = one != other or _mixed(a) or _mixed(b)
+    mixed = one != other or is_mixed(a) or is_mixed(b)
     tensor = _tensor(a) and _tensor(b)
-    strong = _strong(a) or _strong(b)
+    strong = is_strong(a) or is_strong(b)
     return Number(kind, None, tensor, natural and kind == INT, mixed, strong)
 
 
@@ -206,7 +207,7 @@ def _in_arena(lists: tuple, unite) -> tuple[set, Form | None]:
 
 def _lifted(form: Form) -> Form:
     """A known number as a computed one."""
-    kind = _kind(form)
+    kind = kind_of(form)
     return form if kind is None else Number(kind, None)
 
 
@@ -217,20 +218,8 @@ def lifted(form: Form) -> Form:
     return form.with_parts(tuple([lifted(part) for part in form.parts]))
 
 
-def _mixed(form: Form) -> bool:
-    return isinstance(form, Number) and form.mixed
-
-
-def _strong(form: Form) -> bool:
-    return isinstance(form, Number) and form.strong
-
-
 def _is_none(form: Form) -> bool:
     return isinstance(form, Known) and form.value is None
-
-
-def _kind(form: Form) -> str | None:
-    return form.kind if isinstance(form, (Number, Known)) else None
 
 
 def _tensor(form: Form) -> bool:
