@@ -267,13 +267,17 @@ def jacobian(
     >>> tg.autograd.functional.jacobian(lambda x, y: x * y, (tg.tensor(2.0), tg.tensor(3.0)))
     (tensor(3.), tensor(2.))
     """
-    if strategy not in _STRATEGIES:
-        raise ValueError(
-            f"tapegrad.autograd.functional.jacobian: strategy is {strategy!r}; it must be one of "
-            f"{' and '.join(map(repr, _STRATEGIES))}"
-        )
+    _check_strategy("jacobian: strategy", strategy)
     with rt.recording():
         return _jacobian("jacobian", entering(func), inputs, create_graph, strict, strategy)
+
+
+def _check_strategy(name: str, given) -> None:
+    if given not in _STRATEGIES:
+        raise ValueError(
+            f"tapegrad.autograd.functional.{name} is {given!r}; it must be one of "
+            f"{' and '.join(map(repr, _STRATEGIES))}"
+        )
 
 
 def _jacobian(name, func, inputs, create_graph, strict, strategy):
@@ -328,12 +332,7 @@ def hessian(
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
-    if outer_jacobian_strategy not in _STRATEGIES:
-        raise ValueError(
-            "tapegrad.autograd.functional.hessian: outer_jacobian_strategy is "
-            f"{outer_jacobian_strategy!r}; it must be one of "
-            f"{' and '.join(map(repr, _STRATEGIES))}"
-        )
+    _check_strategy("hessian: outer_jacobian_strategy", outer_jacobian_strategy)
 
     def gradient(*tensors):
         call = _Call("hessian", func, tensors if many else tensors[0], True, strict)
