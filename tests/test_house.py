@@ -41,7 +41,7 @@ WIDE = {
     *("_core/operations/complex_operations.py prod", "_core/operations/ufunc_methods.py reduce"),
     *("autograd/_engine.py grad", "nn/_convolution.py __init__"),
     *("nn/functional/_layer_functions.py batch_norm", "nn/functional/_windows.py __init__"),
-    *("scipy/_analytic.py savgol_filter", "scipy/_filters.py filtfilt"),
+    "scipy/_analytic.py savgol_filter",
     *("scipy/_bivariate_splines.py __init__", "scipy/_fitpack.py __init__"),
     *("scipy/_fitpack.py splrep", "scipy/_interp1d.py __init__"),
     *("scipy/_scattered_data.py __init__", "scipy/_curves.py splprep"),

@@ -34,7 +34,7 @@ from ._differentiable import OURS, is_before
 from ._tested_code import check_text
 
 _BY_MODULE = {
-    "integrate": "cumulative_simpson romb",
+    "integrate": "cumulative_simpson cumulative_trapezoid romb",
     "interpolate": "lagrange pade",
     "optimize": "rosen rosen_der rosen_hess rosen_hess_prod",
     "special": "assoc_laguerre comb diric factorial ivp jvp kvp perm yvp",
@@ -58,14 +58,14 @@ _BY_MODULE = {
     "signal": "abcd_normalize argrelextrema argrelmax argrelmin bessel bilinear_zpk bode butter "
     "buttord cheb1ap cheb1ord cheb2ap cheb2ord cheby1 cheby2 chirp coherence cont2discrete "
     "csd cspline1d_eval cspline2d czt dbode decimate deconvolve dfreqresp dimpulse dlsim "
-    "dstep ellip ellipap ellipord envelope find_peaks findfreqs firls firwin firwin2 firwin_2d "
-    "freqresp freqs freqs_zpk freqz_sos freqz_zpk gammatone gauss_spline group_delay "
+    "dstep ellip ellipap ellipord envelope filtfilt find_peaks findfreqs firls firwin firwin2 "
+    "firwin_2d freqresp freqs freqs_zpk freqz_sos freqz_zpk gammatone gauss_spline group_delay "
     "iircomb iirdesign iirfilter iirnotch iirpeak impulse istft kaiserord lombscargle lp2bp "
     "lp2bp_zpk lp2bs lp2bs_zpk lp2hp_zpk lp2lp lp2lp_zpk minimum_phase normalize "
     "peak_prominences peak_widths periodogram qspline1d qspline1d_eval qspline2d resample "
-    "resample_poly savgol_coeffs sawtooth sos2tf sos2zpk sosfilt_zi sosfreqz spectrogram "
-    "spline_filter square ss2tf ss2zpk step stft symiirorder1 symiirorder2 tf2sos tf2ss "
-    "tf2zpk unique_roots vectorstrength welch wiener zoom_fft zpk2sos zpk2ss zpk2tf",
+    "resample_poly savgol_coeffs sawtooth sos2tf sos2zpk sosfilt_zi sosfreqz "
+    "spectrogram spline_filter square ss2tf ss2zpk step stft symiirorder1 symiirorder2 tf2sos "
+    "tf2ss tf2zpk unique_roots vectorstrength welch wiener zoom_fft zpk2sos zpk2ss zpk2tf",
     "signal.windows": "chebwin dpss general_cosine general_hamming kaiser "
     "kaiser_bessel_derived taylor tukey",
 }

@@ -1,4 +1,4 @@
-"""SciPy's `signal` for recorded values: filters with feedback, analytic signals, trends."""
+"""SciPy's `signal` for recorded values: filters with feedback, by order, and responses."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def lfilter(b, a, x, axis=-1, zi=None):
     return np.moveaxis(out, -1, axis), np.moveaxis(state, -1, axis)
 
 
-# --- filters of no phase --------------------------------------------------------------------------
+# --- states and ends of signals -------------------------------------------------------------------
 
 
 def _steady(b, a):
@@ -150,25 +150,6 @@ def _continued(x, padtype, padlen, taps: int):
     if padtype == "odd":
         how["reflect_type"] = "odd"
     return PUBLIC["pad"](x, [*lead, (edge, edge)], **how), edge
-
-
-@_entered
-def filtfilt(b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=None):
-    if method == "gust":
-        raise lost_derivative(
-            "tapegrad.scipy.signal.filtfilt: method='gust' has no derivative; use method='pad'",
-            (b, a, x),
-        )
-    if method != "pad":
-        raise ValueError("method must be 'pad' or 'gust'.")
-    b, a = _vector("filtfilt", "b", b), _vector("filtfilt", "a", a)
-    x = np.moveaxis(_real("filtfilt", x), axis, -1)
-    x, edge = _continued(x, padtype, padlen, max(shape_of(a)[0], shape_of(b)[0]))
-    zi = _steady(b, a)
-    for _ in range(2):
-        x, _ = _filtered(b, a, x, zi * x[..., :1])
-        x = x[..., ::-1]
-    return np.moveaxis(x[..., edge : shape_of(x)[-1] - edge], -1, axis)
 
 
 # --- sections -------------------------------------------------------------------------------------

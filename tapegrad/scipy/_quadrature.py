@@ -6,7 +6,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor.copies import unlisted
-from .._core.tensor.values import dtype_of, shape_of
+from .._core.tensor.values import shape_of
 from ._differentiable import differentiable, is_before
 from ._matrix_equations import plain_array
 
@@ -26,21 +26,6 @@ def _samples(y, x, axis):
     if shape_of(x)[-1] != n:
         raise ValueError("If given, length of x along axis must be the same as y.")
     return _moveaxis(y, axis, -1), PUBLIC["diff"](x)
-
-
-@differentiable("integrate.cumulative_trapezoid")
-def cumulative_trapezoid(y, x=None, dx=1.0, axis=-1, initial=None):
-    if initial is not None and (not np.isscalar(initial) or initial != 0):
-        raise ValueError("`initial` must be `None` or `0`.")
-    y, steps = _samples(y, x, axis)
-    if not shape_of(y)[-1]:
-        raise ValueError("At least one point is required along `axis`.")
-    steps = dx if steps is None else steps
-    made = PUBLIC["cumsum"](steps * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
-    if initial is not None:
-        first = np.zeros((*shape_of(made)[:-1], 1), dtype_of(made))
-        made = PUBLIC["concatenate"]([first, made], axis=-1)
-    return _moveaxis(made, -1, axis)
 
 
 @differentiable("integrate.simpson")
