@@ -14,10 +14,6 @@ VARIABLES = {
         "this processor",
         "the level of processors that the build step compiles for",
     ),
-    "TAPEGRAD_QUIET": (
-        "a line in a terminal",
-        "`1`: nothing is said where compilation takes long",
-    ),
     "TAPEGRAD_WITHOUT": (
         "all that holds",
         "assumptions to do without, with commas between them "

@@ -138,11 +138,6 @@ def holds(name: str, probe: Callable[[], bool], part: str = "") -> bool:
     return _found[name, part]
 
 
-def is_assumed(name: str) -> bool:
-    """Whether an assumption holds as far as it has been asked: without running its probe."""
-    return _found.get((name, ""), name not in switched_off())
-
-
 def _probed(name: str, probe: Callable[[], bool]) -> bool:
     try:
         if probe():

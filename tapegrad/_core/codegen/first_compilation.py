@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator
 
-from ..environment import given
 from . import forks
 from .machine_files import cache_folder
 
@@ -44,8 +43,6 @@ def announced() -> Iterator[None]:
 
 def _is_wanted() -> bool:
     """Whether somebody looks at a terminal; a process without one may have no stderr at all."""
-    if given("TAPEGRAD_QUIET") not in (None, "", "0"):
-        return False
     try:
         return sys.stderr.isatty()
     except (AttributeError, ValueError):  # None, or closed
