@@ -151,8 +151,7 @@ def test_the_functions_keep_the_program():
     assert both(np.ones(3), gradient) == value(np.ones(3)) == 9.0 and (gradient == 3.0).all()
 
 
-@pytest.mark.filterwarnings("ignore:Please import:DeprecationWarning")  # pickle looks everywhere
-@pytest.mark.filterwarnings("ignore:the rational private module:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pickle looks in every module
 def test_numba_keeps_no_code_with_addresses_in_files():
     value, _ = tg.compile(lambda x: np.sum(x * 3.0)).numba(np.ones(3))
 

@@ -41,7 +41,13 @@ def gradient(_=None):
 
 
 def environment(cache):
-    return {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}
+    """Variables of processes that compile: machine code made before is for all assumptions."""
+    return {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(cache),
+        "PYTHONPATH": str(ROOT),
+        "TAPEGRAD_WITHOUT": "libmvec",
+    }
 
 
 def start(cache, program=PROGRAM):
