@@ -59,7 +59,7 @@ def programs(c):
 def is_native(c):
     """Whether all programs, or graphs where there are none, have code of their own, or none has."""
     programs = {v.program.native for one in c._families.found.values() for v in one.found}
-    (found,) = programs or {one.primal.state == "native" for one in c._flows.found.values()}
+    (found,) = programs or {one.primal.life.state == "native" for one in c._flows.found.values()}
     return found
 
 

@@ -368,7 +368,7 @@ def test_a_program_keeps_no_recording_alive():
     assert compiled(2.0) == 4.0
     (family,) = compiled._families.found.values()
     guards = family.found[0].guards
-    assert len(guards) == 1 and guards[0].tensor is None and family.pending is None
+    assert len(guards) == 1 and guards[0].tensor is None and family.life.held is None
 
 
 def repeated(steps):

@@ -15,6 +15,7 @@ from test_compile_numba import by_threads
 
 import tapegrad as tg
 import tapegrad.numpy as tnp
+from tapegrad._program.dispatch.life import State
 
 RNG = np.random.default_rng(5)
 
@@ -104,8 +105,9 @@ def test_all_ways(name):
     functions = c.numba(*calls[0])
     check(f, functions, calls, argnums)
     for flow in c._flows.found.values():
+        flow.primal.life.go(State.COMPILING)
         flow.primal.take_over(flow.inputs(list(calls[0])), gradient=True)
-        assert flow.primal.state == "native"
+        assert flow.primal.life.state == "native"
     check(f, functions, calls, argnums)
 
 

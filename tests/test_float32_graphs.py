@@ -125,7 +125,7 @@ def test_values_bit_for_bit_and_derivatives(f, native, rng):
             c.wait()
     (flow,) = c._flows.found.values()
     assert flow.primal.calls > 12 and flow.primal.left <= 6 and c._reason is None
-    assert flow.primal.state == ("native" if native else "interpreted")
+    assert flow.primal.life.state == ("native" if native else "interpreted")
 
 
 @needs("numba-reader")

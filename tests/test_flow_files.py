@@ -419,7 +419,7 @@ def test_graphs_of_files_have_checks_and_no_native_code(tmp_path):
         same(loaded.value_and_grad(*calls[-1]), made.value_and_grad(*calls[-1]), rtol=0)
     loaded.wait()
     (flow,) = loaded._flows.found.values()
-    assert flow.primal.state == "interpreted with checks" and flow.limits.are_checked
+    assert flow.primal.life.state == "interpreted with checks" and flow.limits.are_checked
     assert isinstance(flow.primal.program, FlowProgram)
     assert not any(line.is_here for line in flow.primal.program.graph.lines if line)
     assert "for i in range" not in loaded.explain()  # the text of a file that the file names

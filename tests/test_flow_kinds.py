@@ -242,7 +242,7 @@ def test_a_compiled_function(native, tmp_path, monkeypatch):
         if native:
             c.wait()
     (flow,) = c._flows.found.values()
-    assert flow.primal.state == ("native" if native else "interpreted") and c._reason is None
+    assert flow.primal.life.state == ("native" if native else "interpreted") and c._reason is None
     assert {"product", "apart"} < {step.op for step in flow.primal.program.graph.steps()}
     assert "graph of" in c.explain()
     c.save(tmp_path / "f.npz")

@@ -62,11 +62,11 @@ def explained(c):
     """The lines on graphs, without files and numbers of lines."""
     text = re.sub(r"[\w<>.]+:\d+ in ", "", c.explain())
     _, *lines = text.splitlines()
-    return [line[2:] for line in lines[: [*map(is_signature, lines), True].index(True)]]
+    return [line[2:] for line in lines[: [*map(is_other, lines), True].index(True)]]
 
 
-def is_signature(line):
-    return line.startswith("  signature")
+def is_other(line):
+    return line.startswith(("  signature", "  history"))
 
 
 #: Of a `while` CPython 3.12 compiles the first test apart from those of further rounds.

@@ -140,7 +140,7 @@ def test_in_a_graph(name, native, tmp_path):
         if native:
             c.wait()
     (flow,) = c._flows.found.values()
-    assert flow.primal.state == ("native" if native else "interpreted")
+    assert flow.primal.life.state == ("native" if native else "interpreted")
     assert name in {step.op for step in flow.primal.program.graph.steps()}
     c.save(tmp_path / "f.npz")
     loaded = tg.load(tmp_path / "f.npz")

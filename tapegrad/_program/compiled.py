@@ -375,6 +375,7 @@ class Compiled(OverRows):
             refused,
             self._native,
             self._effects.found,
+            self._history,
         )
 
 

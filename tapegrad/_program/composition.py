@@ -13,8 +13,8 @@ from .._core.tensor.error_state import is_loud
 from .dispatch.compilation import Compilation
 from .dispatch.flow_choice import Flows
 from .dispatch.flow_derivatives import by_graph
+from .dispatch.life import State
 from .dispatch.signature import Arguments
-from .dispatch.variants import Variants
 from .reports.reported import Reported
 
 #: Methods that compute the transform of the same name.
@@ -100,8 +100,7 @@ class Composed(Reported):
 
         Those of transforms are installed when they are first called: the names are those of now.
         """
-        self._families.found = found.families
-        self._families.names = names
+        self._families.install(found.families, names)
         self._installed = {name: (one, native, names) for name, one in found.derived.items()}
         for variant in [one for family in found.families.values() for one in family.found]:
             variant.names = names
@@ -123,11 +122,14 @@ class Composed(Reported):
         made._kind = self._kind
         for key, family in list(self._families.found.items()):
             self._settle(family)
-            made._families.found[key] = copied = Variants(family.most)
-            copied.found = list(family.found)
+            made._families.of(key).found = list(family.found)
         made._families.names = self._families.names
-        made._flows = self._flows.copy()
-        made._reason, made._installed = self._reason, dict(self._installed)
+        made._flows = self._flows.copy(made._history)
+        made._installed = dict(self._installed)
+        if self._reason is not None:
+            made._life.go(
+                State.EAGER, f"a copy of one that runs eagerly: {self._reason}", self._reason
+            )
         return made
 
     def __deepcopy__(self, memo):
@@ -140,9 +142,10 @@ class Composed(Reported):
 
     def clear(self) -> None:
         """Forget all programs, and the reason why there were none: the next call records again."""
-        self._fast = self._fast_value = self._reason = None
+        self._life.go(State.COMPILED, "all is forgotten, as asked for by clear()")
+        self._fast = self._fast_value = None
         self._families.found, self._families.unused, self._families.names = {}, 0, None
-        self._flows = Flows()
+        self._flows = Flows(self._history)
         self._derived.clear()
         self._installed.clear()
 

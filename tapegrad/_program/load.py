@@ -82,7 +82,7 @@ class Loaded(Compiled):
         settings = dict(on_branch="error", verify="never", native=native, memory="all")
         super().__init__(absent, found.kind, argnums, **settings)
         self._compares = True  # that needs no function
-        self._families.found = found.families
+        self._families.install(found.families, None)
         self._families.most = len(found.families) + 1  # and one without a program
         self._flows.found = {flow.key: flow for flow in found.graphs}
         every = [found, *found.derived.values()]

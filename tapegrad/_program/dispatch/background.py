@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import threading
+import time
 import warnings
 import weakref
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from ..ir.elementwise_step import Elementwise
 from ..ir.scalars_step import Scalars
 from ..ir.uses import known_slots
 from ..native.scalar_code import BUDGET, pieces_of, within
+from .life import Life, State
 from .takeover import Trial
 from .variants import Variant
 
@@ -47,14 +49,15 @@ def patience(program: Program) -> int:
     return max(FEWEST, math.ceil(cost / nanoseconds(code, GRADIENT_COSTS)))
 
 
-def compile_later(variant: Variant, cut: bool, name: str, trial: Trial | None) -> Future:
-    """Compile the code of a variant in a background thread; the variant gets it at the end.
+def native_later(life: Life, name: str, why: str, make: Callable[[], None]) -> Future | None:
+    """Let native code be made in a background thread; None if it is not the time for that.
 
-    A `trial` compares it with the interpreted program first. If any of this fails a warning is
-    given, the future raises, and the variant stays interpreted, with the `failure`. `name` is that
-    of the function. With `cut` long loops in it save what they carry at intervals only.
+    `make` puts it in the place of the interpreter. If that fails a warning is given, the future
+    raises, and what `life` is of stays interpreted. `name` is that of the function.
     """
-    return later(functools.partial(_compile, variant, cut, name, trial))
+    if not life.go(State.COMPILING, f"native code is being made, {why}"):
+        return None
+    return later(functools.partial(_made, life, name, make))
 
 
 def later(job: Callable) -> Future:
@@ -66,29 +69,44 @@ def later(job: Callable) -> Future:
     return _submitted(job)
 
 
-def _compile(variant: Variant, cut: bool, name: str, trial: Trial | None) -> None:
+def _made(life: Life, name: str, make: Callable[[], None]) -> None:
     _at_work.append(threading.get_ident())
     try:
-        try:
-            program = Program(variant.program.source, native=True, cut=cut)
-        except Exception as error:
-            reason = f"native code for it could not be made ({error!r}); please report this"
-            raise RuntimeError(reason) from error
-        if trial is not None:
-            trial.begin(program)
-        variant.trial = trial  # before calls can use the program
-        variant.use(program)
+        make()
     except Exception as error:
-        raise failed(variant, name, error) from error
+        raise stays_interpreted(life, name, error) from error
     finally:
         _at_work.clear()
 
 
-def failed(variant: Variant, name: str, error: Exception, level: int = 2) -> Exception:
-    """Warn that a variant stays interpreted; returns the error that `wait` raises."""
-    variant.failure = RuntimeError(f"tapegrad.compile: {name} stays interpreted: {error}")
-    warnings.warn(str(variant.failure), RuntimeWarning, stacklevel=level)
-    return variant.failure
+def make_program_native(variant: Variant, cut: bool, trial: Trial | None) -> None:
+    """Let a variant be evaluated by native code from now on.
+
+    A `trial` compares it with the interpreted program first. With `cut` long loops in it save what
+    they carry at intervals only.
+    """
+    start = time.perf_counter()
+    try:
+        program = Program(variant.program.source, native=True, cut=cut)
+    except Exception as error:
+        reason = f"native code for it could not be made ({error!r}); please report this"
+        raise RuntimeError(reason) from error
+    made = f"native code, made in {time.perf_counter() - start:.2g} s"
+    if trial is None:
+        variant.life.go(State.NATIVE, made)
+    else:
+        trial.begin(program)
+        # before calls can use the program
+        variant.life.go(State.TRIED, f"{made}, equal to the interpreted program", trial)
+    variant.use(program)
+
+
+def stays_interpreted(life: Life, name: str, error: Exception, level: int = 2) -> Exception:
+    """Warn that native code is not used; returns the error that `wait` raises."""
+    failure = RuntimeError(f"tapegrad.compile: {name} stays interpreted: {error}")
+    if life.go(State.FAILED, f"stays interpreted: {error}", failure):  # no other thread was here
+        warnings.warn(str(failure), RuntimeWarning, stacklevel=level)
+    return failure
 
 
 def _stop() -> None:

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from .flows import Flow
+from .life import History
 from .variants import Variants
 
 
@@ -29,3 +30,4 @@ class Compilation:
     refused: tuple[str, ...] = ()
     native: bool | None = None
     changes: str | None = None  # what the function changes outside, and where
+    history: History | None = None  # unless it was loaded from a file

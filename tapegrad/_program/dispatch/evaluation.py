@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -9,34 +10,38 @@ from concurrent.futures import Future
 import numpy as np
 
 from ..._core.codegen.special_values import NoPartial
-from ..._core.tensor.dependencies import Dependencies
+from ..._core.tensor.dependencies import Checked, Dependencies
 from ..._core.tensor.pytree import repeats, tree_leaves
 from ..._core.tensor.row_listeners import users_level
-from ..._core.tensor.values import is_recorded
+from ..._core.tensor.values import is_recorded, wrap
 from ..._derivatives.inputs import plain
 from ..._entering.entering import entering
 from ..._entering.numba_functions import followed
 from ..._flow.reading import recorded_calls
 from ..._transforms.gradients import value_and_grad
 from ..build.executable import Program
+from ..ir.custom_step import Custom
 from ..ir.json_values import printable
+from ..ir.operation_words import counted
+from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
 from .arrays_in_place import arrays_in_place
-from .background import compile_later, failed, patience
-from .effects import Effects
+from .background import make_program_native, native_later, patience, stays_interpreted
+from .effects import Effects, seems_read
 from .families import Families, Renewals
 from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
 from .library_calls import operations
+from .life import History, Life, State
 from .names_read import are_replaced
-from .put_off import PutOff
 from .random_draws import Draws
 from .recorded_call import recorded_call, short_recorded_call
+from .rounding import first_difference
 from .rule_programs import rule_program
 from .signature import Arguments, own_copy
 from .takeover import Trial
-from .variants import NotRecorded, RaisedError, Traced, Variant, Variants, traced_call
+from .variants import NotRecorded, RaisedError, Traced, Variant, Variants, reads_others, traced_call
 
 #: The largest numbers of programs kept for one signature, and of signatures.
 VARIANTS, SIGNATURES = 32, 64
@@ -50,7 +55,7 @@ rule_parts.makers.append(rule_program)
 recorded_calls.recorders.append(operations)
 
 
-class Replayed(PutOff):
+class Replayed:
     """A function and its programs."""
 
     def __init__(
@@ -63,19 +68,25 @@ class Replayed(PutOff):
         self._argnums = (argnums,) if self._single else tuple(argnums)
         self._on_branch, self._verify = on_branch, verify
         self._native, self._memory = native, memory
-        self._families = Families(SIGNATURES, VARIANTS)
+        self._history = History()
+        self._life = Life(State.COMPILED, self._history)
+        self._families = Families(SIGNATURES, VARIANTS, self._history)
         self._renewals = Renewals()
-        self._reason: str | None = None  # the reason for having no program
         # the program used last, if calls of it can be short: for values and gradients, for values
         self._fast: FastCall | None = None
         self._fast_value: FastCall | None = None
         self._compiling: list[Future] = []
         self._compares = verify != "never"  # native code with the interpreted program
-        self._flows = Flows()
+        self._flows = Flows(self._history)
         self._effects = Effects(self._f)
         self._watched = False  # whether draws of random numbers are its own, see `Draws`
         #: Arguments that are objects of their own, see `Arguments`, in calls for values.
         self._apart: tuple[int, ...] | None = ()
+
+    @property
+    def _reason(self) -> str | None:
+        """Why it has no program, if it runs eagerly for ever."""
+        return self._life.held
 
     def _evaluate(self, args, kwargs, gradient: bool):
         arguments = None
@@ -159,7 +170,7 @@ class Replayed(PutOff):
             if arguments.key in self._families.found:
                 return None
             if lost := self._flows.recall(self, arguments):
-                self._families.of(arguments.key).lost = lost
+                self._families.of(arguments.key).lose(lost)
         return self._flows.of(self, arguments)
 
     def _by_flow(self, arguments: Arguments, args, kwargs, gradient: bool) -> tuple | None:
@@ -235,8 +246,7 @@ class Replayed(PutOff):
                 "pass an int that changes as a float or an array"
             )
             return None
-        if family.branching is None:
-            self._convert(family)
+        self._convert(family, State.PENDING)
         return family if self._reason is None else None
 
     def _renew(self, names: Dependencies, arguments: Arguments) -> None:
@@ -245,15 +255,16 @@ class Replayed(PutOff):
         If data changes at nearly every call, a graph may serve: it reads arrays in each call.
         """
         reason = self._renewals.reason(names, self._families.evaluations)
-        self._forget()
+        self._forget(names)
         self._flows.renew()
         if reason is not None:
             if not names.is_data() or self._flows.graph(self, arguments) is None:
                 self._give_up(reason)
 
-    def _forget(self) -> None:
-        """Forget all programs."""
-        self._families = Families(SIGNATURES, VARIANTS)
+    def _forget(self, names: Dependencies) -> None:
+        """Forget all programs, since a name has another value."""
+        self._history.note(f"programs are forgotten: {names.changed()} has another value")
+        self._families = Families(SIGNATURES, VARIANTS, self._history)
         self._fast = self._fast_value = None
 
     def _differentiated(self, variant: Variant, memory, arguments: Arguments, value):
@@ -308,30 +319,31 @@ class Replayed(PutOff):
 
         None if only its program would show that it is right. One is made only if it `is_sure`.
         """
-        is_put_off, branching = False, None
-        if is_sure:
-            is_put_off, branching = self._put_off(family, arguments, traced)
-        waits = self._native or traced.asks_for_types  # the first result, for the program
-        later = is_put_off or (traced.is_long and not waits)
-        if later:
+        waits = self._put_off(family, arguments, traced) if is_sure else None
+        if waits is not None:
             arguments.keep()
         elif (reason := self._reason_against(family, traced if is_sure else None)) is not None:
             if traced.trace.refusal is None:
                 raise NotRecorded(reason)
             self._give_up(reason)
         try:
-            if is_put_off and traced.asks_for_types:
+            if waits in (State.BRANCHING, State.SPARE) and traced.asks_for_types:
                 return None
-            return traced.value_and_grad(later) if gradient else (traced.value(), None)
+            is_kept = waits is not None
+            return traced.value_and_grad(is_kept) if gradient else (traced.value(), None)
         except NoPartial:  # perhaps by data, which are recorded as well
             return None
         finally:  # other threads may make its program from now on
-            if later and is_sure and family.spare is not traced:
-                family.pending, family.branching = traced, branching
+            if waits is not None:
+                family.life.go(waits, waits.value, traced)
 
-    def _convert(self, family: Variants) -> None:
-        """Make a program of the last recording, if that is still due."""
-        traced, family.pending, family.branching = family.pending, None, None
+    def _convert(self, family: Variants, *states: State) -> None:
+        """Make a program of the last recording, if it is in one of some states."""
+        if (traced := family.life.take(*states)) is not None:
+            self._make_program(family, traced)
+
+    def _make_program(self, family: Variants, traced: Traced) -> None:
+        """Make a program of a recording that has waited for it."""
         with family.budget.making():
             reason = self._reason_against(family, traced)
         if reason is not None:
@@ -346,6 +358,9 @@ class Replayed(PutOff):
             return reason
         recent = self._fast or self._fast_value
         family.add(variant, None if recent is None else recent.variant)
+        family.life.go(
+            State.PROGRAM, f"a program of {counted(len(variant.program.source.steps), 'step')}"
+        )
         self._families.settle(variant)
         if self._native:
             self._make_native(variant, traced.values)
@@ -363,10 +378,10 @@ class Replayed(PutOff):
             )(*args, **kwargs)
         return self._entered(*args, **kwargs), None
 
-    def _give_up(self, reason: str | None) -> None:
-        self._reason = reason
+    def _give_up(self, reason: str) -> None:
+        is_new = self._life.go(State.EAGER, f"{State.EAGER.value}: {reason}", reason)
         self._fast = self._fast_value = None
-        if self._flows.has_warned:
+        if self._flows.has_warned or not is_new:
             return
         warnings.warn(
             f"tapegrad.compile: {self._name} runs eagerly, without a program: {reason}",
@@ -376,7 +391,7 @@ class Replayed(PutOff):
 
     def _count(self, variant: Variant, evaluations: int, values: list) -> None:
         """Count evaluations of a program; after enough of them it gets native code."""
-        if self._native is False or variant.asked:
+        if self._native is False or variant.life.state is not State.INTERPRETED:
             return
         variant.calls += evaluations
         if variant.patience is None:
@@ -386,12 +401,20 @@ class Replayed(PutOff):
 
     def _make_native(self, variant: Variant, values: list | None) -> None:
         """Let native code be made of a program, and be compared with it at some inputs first."""
-        if self._native is False or variant.asked or variant.program.native:
+        if self._native is False or variant.program.native:
             return
-        variant.asked = True
         trial = Trial(variant.program, values) if self._compares else None
-        cut = self._memory == "sqrt"
-        self._compiling.append(compile_later(variant, cut, self._name, trial))
+        make = functools.partial(make_program_native, variant, self._memory == "sqrt", trial)
+        count = variant.calls + (0 if variant.fast is None else variant.fast.calls)
+        self._later(variant.life, f"after {counted(count, 'evaluation')} of a program", make)
+
+    def _later(self, life: Life, why: str, make: Callable[[], None]) -> None:
+        """Let native code be made in the background, if it has not been asked for."""
+        if life.history is None:
+            life.history = self._history
+        future = native_later(life, self._name, why, make)
+        if future is not None:
+            self._compiling.append(future)
 
     def _go_on_with_trials(self, family: Variants, values: list) -> None:
         """Compare new native code with the interpreted programs at the inputs of this call."""
@@ -399,11 +422,191 @@ class Replayed(PutOff):
             trial = variant.trial
             if trial is not None and (trial.left > 0 or variant is family.found[0]):
                 try:
-                    over = trial.is_over(variant.program, values)
+                    if trial.is_over(variant.program, values):
+                        variant.life.go(State.NATIVE, "native code has been compared, and stays")
                 except RuntimeError as error:
-                    over = True
                     variant.use(trial.plain)
-                    if variant.failure is None:  # no other thread was here
-                        failed(variant, self._name, error, users_level() + 1)
-                if over:
-                    variant.trial = None
+                    stays_interpreted(variant.life, self._name, error, users_level() + 1)
+
+    # --- a graph is looked for first, or a path must come again ----------------------------------
+
+    def _without_program(self, family: Variants, arguments: Arguments, args, kwargs, gradient):
+        """The result by a graph made now, or of an eager call where no path is known to come again.
+
+        None where the call is to be recorded, or a program has been made.
+        """
+        if family.life.state is State.BRANCHING:
+            if (found := self._by_new_flow(family, arguments, args, kwargs, gradient)) is not None:
+                return found
+        if family.found or not self._flows.is_without_program(self, family):
+            return None
+        if not family.budget.has_called:
+            arguments.keep()
+            family.life.go(State.CALLED, State.CALLED.value, arguments)
+        with family.budget.calling():
+            return self._eagerly(args, kwargs, gradient)
+
+    def _by_new_flow(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
+        """Value and gradient by a graph, made in place of the program of the last recording.
+
+        None where it has none: then this program is made.
+        """
+        traced = family.life.take(State.BRANCHING)
+        if traced is None:
+            return None
+        guard = str(traced.branch)
+        with family.budget.making():
+            is_there = self._flows.asked(self, arguments, guard)
+        if not is_there and not self._flows.is_lost:  # it is not to have one
+            self._make_program(family, traced)
+            return None
+        family.life.go(State.SPARE, held=traced)
+        left = self._leaves_new_flow(arguments, traced) if is_there else ""
+        if is_there and (found := self._by_flow(arguments, args, kwargs, gradient)) is not None:
+            family.life.go(State.SERVED, State.SERVED.value)
+            return found
+        if left:  # as this one has
+            self._flows.drop_last(self, left)
+        if self._flows.is_lost:
+            family.lose(guard)
+            self._flows.note_loss(self, arguments, guard)
+            family.budget.comes_again(traced.trace.guards)
+        return None
+
+    def _leaves_new_flow(self, arguments: Arguments, traced: Traced) -> str:
+        """Why the recorded call leaves the graph that was made since; else they are compared."""
+        flow = self._flow_for(arguments)
+        if flow is None or not traced.names.unchanged():
+            return ""
+        left = flow.compare(traced.values, traced.result)
+        flow.reading.shared.is_first = not left
+        return left
+
+    def _put_off(self, family: Variants, arguments: Arguments, traced: Traced) -> State | None:
+        """The state in which a recording waits to become a program; None if it is made one now."""
+        found = None
+        if traced.trace.refusal is None and not self._flows.is_aside:
+            found = self._awaited(family, arguments, traced)
+        if found is None and traced.is_long and not self._native and not traced.asks_for_types:
+            return State.PENDING  # after the first result
+        return found
+
+    def _awaited(self, family: Variants, arguments: Arguments, traced: Traced) -> State | None:
+        """The same where a graph may serve, or no other call go this way."""
+        if not family.lost:
+            traced.branch = self._flows.first_for(self, arguments, traced)
+            if traced.branch is None:
+                return None
+            if not self._flows.is_refused(arguments):
+                return State.BRANCHING
+            family.lose(str(traced.branch))
+        served = family.evaluations
+        is_worth = family.budget.is_worth(traced.trace.guards, traced.rows, served)
+        return None if is_worth else State.SPARE
+
+    def _settle(self, family: Variants) -> None:
+        """Make a program where one is asked for, of the last recording if there is none."""
+        if family.found:
+            self._convert(family, State.PENDING, State.BRANCHING)
+            return
+        first = family.life.held
+        if isinstance(first, Arguments):  # called
+            with self._flows.aside():
+                call = lambda *args, **kwargs: self._evaluate(args, kwargs, False)  # noqa: E731
+                first.call(call, first.values)
+        self._convert(family, State.PENDING, State.BRANCHING, State.SPARE)
+
+    # --- first results are compared with those of the function -----------------------------------
+
+    def _verified(self, found, variant: Variant, arguments: Arguments, args, kwargs):
+        """Compare with an eager call; returns its result where it is of another function."""
+        gradient, before = found[1] is not None, variant.names.effects_now()
+        long = variant.names.long_now()
+        expected = self._compared(variant, arguments, args, kwargs, gradient)
+        if self._is_of_another(variant, expected):
+            return expected
+        moved = [*self._effects.of_call(before), *[one for one in long if not one.is_there()]]
+        changed = moved if self._verify == "once" else []
+        if self._depends_on(changed, arguments):
+            return expected
+        pair = self._difference(found, expected, variant, arguments)
+        if pair is not None:
+            raise RuntimeError(
+                f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}: "
+                "it depends on something else than its arguments, such as random numbers or state "
+                "that changes between calls; pass that as an argument, or use verify='never'"
+            )
+        if variant.checked <= gradient:
+            what = "value and gradient" if gradient else "value"
+            variant.life.note(f"{what} compared with an eager call: equal")
+            variant.checked = 1 + gradient
+        self._effects.report(changed, self._name)
+        is_settled = bool(before) and not moved and self._reason is None
+        if is_settled and variant.names is self._families.names:  # no other thread has recorded
+            self._families.put(variant.names.settled(before))
+        return None if self._reason is None else expected
+
+    def _check_compared(self) -> None:
+        """Check that no program is of state that its recorded call has changed, and no other saw.
+
+        Raises ValueError.
+        """
+        found = [one for family in list(self._families.found.values()) for one in family.found]
+        alone = [one for one in found if not one.checked and one.names.unchanged()]
+        changed = [one for variant in alone for one in variant.changed]
+        if self._verify == "never" or not changed:
+            return
+        if (name := seems_read(self._f, changed)) is not None:
+            raise ValueError(
+                f"a call that was recorded has changed {name}, which its result may depend on; "
+                "repeat the call, so that its program is compared, and save then"
+            )
+
+    def _report(self, changed: list[Checked], arguments: Arguments) -> None:
+        """Report what the function changes outside; run eagerly if results depend on that."""
+        if not self._depends_on(changed, arguments):
+            self._effects.report(changed, self._name)
+
+    def _depends_on(self, changed: list[Checked], arguments: Arguments) -> bool:
+        """Whether a result may depend on what the function changes, which then runs eagerly."""
+        reason = self._flows.dependence(self, arguments, changed) if changed else None
+        if reason is not None:
+            self._give_up(reason)
+        return reason is not None
+
+    def _compared(self, variant: Variant, arguments: Arguments, args, kwargs, gradient: bool):
+        """What the function gives, to compare: for tensors where it does not take arrays.
+
+        Forward of an `autograd.Function` may rely on tensors, which it is given in a program.
+        """
+        try:
+            return self._eagerly(args, kwargs, gradient)
+        except Exception:
+            if gradient or not variant.program.code.of(Custom):
+                raise
+        tensors = [wrap(np.array(value)) for value in arguments.values]
+        args, kwargs = arguments.build(tensors)
+        return self._entered(*args, **kwargs), None
+
+    def _is_of_another(self, variant: Variant, expected) -> bool:
+        """Whether what a call gave cannot be compared: the function is not the recorded one now."""
+        if reads_others(expected, []):
+            self._give_up(READS_OTHERS)
+            return True
+        return not variant.names.unchanged()  # another thread has changed one during the call
+
+    def _difference(self, found, expected, variant: Variant, arguments: Arguments):
+        """Two leaves that differ from those of an eager call of the function; None without."""
+
+        gradient = found[1] is not None
+
+        def again(values):
+            return arguments.call(lambda *a, **k: self._eagerly(a, k, gradient), values)
+
+        def adjoints(noise):
+            wanted = [m for m, (_, _, is_one) in zip(noise, arguments.kinds, strict=True) if is_one]
+            built = arguments.in_structure(wanted, self._argnums, self._single)
+            return [m for _, m in tree_leaves(built)]
+
+        noises = variant.noises(arguments.values, again, adjoints if gradient else None)
+        return first_difference(found, expected, *noises, dtype=arguments.dtype)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._core.tensor.dependencies import NOTHING, Dependencies, joined
+from ..ir.operation_words import counted
+from .life import History
 from .names_read import names_read
 from .signature import Arguments
 from .variants import Variant, Variants
@@ -37,12 +39,21 @@ class Families:
     They were recorded with the same values of the names that the function reads.
     """
 
-    def __init__(self, most: int, variants: int):
-        self.most, self.variants = most, variants
+    def __init__(self, most: int, variants: int, history: History):
+        self.most, self.variants, self._history = most, variants, history
         self.names: Dependencies | None = None  # if anything has been recorded
         self._read: dict[int, Callable] = {}  # functions whose names are among them, by id
         self.found: dict[Any, Variants] = {}
         self.unused = 0  # signatures given up that have been called once only
+
+    def install(self, found: dict[Any, Variants], names: Dependencies | None) -> None:
+        """Have programs that were made elsewhere, of these names."""
+        self.found, self.names = found, names
+        for key, family in found.items():
+            family.key, family.life.history = key, self._history
+            for variant in family.found:
+                variant.life.join(family.life)
+            family.life.note(f"{counted(len(family.found), 'program')} of a file")
 
     @property
     def evaluations(self) -> int:
@@ -89,7 +100,7 @@ class Families:
 
     def of(self, key) -> Variants:
         """The variants of a signature."""
-        family = self.found.pop(key, None) or Variants(self.variants)
+        family = self.found.pop(key, None) or Variants(self.variants, key, self._history)
         self.found[key] = family
         while len(self.found) > self.most:
             oldest = self.found.pop(next(iter(self.found)), None)

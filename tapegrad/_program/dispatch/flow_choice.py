@@ -17,13 +17,14 @@ from ..._core.tensor.trace import Guard
 from ..._flow.reading.errors import Lost, ReadsChanges, Refused
 from ..._flow.reading.forms import described
 from ..._flow.reading.kept_readings import keep_refusal
-from .background import later
+from ..ir.operation_words import counted
 from .effects import seems_read
 from .families import Renewals
 from .flow_results import is_result
 from .flow_tiers import TieredGraph
 from .flows import Flow, flow_for, is_readable, key_of, known_flow, regardless_of_argnums
 from .graph_advice import advised
+from .life import History
 from .recording_budget import repeated
 from .rounding import RoundingOfCalls, first_difference
 from .signature import Arguments
@@ -44,7 +45,8 @@ _REFUSALS = 2
 class Flows:
     """The graphs of a compiled function by what calls they serve, or why there are none."""
 
-    def __init__(self):
+    def __init__(self, history: History):
+        self._history = history
         self.found: dict[Any, Flow] = {}
         self.refused: dict[Any, str] = {}
         self._refusals: collections.Counter = collections.Counter()  # of lengths, by structure
@@ -57,9 +59,9 @@ class Flows:
         self._set_aside = 0
         self.has_warned = False  # of having no graph
 
-    def copy(self) -> Flows:
+    def copy(self, history: History) -> Flows:
         """The same graphs for a copy of the function."""
-        made = Flows()
+        made = Flows(history)
         made.found, made.refused = dict(self.found), dict(self.refused)
         made.branches = self.branches
         return made
@@ -137,7 +139,7 @@ class Flows:
             if not flow.is_like:
                 return self._read_again(owner, key, flow, arguments)
             if reason := flow.primal.uselessness:
-                self._give_up(key, reason)
+                self._refuse(key, reason)
                 return None
             self._last = flow
             return flow
@@ -163,10 +165,10 @@ class Flows:
         """The graph in place of one that read what has changed since."""
         self.found.pop(key, None)
         self.choices.clear()  # lists may hold other kinds now
-        owner._forget()  # programs that do not compare long lists
+        owner._forget(flow.names)  # programs that do not compare long lists
         self._last = None
         if (reason := self._renewals.reason(flow.names, flow.primal.calls)) is not None:
-            self._give_up(key, reason)
+            self._refuse(key, reason)
             return None
         return self._read(owner, arguments)
 
@@ -182,7 +184,7 @@ class Flows:
             try:
                 flow = known_flow(owner._f, arguments, exact)
             except Refused as error:
-                self._refuse(key_of(arguments, exact), arguments, error, exact)
+                self._not_read(key_of(arguments, exact), arguments, error, exact)
                 lost = "".join(error.paths or ())
                 continue
             if flow is not None and flow.reading.shared.is_first:
@@ -203,7 +205,7 @@ class Flows:
         """Drop the graph used last, since calls leave it."""
         for key, flow in list(self.found.items()):
             if flow is self._last:
-                self._give_up(key, f"calls leave it: {reason}")
+                self._refuse(key, f"calls leave it: {reason}")
                 error = Refused(self.refused[key])
                 if not (flow.reading.is_of_objects or flow.hidden):  # the elements may be why
                     error.dependencies = flow.reading.dependencies
@@ -231,25 +233,34 @@ class Flows:
                 owner._give_up(advised(str(error)))
                 return None
             except Refused as error:
-                self._refuse(key, arguments, error, exact)
+                self._not_read(key, arguments, error, exact)
                 continue
             except Exception as error:  # a fault of ours must not stop the user's call
-                self.refused[key] = f"reading failed, please report this: {error!r}"
+                self._refuse(key, f"reading failed, please report this: {error!r}")
                 continue
             self.choices[alike] = choices
             self._take(owner, arguments, flow)
             return flow
         return None
 
-    def _refuse(self, key, arguments: Arguments, error: Refused, exact: bool) -> None:
-        """Note why there is no graph."""
-        self.refused[key] = str(error)
+    def _refuse(self, key, reason: str) -> None:
+        """Let no graph serve such calls, for a reason, which is noted."""
+        what = "no graph" if self.found.pop(key, None) is None else "its graph is dropped"
+        self.refused[key] = reason
+        self._last = None
+        self._history.note(f"{what}: {reason}")
+
+    def _not_read(self, key, arguments: Arguments, error: Refused, exact: bool) -> None:
+        """Note why there is no graph, and whether one for other lengths is worth a try."""
+        self._refuse(key, str(error))
         count = _REFUSALS if isinstance(error, Lost) else exact
         self._refusals[key_of(arguments, exact=False)] += count
 
     def _take(self, owner, arguments: Arguments, flow: Flow) -> None:
         """Let a graph serve calls."""
         self.found[flow.key] = flow
+        count = len(flow.primal.program.graph.blocks)
+        self._history.note(f"a graph of {counted(count, 'block')} read from bytecode")
         if len(self.found) > _MOST:  # another thread may have been first
             self.found.pop(next(iter(self.found)), None)
         if owner._native:
@@ -295,7 +306,7 @@ class Flows:
             return False
         if not family.budget.is_due_to(owner._f, *family.stopped_at):
             return False
-        family.lost = stopped
+        family.lose(stopped)
         self._warn_of_loss(owner, stopped)
         return not family.budget.is_there(family.evaluations)
 
@@ -311,11 +322,6 @@ class Flows:
             RuntimeWarning,
             stacklevel=users_level(),
         )
-
-    def _give_up(self, key, reason: str) -> None:
-        self.found.pop(key, None)  # another thread may have been first
-        self.refused[key] = reason
-        self._last = None
 
     def differs(self, owner, flow: Flow, arguments: Arguments, found, expected) -> bool:
         """Whether a value and a gradient are not the function's; the graph is dropped then."""
@@ -343,7 +349,7 @@ class Flows:
             return
         for key, flow in list(self.found.items()):
             if flow is wrong:
-                self._give_up(key, reason)
+                self._refuse(key, reason)
         warnings.warn(
             f"tapegrad.compile: {owner._name} is recorded once for each path through its "
             f"branches, since its graph is wrong: {reason}; please report this, if the function "
@@ -354,16 +360,15 @@ class Flows:
 
     def count(self, owner, graph: TieredGraph, inputs: list) -> None:
         """Native code where interpreting has taken long enough, or is not wanted."""
-        is_due = graph.is_impatient or (owner._native and graph.state == "interpreted")
+        is_due = graph.is_impatient or (owner._native and graph.is_interpreted)
         if is_due and owner._native is not False:
             self._make_native(owner, graph, inputs)
 
     def _make_native(self, owner, graph: TieredGraph, inputs: list) -> None:
-        graph.state = "being compiled"
         inputs = [x.copy() if isinstance(x, np.ndarray) else x for x in inputs]
         gradient = "f" in graph.program.kinds
-        job = functools.partial(_compiled, graph, inputs, gradient, owner._name)
-        owner._compiling.append(later(job))
+        why = f"after {graph.seconds:.2g} s of interpreting a graph"
+        owner._later(graph.life, why, functools.partial(graph.take_over, inputs, gradient))
 
     def short(self, owner, args: tuple, gradient: bool) -> tuple | None:
         """Value and gradient for floats and arrays, by the graph used last."""
@@ -379,7 +384,7 @@ class Flows:
         value, made, taken = found
         if owner._verify == "once" and flow.primal.is_due(taken, gradient):
             return None  # to be compared
-        if flow.primal.state == "interpreted":
+        if flow.primal.is_interpreted:
             self.count(owner, flow.primal, flow.inputs(values))
         if not gradient:
             return value, None
@@ -388,13 +393,3 @@ class Flows:
         numbers = [number % len(args) for number in owner._argnums]
         order = sorted({*numbers})
         return value, tuple([made[order.index(number)] for number in numbers])
-
-
-def _compiled(graph: TieredGraph, inputs: list, gradient: bool, name: str) -> None:
-    try:
-        graph.take_over(inputs, gradient)
-    except Exception as error:
-        graph.state = f"interpreted, without native code: {error}"
-        message = f"tapegrad.compile: {name} stays interpreted: {error}"
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
-        raise RuntimeError(message) from error

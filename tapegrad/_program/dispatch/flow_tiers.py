@@ -16,6 +16,7 @@ from ..._flow.native.flow_functions import compiled
 from ..._flow.program import Adjoints, Call, FlowProgram, Functions, Limits, Outcome
 from ..._flow.row_runs import evaluate_rows
 from ..ir.steps import DOUBLE
+from .life import Life, State
 from .rounding import first_difference
 
 #: Seconds of interpreting after which a graph gets native code.
@@ -46,7 +47,7 @@ class TieredGraph:
         self.calls = 0
         self.reasons: Counter[str] = Counter()
         self.seconds = 0.0
-        self.state = "interpreted with checks" if limits.are_checked else "interpreted"
+        self.life = Life(State.CHECKED if limits.are_checked else State.INTERPRETED)
         self._taken = 0  # the edges that calls took
         self._compared = [0, 0]  # edges along which values, and adjoints, were compared
 
@@ -99,9 +100,14 @@ class TieredGraph:
         return f"most calls leave it: {self.reasons.most_common(1)[0][0]}"
 
     @property
+    def is_interpreted(self) -> bool:
+        """Whether it is interpreted, and may become native."""
+        return self.life.state is State.INTERPRETED
+
+    @property
     def is_impatient(self) -> bool:
         """Whether interpreting has taken long enough for native code."""
-        return self.seconds > PATIENCE and self.state == "interpreted"
+        return self.seconds > PATIENCE and self.is_interpreted
 
     def is_sample(self) -> bool:
         """Whether the next call is due for a regular comparison."""
@@ -139,4 +145,4 @@ class TieredGraph:
             raise RuntimeError(f"native code gives {pair[0]}, the interpreted graph {pair[1]}")
         self.program.use(functions)
         self._compared = [0, 0]  # each edge is compared with the function once more
-        self.state = "native"
+        self.life.go(State.NATIVE, "native code of the graph, equal to the interpreted graph")

@@ -36,6 +36,7 @@ from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, GUARD_FAILED
 from .arrays_in_place import ArraysInPlace
 from .conversion import converted, converted_in_place
+from .life import History, Life, State
 from .python_floats import refused_by_python
 from .random_draws import Draws
 from .recording_budget import Budget
@@ -59,11 +60,10 @@ class Variant:
     account: Account | None = None  # its origin, unless it was loaded from a file
     checked: int = 0  # compared with the function: 1 its value, 2 its gradient too
     fast: Any = None  # the fast path of its calls
-    asked: bool = False  # for native code
     calls: int = 0  # evaluations except for those by its fast path
     patience: int | None = None  # evaluations before it compiles; None if that is not known yet
-    trial: Any = None  # of native code (see `takeover`), until it has ended
-    failure: Exception | None = None  # the reason for having no native code
+    #: Whether native code evaluates it, is being made or on trial, or why there is none.
+    life: Life = dataclasses.field(default_factory=lambda: Life(State.INTERPRETED))
     is_exact: bool = False  # data without axes must have the types that they had
     #: The names that the function reads, with the values that it was recorded with.
     names: Dependencies = NOTHING
@@ -75,6 +75,12 @@ class Variant:
         fast, self.program, self.fast = self.fast, program, None
         if fast is not None:
             fast.end()
+
+    @property
+    def trial(self) -> Any:
+        """That of native code (see `takeover`), until it has ended."""
+        held = self.life.held
+        return held if self.life.state is State.TRIED else None
 
     def outcome(self, k: int) -> float:
         return self.guards[k].value
@@ -194,6 +200,7 @@ class Traced:
         self.in_place: ArraysInPlace | None = None
         self.result: tuple | None = None  # its value, and the gradients of its inputs if asked for
         self._call, self._without, self.draws = (f, arguments), without, draws
+        self.branch: Guard | None = None  # one for which a graph is looked for first
         self.names = NOTHING  # see `Variant`
         self.changed: list[Checked] = []
 
@@ -366,14 +373,10 @@ def _unrecorded(error: Exception) -> str:
 class Variants:
     """The programs of one signature, the one used last first; at most `most` of them."""
 
-    def __init__(self, most: int):
-        self.most = most
+    def __init__(self, most: int, key: Any = None, history: History | None = None):
+        self.most, self.key = most, key
         self.found: list[Variant] = []
-        self.pending: Traced | None = None  # a recording that is no program yet
-        self.spare: Traced | None = None  # one that became none
-        self.first: Arguments | None = None  # those of the first call, if it was not recorded
-        #: A branch of it for which a graph is looked for first: calls seem to take one path each.
-        self.branching: Guard | None = None
+        self.life = Life(State.NONE, history, self)  # of the last recording
         self.nested = False  # it was called with recorded arguments
         self.recorded = 0  # the number so far
         self.hits = 0  # evaluations without a new recording, except for those by a fast path
@@ -381,6 +384,12 @@ class Variants:
         self.lost = ""  # the branch at which calls take one path each, if no graph serves them all
         #: The guard at which the last call stopped, and those of that program.
         self.stopped_at: tuple[Guard, list[Guard]] | None = None
+
+    def lose(self, where: str) -> None:
+        """Note a branch at which calls take one path each, and that no graph serves them all."""
+        if not self.lost:
+            self.life.note(f"calls take one path each at {where}; most are made eagerly")
+        self.lost = where
 
     @property
     def evaluations(self) -> int:
@@ -390,6 +399,7 @@ class Variants:
     def add(self, variant: Variant, recent: Variant | None) -> None:
         """Add a new variant; drop the oldest, except for one that was used by its fast path."""
         self.recorded += 1
+        variant.life.join(self.life)
         first = [variant, *[v for v in self.found if v is recent]]
         rest = [v for v in self.found if v is not recent]
         self.found = [*first, *rest][: self.most]
@@ -428,6 +438,8 @@ class Variants:
             else:
                 stopped = error if isinstance(error, Exception) else "a result of another shape"
                 candidates = candidates[1:]
+        if stopped is not None:
+            self.life.note(f"no program goes on at {stopped}")
         return None, None, stopped
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ..._core.tensor.trace import Guard
 from ..build.executable import Program
 from ..dispatch.compilation import Compilation
+from ..dispatch.life import State
 from ..dispatch.variants import Variant, Variants, same
 from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS, Size, nanoseconds, size_of
 from ..ir.operation_words import counted
@@ -47,8 +48,27 @@ def _compilation(found: Compilation, name: str) -> Iterator[str]:
             for number, variant in enumerate(family.found, 1):
                 yield f"    program {number}"
                 yield from (f"      {line}" for line in _variant(variant))
+    yield from (f"  {line}" for line in _history(found))
     for kind, derived in found.derived.items():
         yield from _compilation(derived, f"{name}.{kind}")
+
+
+def _history(found: Compilation) -> Iterator[str]:
+    """What has happened to the function, in order."""
+    lines = [*found.history.lines()] if found.history is not None else []
+    if not lines:
+        return
+    yield "history"
+    if found.history is not None and found.history.dropped:
+        yield f"  … {found.history.dropped} earlier"
+    many = len(found.families) > 1
+    shown = [
+        f"signature ({_key(family.key)}): {text}" if many and family is not None else text
+        for family, text in lines
+    ]
+    for text, alike in itertools.groupby(shown):
+        count = len([*alike])
+        yield f"  {text}" + (f" × {count}" if count > 1 else "")
 
 
 def _programs(family: Variants) -> str:
@@ -129,8 +149,8 @@ def _time_of_rule(part: Part) -> float:
 def _native(variant: Variant) -> str:
     if variant.program.native:
         return "native: compiled to code of its own"
-    if variant.failure is not None:
-        return f"native: no; {variant.failure}"
+    if variant.life.state is State.FAILED:
+        return f"native: no; {variant.life.held}"
     return "native: no, interpreted"
 
 

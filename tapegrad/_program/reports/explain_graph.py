@@ -14,6 +14,7 @@ from ..._flow.ir.flow_graph import Graph, Line
 from ..dispatch.flow_tiers import PATIENCE, TieredGraph
 from ..dispatch.flows import Flow
 from ..dispatch.graph_advice import advice_on_leaving, advised
+from ..dispatch.life import State
 from ..ir.operation_words import counted
 from .graph_nesting import Node, nested
 
@@ -39,10 +40,12 @@ def graph_text(flow: Flow, native: bool | None) -> Iterator[str]:
 
 def _state(one: TieredGraph, what: str, native: bool | None) -> str:
     """The size of a graph, its evaluator, and how often it was called."""
-    state = one.state
+    state = one.life.state.value
+    if one.life.state is State.FAILED:
+        state += f": {one.life.held}"
     if one.program.limits.are_checked:
         state += ", since it is from a file"
-    elif state == "interpreted" and native is None:
+    elif one.is_interpreted and native is None:
         state = f"interpreted for {one.seconds:.2g} s (native code after {PATIENCE:g} s)"
     count = f"{len(one.program.graph.blocks)} {what}"
     return f"branches and loops: a graph of {count}, {state}, {counted(one.calls, 'evaluation')}"

@@ -11,6 +11,7 @@ from ..._flow.ir.activity import varying
 from ..._flow.ir.flow_graph import Block, Branch, Graph, Leave, Return, Step, Value
 from ..._flow.kinds.kind_lookup import kind_of
 from ..dispatch.flows import Flow
+from ..dispatch.life import State
 from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS
 from ..ir.work import is_function
 from .draw_graph import counted_kinds
@@ -32,7 +33,7 @@ def profile_graph(flow: Flow, name: str, values: Sequence, repeats: int) -> Prog
     """
     graph = flow.primal.program.graph
     counts = edge_counts(flow.primal.program, flow.inputs([*values]))
-    tier = "native" if flow.primal.state == "native" else "interpreted"
+    tier = "native" if flow.primal.life.state is State.NATIVE else "interpreted"
     best = np.min([flow.timed([*values]) for _ in range(repeats)], axis=0)
     steps, costs = _steps(graph, _rounds(graph, counts), tier)
     total = np.sum(costs, axis=0)
