@@ -1,17 +1,23 @@
 """The life of compiled functions: ways between states, and the history that `explain()` shows."""
 
 import re
+import sys
 import threading
 import warnings
 
 import numpy as np
 import pytest
 from assumed import needs
+from compiled import programs
 
 import tapegrad as tg
-from tapegrad._program.dispatch import life
+from tapegrad._core.codegen.layout import ROWS
+from tapegrad._core.tape import store
+from tapegrad._entering import left_behind
+from tapegrad._program.dispatch import life, variants
 from tapegrad._program.dispatch.life import WAYS, History, Life, State
 from tapegrad._program.dispatch.variants import Traced
+from tapegrad._program.lowering.tape_rows import Rows
 
 X = np.array([0.3, 0.7, 1.1])
 
@@ -258,6 +264,81 @@ def test_threads_at_the_first_calls(verify):
 
         in_threads(calls, calls, calls, asks)
         assert c._reason is None
+
+
+def test_rows_are_there_until_they_are_converted(monkeypatch):
+    """Chunks of another thread, that lie between those of a recording, are freed afterwards."""
+    refused, make_room, counts = variants.refused_by_python, Rows.make_room, []
+
+    def elsewhere():
+        y = tg.tensor(1.0, requires_grad=True)
+        for _ in range(3 * ROWS):
+            y = y * 1.5
+
+    def between(*given):
+        in_threads(elsewhere)
+        return refused(*given)
+
+    def collect():
+        for _ in range(3):  # what the newest chunk needs is freed by the next one
+            store.collect()
+
+    def freed(self, extra):
+        counts.append(len(store.order))
+        in_threads(collect)
+        counts.append(len(store.order))
+        make_room(self, extra)
+
+    monkeypatch.setattr(variants, "refused_by_python", between)
+    monkeypatch.setattr(Rows, "make_room", freed)
+    c = tg.compile(smooth)
+    value, gradient = c.value_and_grad(X)
+    assert value == pytest.approx(np.sum(np.sin(X) * X), rel=1e-14)
+    np.testing.assert_allclose(gradient, np.cos(X) * X + np.sin(X), rtol=1e-14)
+    assert counts and counts[0] == counts[1] >= 2 and programs(c) == 1
+    collect()
+    assert len(store.order) < counts[1]
+
+
+def test_threads_that_search_what_calls_have_left():
+    """Two threads may end a recording at once, and one finds what both have left."""
+    wanted, found = np.cos(X), []
+
+    def calls():
+        for _ in range(40):
+            kept = []
+            found.append(tg.grad(lambda x: kept.append(x) or np.sum(np.sin(x)))(X))
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        in_threads(*[calls] * 4)
+    finally:
+        sys.setswitchinterval(before)
+    left_behind._make_plain()  # nothing is left
+    for one in found:
+        np.testing.assert_allclose(one, wanted, rtol=1e-15)
+
+
+def test_a_loss_that_another_thread_has_made_be_forgotten():
+    def lost(x):
+        with warnings.catch_warnings():  # which graphs cannot read
+            total = 0.0
+            for k in range(len(x)):
+                total = total + x[k] * k if x[k] > 0.0 else total - x[k] ** 2
+            return total
+
+    c, rng = tg.compile(lost), np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for _ in range(3):
+            c.value_and_grad(rng.normal(size=9))
+        (family,) = c._families.found.values()
+        assert family.lost
+        c._flows.renew()  # as by a name that has another value
+        x = rng.normal(size=9)
+        assert c(x) == pytest.approx(lost(x), rel=1e-14)
+    assert "most are made eagerly" in "".join(history(c))
 
 
 class StoppedError(BaseException):

@@ -312,13 +312,14 @@ class Flows:
 
     def _warn_of_loss(self, owner, stopped: str) -> None:
         """Say once that calls take one path each, and why no graph serves them all."""
-        if self.has_warned:
+        reasons = list(self.refused.values())
+        if self.has_warned or not reasons:  # forgotten by another thread
             return
         self.has_warned = True
         warnings.warn(
             f"tapegrad.compile: {owner._name} is slow: it takes another path at {stopped}, each "
             "path is recorded on its own, and calls between are made eagerly, since its loops and "
-            f"branches cannot be read: {advised([*self.refused.values()][-1])}",
+            f"branches cannot be read: {advised(reasons[-1])}",
             RuntimeWarning,
             stacklevel=users_level(),
         )

@@ -231,13 +231,18 @@ class Traced:
                 self.trace.refuse(reason, faithful=True)
             if not self.inputs:
                 self.trace.refuse("it has no arguments that are floats or arrays", faithful=True)
-            self._check_outside()
-            refused = refused_by_python(self.trace, self._first, self.trace.now())
-            if refused is not None:
-                raise RaisedError(refused)
-            self._end = self.trace.now()
+            with store.Kept():  # see `program`
+                self._check_rows()
         self.bytes = get_word(STATE_BYTES) - before  # of the arrays that it has made
         self.rows = self._end - self._first  # about as many, those of other threads included
+
+    def _check_rows(self) -> None:
+        """Check that a program is right, as far as the rows tell."""
+        self._check_outside()
+        refused = refused_by_python(self.trace, self._first, self.trace.now())
+        if refused is not None:
+            raise RaisedError(refused)
+        self._end = self.trace.now()
         self.is_long = is_long(self._first, self._end)
 
     def _check_outside(self) -> None:
@@ -276,7 +281,7 @@ class Traced:
         if self.trace.refusal is not None:
             return None, self.trace.refusal
         try:
-            with collection.paused():
+            with collection.paused(), store.Kept():  # chunks of other threads lie between its own
                 variant = self._convert()
         except Unsupported as error:
             return None, str(error)
