@@ -307,7 +307,7 @@ def test_threads_that_search_what_calls_have_left():
     def calls():
         for _ in range(40):
             kept = []
-            found.append(tg.grad(lambda x: kept.append(x) or np.sum(np.sin(x)))(X))
+            found.append(tg.grad(lambda x, kept=kept: kept.append(x) or np.sum(np.sin(x)))(X))
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
