@@ -9,7 +9,7 @@ import pytest
 import tapegrad as tg
 from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._core.tensor.values import value_of
-from tapegrad._program.dispatch.recording_budget import Budget
+from tapegrad._program.dispatch.variants import Budget
 
 #: Evaluations before native code, where the fixture `native_when_hot` is used.
 HOT = 200

@@ -6,7 +6,7 @@ from compiled import by_ways
 import tapegrad as tg
 import tapegrad.numpy as tnp
 from tapegrad._flow.reading.read import Reading
-from tapegrad._program.dispatch.compilation import Compilation
+from tapegrad._program.dispatch.evaluation import Compilation
 from tapegrad._program.dispatch.flows import Flow
 from tapegrad._program.passes.input_planning import LARGE
 

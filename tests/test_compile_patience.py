@@ -6,7 +6,7 @@ from compiled import by_ways, is_native
 
 import tapegrad as tg
 from tapegrad._program.dispatch import evaluation
-from tapegrad._program.dispatch.background import FEWEST, patience
+from tapegrad._program.dispatch.takeover import FEWEST, patience
 
 
 def loop(x, times):

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad._program.dispatch.rounding import agree
-from tapegrad._program.dispatch.rounding_modes import DIRECTIONS, rounded
+from tapegrad._program.dispatch.rounding import DIRECTIONS, agree, rounded
 
 W = np.array([1.0, -2.0, 3.0, 0.5])
 

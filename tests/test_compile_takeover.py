@@ -9,7 +9,7 @@ from compiled import HOT, by_ways, is_native, same
 
 import tapegrad as tg
 from tapegrad._program.build.executable import Program
-from tapegrad._program.dispatch import background, takeover
+from tapegrad._program.dispatch import takeover
 from tapegrad._program.dispatch.variants import Variants
 from tapegrad._program.native import fused_elementwise, scalar_code
 
@@ -134,7 +134,7 @@ def test_a_call_that_has_begun_is_compared_too(planted, monkeypatch):
         c.wait()
         return run(family, *given)
 
-    monkeypatch.setattr(background, "Program", waiting)
+    monkeypatch.setattr(takeover, "Program", waiting)
     c(X)  # which shows no fault
     monkeypatch.setattr(Variants, "run", late)
     with pytest.warns(RuntimeWarning, match="stays interpreted"):

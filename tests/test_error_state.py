@@ -11,13 +11,13 @@ from compiled import programs, same
 
 import tapegrad as tg
 from tapegrad._core.tensor import error_state
-from tapegrad._program.dispatch import background
+from tapegrad._program.dispatch import takeover
 
 
 @pytest.fixture(autouse=True)
 def _nothing_compiles():
     """Numba changes the filters of warnings, which all threads share, while it compiles."""
-    for future in [*background._under_way]:
+    for future in [*takeover._under_way]:
         future.exception()
 
 

@@ -19,7 +19,7 @@ from tapegrad._core.codegen import forks
 from tapegrad._core.remembered import remembered
 from tapegrad._core.tape import store, workspace
 from tapegrad._core.tensor import runtime
-from tapegrad._program.dispatch import background
+from tapegrad._program.dispatch import takeover
 
 pytestmark = pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="no fork here"
@@ -239,7 +239,7 @@ def test_threads_that_fork_at_once():
 def test_native_code_that_several_threads_of_the_child_wait_for():
     """The compiling thread is the parent's: one thread compiles, the others wait for it."""
     go = threading.Event()
-    background.later(go.wait)
+    takeover.later(go.wait)
     c = tg.compile(lambda x: np.sum(np.exp(x * 0.2) * x), native=True)
     c.grad(V)
 

@@ -10,8 +10,8 @@ from assumed import needs
 import tapegrad as tg
 import tapegrad.numpy as tnp
 from tapegrad._core.tensor.trace import Guard
-from tapegrad._program.dispatch import flows, recording_budget, variants
-from tapegrad._program.dispatch.recording_budget import Budget
+from tapegrad._program.dispatch import flows, variants
+from tapegrad._program.dispatch.variants import Budget
 
 pytestmark = needs("numba-reader")
 
@@ -345,7 +345,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        monkeypatch.setattr(recording_budget.time, "thread_time", lambda: self.now)
+        monkeypatch.setattr(variants.time, "thread_time", lambda: self.now)
 
 
 def spent(monkeypatch, paths, program, recording=3.0):

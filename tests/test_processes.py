@@ -202,7 +202,7 @@ print([found[k].tolist() for k in range(6)])
 INTERRUPTED = """
 import os, signal, threading, time
 import numpy as np, tapegrad as tg
-from tapegrad._program.dispatch import background
+from tapegrad._program.dispatch import takeover
 
 def endless(*given, **chosen):
     begun.set()
@@ -210,7 +210,7 @@ def endless(*given, **chosen):
         time.sleep(0.001)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells take from jobs
-begun, background.Program = threading.Event(), endless
+begun, takeover.Program = threading.Event(), endless
 c = tg.compile(lambda x: np.sum(x * x), native=True)
 for n in (3, 4):
     print(c(np.ones(n)), c(np.ones(n)), flush=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core.tensor.dependencies import Dependencies
 from .._core.tensor.error_state import is_loud
-from .dispatch.compilation import Compilation
+from .dispatch.evaluation import Compilation
 from .dispatch.flow_choice import Flows
 from .dispatch.flow_derivatives import by_graph
 from .dispatch.life import State

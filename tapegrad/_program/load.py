@@ -8,8 +8,7 @@ import io
 from .._core.tensor import runtime as rt
 from .compiled import Compiled
 from .composition import plain_argnums
-from .dispatch.compilation import Compilation
-from .dispatch.evaluation import NO_NUMBER
+from .dispatch.evaluation import NO_NUMBER, Compilation
 from .files import file_format
 
 

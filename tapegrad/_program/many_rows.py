@@ -8,10 +8,9 @@ from .._core.operations import PUBLIC
 from .._core.tensor.copies import unlisted
 from .._core.tensor.values import array_of, is_recorded, records, value_of
 from .composition import Composed
-from .dispatch.batch import Batch
+from .dispatch.batch import Batch, RecordedRows, gathered, row_of
 from .dispatch.fast_path import fast_call
 from .dispatch.flows import Flow
-from .dispatch.rowwise import RecordedRows, gathered, row_of
 from .dispatch.signature import Arguments
 from .dispatch.variants import Variant
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from .._core.tensor import runtime as rt
 from .composition import Composed
-from .dispatch.compilation import Compilation
+from .dispatch.evaluation import Compilation
 from .dispatch.names_read import names_read
 from .files import file_format
 from .outside_digest import digest_of

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Any
 
 import numpy as np
 
@@ -25,23 +27,29 @@ from ..ir.json_values import printable
 from ..ir.operation_words import counted
 from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
-from .arrays_in_place import arrays_in_place
-from .background import make_program_native, native_later, patience, stays_interpreted
-from .effects import Effects, seems_read
-from .families import Families, Renewals
+from .conversion import arrays_in_place
+from .effects import Draws, Effects, seems_read
 from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
-from .library_calls import operations
 from .life import History, Life, State
 from .names_read import are_replaced
-from .random_draws import Draws
 from .recorded_call import recorded_call, short_recorded_call
 from .rounding import first_difference
-from .rule_programs import rule_program
+from .rule_programs import operations, rule_program
 from .signature import Arguments, own_copy
-from .takeover import Trial
-from .variants import NotRecorded, RaisedError, Traced, Variant, Variants, reads_others, traced_call
+from .takeover import Trial, make_program_native, native_later, patience, stays_interpreted
+from .variants import (
+    Families,
+    NotRecorded,
+    RaisedError,
+    Renewals,
+    Traced,
+    Variant,
+    Variants,
+    reads_others,
+    traced_call,
+)
 
 #: The largest numbers of programs kept for one signature, and of signatures.
 VARIANTS, SIGNATURES = 32, 64
@@ -610,3 +618,29 @@ class Replayed:
 
         noises = variant.noises(arguments.values, again, adjoints if gradient else None)
         return first_difference(found, expected, *noises, dtype=arguments.dtype)
+
+
+# --- what a compiled function consists of, to be written to a file and read from one --------------
+
+
+@dataclasses.dataclass
+class Compilation:
+    """A compiled function: name, kind of result, differentiated arguments, programs.
+
+    `derived` are transforms of it, such as its Hessian, by name; `reason` is that of having no
+    programs; `graphs` are those of its loops and branches, `refused` the reason for having none;
+    `native` is the setting.
+    """
+
+    name: str
+    kind: str
+    argnums: tuple[int, ...]
+    single: bool
+    families: dict[Any, Variants]
+    derived: dict[str, Compilation]
+    reason: str | None = None
+    graphs: tuple[Flow, ...] = ()
+    refused: tuple[str, ...] = ()
+    native: bool | None = None
+    changes: str | None = None  # what the function changes outside, and where
+    history: History | None = None  # unless it was loaded from a file

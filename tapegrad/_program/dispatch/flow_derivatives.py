@@ -21,9 +21,7 @@ from ..._flow.program import Adjoints
 from ..._flow.reading.forms import Contents, Form, Known, Number
 from ..._transforms.derivative_products import hvp, jvp, vjp
 from ..ir.steps import DOUBLE
-from .flow_results import has_array, is_float, leaves_of, seeded, tree_of
-from .flow_tiers import TieredGraph
-from .flows import Flow
+from .flows import Flow, TieredGraph, has_array, is_float, leaves_of, seeded, tree_of
 from .rounding import RoundingOfCalls, first_difference
 from .signature import Arguments, structure
 from .variants import shown

@@ -1,11 +1,13 @@
-"""Calls of a compiled function whose branches change: by a graph with its loops and branches."""
+"""Graphs of a compiled function: their evaluators, and the access of calls to them."""
 
 from __future__ import annotations
 
 import functools
+import time
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,18 +18,32 @@ from ..._core.tensor.pytree import repeats
 from ..._derivatives.inputs import plain
 from ..._entering.numba_functions import followed
 from ..._flow.foreign_calls import Callee, entry
+from ..._flow.ir.flow_graph import Graph
 from ..._flow.ir.frame import FINISHED
+from ..._flow.kinds.step_kinds import FLOAT, INT
+from ..._flow.native.flow_functions import compiled
 from ..._flow.passes.simplify import simplified
 from ..._flow.passes.tangents import with_tangents
-from ..._flow.program import OWN, Limits, Outcome
+from ..._flow.program import OWN, Adjoints, Call, FlowProgram, Functions, Limits, Outcome
 from ..._flow.reading import kept_readings
 from ..._flow.reading.calls import held_by_partial
 from ..._flow.reading.errors import Refused
-from ..._flow.reading.forms import FLOATS, SINGLE, Known, Number
+from ..._flow.reading.forms import (
+    FLOATS,
+    SINGLE,
+    Array,
+    Contents,
+    Form,
+    Known,
+    Number,
+    Tuple,
+    described,
+    numbers,
+)
 from ..._flow.reading.read import Given, Outside, Reading, read
+from ..._flow.row_runs import evaluate_rows
 from ..ir.steps import DOUBLE
-from .flow_results import has_array, of_call, of_numbers, with_tangents_of
-from .flow_tiers import TieredGraph
+from .life import Life, State
 from .rounding import first_difference
 from .signature import Arguments
 
@@ -336,3 +352,260 @@ def _shapes(key: tuple, float_dtype: np.dtype) -> list[tuple[int, tuple | None]]
             return None
         found.append((len(lengths), None if None in lengths else lengths))
     return found
+
+
+# --- a graph that runs: interpreted first, as native code later; which edges have been compared ---
+
+
+#: Seconds of interpreting after which a graph gets native code.
+PATIENCE = 0.05
+#: One call in this number is compared with the function; of this number of calls half may leave.
+SAMPLED, MANY = 1000, 32
+
+
+class TieredGraph:
+    """A graph, its evaluator, and counts of its calls; its floats are of `dtype`.
+
+    `functions` are those of its interpreter, if there are some.
+
+    `calls` counts its calls, `reasons` why some of them had to leave it. A graph whose addresses
+    are checked stays interpreted.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        read: Callable[[Call], Any] | None,
+        limits: Limits,
+        dtype: np.dtype = DOUBLE,
+        functions: Functions | None = None,
+    ):
+        self.dtype = dtype
+        self.program = FlowProgram(graph, functions, limits=limits, read=read)
+        self.calls = 0
+        self.reasons: Counter[str] = Counter()
+        self.seconds = 0.0
+        self.life = Life(State.CHECKED if limits.are_checked else State.INTERPRETED)
+        self._taken = 0  # the edges that calls took
+        self._compared = [0, 0]  # edges along which values, and adjoints, were compared
+
+    def run(
+        self, inputs: Sequence, gradient: bool = False, adjoints: Adjoints = (1.0,)
+    ) -> Outcome | None:
+        """Results, and adjoints of the differentiated inputs; None where the call left."""
+        self.calls += 1
+        start = time.perf_counter()
+        outcome = self.program.run(inputs, gradient, adjoints)
+        self.seconds += time.perf_counter() - start
+        self._taken |= outcome.taken
+        if outcome.status == FINISHED:
+            return outcome
+        self.reasons[outcome.reason] += 1
+        return None
+
+    def again(self, inputs: Sequence, gradient=False, adjoints: Adjoints = (1.0,)):
+        """The result of `run`, at inputs that are no call's: nothing is counted."""
+        outcome = self.program.run(inputs, gradient, adjoints)
+        if outcome.status != FINISHED:
+            raise ValueError(outcome.reason)
+        return outcome
+
+    def run_rows(self, values: Sequence, words, count: int, gradient: bool) -> tuple[list, int]:
+        """The rows that left, and the edges taken, see `evaluate_rows`."""
+        start = time.perf_counter()
+        left, taken = evaluate_rows(self.program, values, words, count, gradient)
+        self.seconds += time.perf_counter() - start
+        self.calls += count - len(left)  # which are called again, and report why they leave
+        self._taken |= taken
+        return left, taken
+
+    @property
+    def left(self) -> int:
+        """The number of calls that left it."""
+        return self.reasons.total()
+
+    @property
+    def seen(self) -> np.ndarray:
+        """For each edge whether a call took it."""
+        edges = self.program.graph.flags
+        return np.frombuffer((self._taken >> 1).to_bytes(edges, "little"), np.uint8)
+
+    @property
+    def uselessness(self) -> str:
+        """Why most calls leave it, if they do, and the function could be called instead."""
+        if self.program.limits.are_checked or self.left < MANY or 2 * self.left <= self.calls:
+            return ""
+        return f"most calls leave it: {self.reasons.most_common(1)[0][0]}"
+
+    @property
+    def is_interpreted(self) -> bool:
+        """Whether it is interpreted, and may become native."""
+        return self.life.state is State.INTERPRETED
+
+    @property
+    def is_impatient(self) -> bool:
+        """Whether interpreting has taken long enough for native code."""
+        return self.seconds > PATIENCE and self.is_interpreted
+
+    def is_sample(self) -> bool:
+        """Whether the next call is due for a regular comparison."""
+        return (self.calls + 1) % SAMPLED == 0
+
+    def is_due(self, taken: int, gradient: bool) -> bool:
+        """Whether a call that was just made, along these edges, is to be compared."""
+        return self.calls % SAMPLED == 0 or self.is_new(taken, gradient)
+
+    def is_new(self, taken: int, gradient: bool) -> bool:
+        """Whether one of these edges has not been compared."""
+        return bool(taken & ~self._compared[gradient])
+
+    def note_compared(self, taken: int, gradient: bool) -> None:
+        """Note that a call along these edges was compared, with its adjoints or without."""
+        for what in range(1 + gradient):
+            self._compared[what] |= taken
+
+    def take_over(self, inputs: list, gradient: bool) -> None:
+        """Switch to native code if its results agree; RuntimeError says where they do not."""
+        graph = self.program.graph
+        functions = Functions(**compiled(graph), data=0)
+        adjoints = [float(kind == FLOAT) for kind in self.program.kinds]
+        expected = self.program.run(inputs, gradient, adjoints)
+        other = FlowProgram(graph, functions, read=self.program.read)
+        found = other.run(inputs, gradient, adjoints)
+        if expected.status != found.status:
+            raise RuntimeError("native code takes another branch than the interpreted graph")
+        pair = first_difference(
+            (found.results, found.gradients),
+            (expected.results, expected.gradients),
+            dtype=self.dtype,
+        )
+        if pair is not None:
+            raise RuntimeError(f"native code gives {pair[0]}, the interpreted graph {pair[1]}")
+        self.program.use(functions)
+        self._compared = [0, 0]  # each edge is compared with the function once more
+        self.life.go(State.NATIVE, "native code of the graph, equal to the interpreted graph")
+
+
+# --- results of graphs by their forms: read from a call, seeded with adjoints, their tangents -----
+
+
+def is_result(form: Form) -> bool:
+    """Whether a result of this form can be built; an array without axes may have a derivative."""
+    if isinstance(form, (Tuple, Contents)):
+        return all(map(is_result, form.parts))
+    return isinstance(form, (Number, Known)) or (isinstance(form, Array) and bool(form.lengths))
+
+
+def has_array(form: Form) -> bool:
+    return isinstance(form, Array) or any(map(has_array, form.parts))
+
+
+# --- leaves ---------------------------------------------------------------------------------------
+
+
+def leaves_of(form: Form) -> list[Form | None]:
+    """The leaves of a result; None for one that holds no numbers, or no floats in an array."""
+    if isinstance(form, (Tuple, Contents)):
+        return [leaf for one in form.items for leaf in leaves_of(one)]
+    holds = isinstance(form, Number) or type(getattr(form, "value", None)) in (int, float)
+    return [form if holds or is_float(form) else None]
+
+
+def is_float(form: Form | None) -> bool:
+    """Whether a leaf has a derivative: a float, or an array of them."""
+    if isinstance(form, Array):
+        return form.element in FLOATS
+    return isinstance(form, Number) and form.kind in FLOATS
+
+
+def tree_of(form: Form, leaves: Iterator) -> Any:
+    """Something for each leaf of a result, in its structure."""
+    if isinstance(form, Tuple):
+        return tuple([tree_of(one, leaves) for one in form.items])
+    if isinstance(form, Contents):
+        items = [tree_of(one, leaves) for one in form.items]
+        return items if form.what == "list" else dict(zip(form.keys, items, strict=True))
+    return next(leaves)
+
+
+def _placed(form: Form, given: Iterator) -> Iterator[tuple[Form, Any]]:
+    """Each leaf with its number, or the numbers of an array: address, lengths, strides."""
+    if isinstance(form, (Tuple, Contents)):
+        for one in form.items:
+            yield from _placed(one, given)
+    elif isinstance(form, Array):
+        yield form, [_number(part, given) for part in form.parts]
+    else:
+        yield form, _number(form, given)
+
+
+def _number(form: Form, given: Iterator) -> Any:
+    if isinstance(form, Number):
+        return next(given)
+    if isinstance(form, Known):
+        return form.value
+    raise Refused(f"the result is {described(form)}")
+
+
+# --- what a call gives ----------------------------------------------------------------------------
+
+
+def of_numbers(form: Form, results: Sequence) -> Any:
+    """A result without arrays from its numbers."""
+    placed = _placed(form, iter(results))
+    return tree_of(form, iter([_plain(leaf, number) for leaf, number in placed]))
+
+
+def _plain(leaf: Form, given) -> Any:
+    """A number of a call as the function gives it."""
+    return np.float32(given) if isinstance(leaf, Number) and leaf.kind == SINGLE else given
+
+
+def of_call(form: Form, call: Call) -> Any:
+    """A result from the numbers of a call and the arrays in its memory."""
+    placed = _placed(form, iter(call.results))
+    return tree_of(form, iter([_value(leaf, given, call) for leaf, given in placed]))
+
+
+def _value(leaf: Form, given, call: Call) -> Any:
+    """A leaf of a call; integers and truths lie in arrays as integers."""
+    if not isinstance(leaf, Array):
+        return _plain(leaf, given)
+    words = call.array_at(given[0], given[1 : 1 + len(leaf.lengths)])
+    if leaf.element == SINGLE:
+        return words.astype(np.float32)
+    if leaf.element == FLOAT:
+        return words
+    return words.view(np.int64) if leaf.element == INT else words.view(np.int64) != 0
+
+
+def with_tangents_of(form: Form, call: Call) -> tuple[Any, list]:
+    """A result, and the tangent of each leaf that has one, from a call of the graph of tangents."""
+    count = sum(1 for one in numbers(form) if is_float(one))
+    pushed, tangents = iter(call.results[len(call.results) - count :]), []
+    for leaf, given in _placed(form, iter(call.results)):
+        if isinstance(leaf, Array) and is_float(leaf):
+            tangents.append(call.array_at(given[0], given[1 : 1 + len(leaf.lengths)], space=1))
+        elif is_float(leaf):
+            tangents.append(next(pushed))
+    return of_call(form, call), tangents
+
+
+def seeded(form: Form, adjoints: Sequence) -> Callable[[Call], list[float]]:
+    """What seeds a call with an adjoint of each leaf that has one, and gives those of its numbers.
+
+    See `FlowProgram.run`.
+    """
+
+    def seed(call: Call) -> list[float]:
+        given, found = iter(adjoints), []
+        for leaf, place in _placed(form, iter(call.results)):
+            if isinstance(leaf, Array):
+                if is_float(leaf):
+                    call.seed(place[0], next(given))
+                found += [0.0] * sum(1 for _ in numbers(leaf))
+            elif isinstance(leaf, Number):
+                found.append(float(next(given)) if is_float(leaf) else 0.0)
+        return found
+
+    return seed

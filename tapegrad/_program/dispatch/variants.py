@@ -1,10 +1,14 @@
-"""Programs of one function for one signature: one for each combination of branches."""
+"""Recordings of a function and the programs of each signature, one for each way through it."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+import dis
+import functools
+import time
+import types
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +21,12 @@ from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tape.native_types import get_word
 from ..._core.tape.reverse_sweep import Sweep
 from ..._core.tensor import runtime as rt
-from ..._core.tensor.dependencies import NOTHING, Checked, Dependencies
+from ..._core.tensor.dependencies import NOTHING, Checked, Dependencies, joined
+from ..._core.tensor.own_code import own_code
 from ..._core.tensor.plain_data import answering, clear_caches
 from ..._core.tensor.possible_kinds import possible_kinds
 from ..._core.tensor.pytree import tree_build, tree_leaves
+from ..._core.tensor.reachable import Reach
 from ..._core.tensor.row_listeners import places
 from ..._core.tensor.trace import SHARED, Guard, Trace
 from ..._core.tensor.values import array_of, is_recorded, is_tensor, value_of
@@ -28,21 +34,20 @@ from ..._derivatives.inputs import InputTensors, plain, scalar_output
 from ..._derivatives.recorded_reverse import depends_on_others
 from ..._derivatives.reverse_mode import plant, run
 from ..build.executable import Program, interpreted
+from ..ir.operation_words import counted
 from ..ir.steps import Code
 from ..lowering.tape_rows import READS_OTHERS, WRITES_DATA, Unsupported, is_long
 from ..passes.pipeline import Account
 from ..replay.opaque_calls import LARGEST, error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, GUARD_FAILED
-from .arrays_in_place import ArraysInPlace
-from .conversion import converted, converted_in_place
+from .conversion import ArraysInPlace, converted, converted_in_place
+from .effects import Draws
 from .life import History, Life, State
-from .python_floats import refused_by_python
-from .random_draws import Draws
-from .recording_budget import Budget
+from .names_read import names_read
+from .plain_numbers import agrees, asks_for_types, refused_by_python
 from .rounding import Rounding, first_difference
 from .signature import Arguments
-from .type_questions import agrees, asks_for_types
 
 
 @dataclasses.dataclass
@@ -190,7 +195,7 @@ class Traced:
     """One call of a function with arguments made inputs: its result and, if it can be, its program.
 
     The program is made by all passes but those that are named in `without`. Random numbers that the
-    function draws are a reason for no program, with the `draws` of `random_draws`.
+    function draws are a reason for no program, with the `draws` of `effects`.
     """
 
     def __init__(
@@ -453,3 +458,263 @@ def _goes_on(variant: Variant, other: Variant, k: int, seen: float) -> bool:
     if len(variant.guards) <= k or not same(variant.outcome(k), seen):
         return False
     return all(same(variant.outcome(j), other.outcome(j)) for j in range(k))
+
+
+# --- where each call takes another path: how many recordings are worth their time -----------------
+
+
+#: Paths that are remembered.
+_PATHS = 256
+#: About the seconds of a first recording, in addition to an eager call, of a program, of its rows.
+_FIRST, _OF_PROGRAM, _OF_ROW = 1e-3, 3e-3, 5e-6
+_OF_CALL = 7e-5  # to find that a call is to be made eagerly
+
+
+class Budget:
+    """Whether to record once more, where calls take one path after the other.
+
+    What recordings and programs have taken in addition is at most what eager calls have taken, and
+    those that programs served would have. A recording is due when these have taken twice as long as
+    the last one, or four, eight, … times as long while each path is another one. It becomes a
+    program when its path comes the second time.
+    """
+
+    _LEAST, _MOST = 2.0, 64.0
+
+    def __init__(self):
+        self._eagerly, self._of_call = 0.0, 0.0
+        self._added, self._last = 0.0, _FIRST  # in addition, and in the last recording
+        self._wanted = 0.0  # of a program that is worth its time
+        self._since, self._served, self._factor = 0.0, 0, 0.0
+        self._asked: dict[str, bool] = {}
+        self._paths: set[tuple] = set()
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """Note the time of a recorded call, of which an eager call is a part."""
+        started = time.thread_time()
+        yield
+        seconds = time.thread_time() - started
+        own = min(self._of_call or 0.5 * seconds, seconds)
+        self._eagerly += own
+        self._last = seconds - own
+        self._added += self._last
+
+    @contextlib.contextmanager
+    def making(self) -> Iterator[None]:
+        """Note the time in which a program is made, or a graph is looked for."""
+        started = time.thread_time()
+        yield
+        self._added += time.thread_time() - started
+
+    @contextlib.contextmanager
+    def calling(self) -> Iterator[None]:
+        """Note the time of an eager call."""
+        started = time.thread_time()
+        yield
+        self._of_call = time.thread_time() - started
+        self._eagerly += self._of_call
+        self._since += self._of_call
+        self._added += _OF_CALL
+
+    @property
+    def has_called(self) -> bool:
+        """Whether there was a call, recorded or eager."""
+        return self._eagerly > 0.0
+
+    def is_worth(self, guards: Sequence[Guard], rows: int, served: int) -> bool:
+        """Whether a recording is to become a program: its path was recorded before."""
+        if not self.comes_again(guards):
+            return False
+        self._wanted = _OF_PROGRAM + _OF_ROW * rows
+        is_paid = self._may_take(served) >= self._added + self._wanted
+        self._wanted *= not is_paid
+        return is_paid
+
+    def _may_take(self, served: int) -> float:
+        """The seconds that recordings and programs may have taken."""
+        return self._eagerly + served * self._of_call
+
+    def comes_again(self, guards: Sequence[Guard]) -> bool:
+        """Whether a path was recorded before; one that was not is noted."""
+        path = tuple([(one.place, one.how, one.position, one.value) for one in guards])
+        is_known = path in self._paths
+        self._factor = 0.0 if is_known else min(max(2.0 * self._factor, self._LEAST), self._MOST)
+        if len(self._paths) < _PATHS:
+            self._paths.add(path)
+        return is_known
+
+    def is_due_to(self, f: Callable, guard: Guard, guards: Sequence[Guard]) -> bool:
+        """Whether paths differ at a guard that lets nearly each call take another one."""
+        place = str(guard)
+        if not self._asked.get(place):
+            self._asked[place] = is_of_value(guard) or is_in_loop(f, guard, guards)
+        return self._asked[place]
+
+    def is_there(self, served: int) -> bool:
+        """Whether a recording is due; `served` counts the calls that programs have served."""
+        since = self._since + (served - self._served) * self._of_call
+        costs = self._added + self._last + self._wanted
+        if since < self._factor * self._last or self._may_take(served) < costs:
+            return False
+        self._since, self._served = 0.0, served
+        return True
+
+
+def is_of_value(guard: Guard) -> bool:
+    """Whether a guard is of a value that hardly ever comes again: a text, or no whole number."""
+    return guard.how == "a format" or bool(guard.value % 1.0)
+
+
+def repeated(f: Callable, guards: Sequence[Guard]) -> Guard | None:
+    """A guard of a branch that a call seems to pass several times; None if there is none."""
+    found: dict[tuple, bool] = {}  # by place, whether there was one before
+    for one in guards:
+        place = one.place, one.how
+        if found.get(place) is False:
+            found[place] = True
+            if is_in_loop(f, one, guards):
+                return one
+        found.setdefault(place, False)
+    return None
+
+
+def is_in_loop(f: Callable, guard: Guard, guards: Sequence[Guard]) -> bool:
+    """Whether a call seems to pass a branch several times, so that there are paths without number.
+
+    That is so if its line has more guards than the code of the line has branches, and there is a
+    loop in the function, or in one that it can reach.
+    """
+    count = sum([(one.place, one.how) == (guard.place, "bool()") for one in guards])
+    if count < 2 or guard.how != "bool()" or not guard.place:
+        return False
+    codes = [one for function in Reach(f).functions() for one in _codes(own_code(function))]
+    file, line, _ = guard.place[0]
+    branches = sum([_branches(one, line) for one in codes if one.co_filename == file])
+    return count > branches and any(map(_has_loop, codes))
+
+
+def _codes(code: types.CodeType):
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from _codes(one)
+
+
+@functools.lru_cache(4096)
+def _branches(code: types.CodeType, line: int) -> int:
+    """The number of branches at a line."""
+    number, found = code.co_firstlineno, 0
+    starts = dict(dis.findlinestarts(code))
+    for one in dis.get_instructions(code):
+        number = starts.get(one.offset) or number
+        found += number == line and "JUMP" in one.opname and "_IF_" in one.opname
+    return found
+
+
+@functools.lru_cache(4096)
+def _has_loop(code: types.CodeType) -> bool:
+    jumps = (*dis.hasjabs, *dis.hasjrel)
+    for one in dis.get_instructions(code):
+        if one.opname == "FOR_ITER" or (one.opcode in jumps and one.argval <= one.offset):
+            return True
+    return False
+
+
+# --- the programs of a function by the signatures of its calls, and the names that it reads -------
+
+
+#: So many times in a row, each after so few calls, is too often.
+_MANY, _FEW = 16, 4
+
+
+class Renewals:
+    """How often what was made of a function was made anew, since a name had another value."""
+
+    def __init__(self):
+        self._in_a_row = 0
+
+    def reason(self, names: Dependencies, uses: int) -> str | None:
+        """Why it is not worth while once more, where it was used that often; None if it is."""
+        self._in_a_row = self._in_a_row + 1 if uses < _FEW else 0
+        if self._in_a_row < _MANY:
+            return None
+        return (
+            f"{names.changed()}, which it reads, changes at nearly every call; pass it as an "
+            "argument"
+        )
+
+
+class Families:
+    """The variants of each signature, the one used last at the end; at most `most` of them.
+
+    They were recorded with the same values of the names that the function reads.
+    """
+
+    def __init__(self, most: int, variants: int, history: History):
+        self.most, self.variants, self._history = most, variants, history
+        self.names: Dependencies | None = None  # if anything has been recorded
+        self._read: dict[int, Callable] = {}  # functions whose names are among them, by id
+        self.found: dict[Any, Variants] = {}
+        self.unused = 0  # signatures given up that have been called once only
+
+    def install(self, found: dict[Any, Variants], names: Dependencies | None) -> None:
+        """Have programs that were made elsewhere, of these names."""
+        self.found, self.names = found, names
+        for key, family in found.items():
+            family.key, family.life.history = key, self._history
+            for variant in family.found:
+                variant.life.join(family.life)
+            family.life.note(f"{counted(len(family.found), 'program')} of a file")
+
+    @property
+    def evaluations(self) -> int:
+        """The number so far without a new recording."""
+        return sum([family.evaluations for family in list(self.found.values())])
+
+    def names_for(self, f: Callable, arguments: Arguments) -> Dependencies:
+        """The names that a function reads, and functions among its arguments."""
+        if self.names is None:
+            self._read = {}
+        given = [value for is_fixed, value in arguments.static if is_fixed and callable(value)]
+        new = {id(one): one for one in (f, *given) if id(one) not in self._read}
+        if new:
+            self._read |= new
+            self.names = joined([self.names or NOTHING, *map(names_read, new.values())])
+        if self.names is not None:
+            self.names = self.names.with_elements()
+        return self.names or NOTHING
+
+    def after_call(self, names: Dependencies) -> Dependencies:
+        """The names, without what the call of the function has changed itself."""
+        left = names.after_call()
+        if left is not names:
+            self.put(left)
+        return left
+
+    def settle(self, variant: Variant) -> None:
+        """Compare no longer the arrays that all programs, with a new one, read where they lie."""
+        others = [one for family in list(self.found.values()) for one in family.found]
+        in_place = [{*map(id, other.in_place)} for other in others]
+        found = [one for one in variant.in_place if all([id(one) in ids for ids in in_place])]
+        before = names = self.names or NOTHING
+        if not {id(one.owner) for one in names.in_place()}.issubset(map(id, found)):
+            names = variant.names  # another thread has recorded meanwhile
+        if found or names is not before:
+            self.put(names.read_in_place(found))
+
+    def put(self, names: Dependencies) -> None:
+        """Compare other names from now on."""
+        self.names = names
+        for variant in [one for family in list(self.found.values()) for one in family.found]:
+            variant.names = names
+            variant.use(variant.program)  # with another fast path
+
+    def of(self, key) -> Variants:
+        """The variants of a signature."""
+        family = self.found.pop(key, None) or Variants(self.variants, key, self._history)
+        self.found[key] = family
+        while len(self.found) > self.most:
+            oldest = self.found.pop(next(iter(self.found)), None)
+            self.unused += oldest is not None and not oldest.evaluations
+        return family

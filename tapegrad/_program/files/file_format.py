@@ -10,7 +10,7 @@ from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tensor.registry import load_families
 from ..._core.tensor.trace import Guard
 from ..build.executable import interpreted
-from ..dispatch.compilation import Compilation
+from ..dispatch.evaluation import Compilation
 from ..dispatch.signature import structure
 from ..dispatch.variants import Variant, Variants
 from ..ir.json_values import fields, integer, integers, items, label, pairs, text, truth

@@ -14,7 +14,7 @@ from ..dispatch.flows import Flow
 from ..dispatch.life import State
 from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS
 from ..ir.work import is_function
-from .draw_graph import counted_kinds
+from .draw import counted_kinds
 from .step_times import ProgramProfile, StepTime
 
 _VALUE, _GRADIENT = VALUE_COSTS[0], GRADIENT_COSTS[0]

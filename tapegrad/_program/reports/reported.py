@@ -6,11 +6,9 @@ import contextlib
 
 from ..._core.tape.svg import saved
 from ..._core.tensor.values import records
-from ..dispatch.compilation import Compilation
-from ..dispatch.evaluation import Replayed
+from ..dispatch.evaluation import Compilation, Replayed
 from ..dispatch.signature import Arguments
-from .draw import drawing_of_program
-from .draw_graph import drawing_of_graph
+from .draw import drawing_of_graph, drawing_of_program
 from .explain import explain
 from .graph_times import profile_graph
 from .step_times import ProgramProfile, profile
