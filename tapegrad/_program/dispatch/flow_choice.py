@@ -365,9 +365,8 @@ class Flows:
         )
 
     def count(self, owner, graph: TieredGraph, inputs: list) -> None:
-        """Native code where interpreting has taken long enough, or is not wanted."""
-        is_due = graph.is_impatient or (owner._native and graph.is_interpreted)
-        if is_due and owner._native is not False:
+        """Native code where it is time for that."""
+        if graph.awaits_native(owner._native):
             self._make_native(owner, graph, inputs)
 
     def _make_native(self, owner, graph: TieredGraph, inputs: list) -> None:
@@ -390,8 +389,8 @@ class Flows:
         value, made, taken = found
         if owner._verify == "once" and flow.primal.is_due(taken, gradient):
             return None  # to be compared
-        if flow.primal.is_interpreted:
-            self.count(owner, flow.primal, flow.inputs(values))
+        if flow.primal.awaits_native(owner._native):
+            self._make_native(owner, flow.primal, flow.inputs(values))
         if not gradient:
             return value, None
         if owner._single:

@@ -437,15 +437,10 @@ class TieredGraph:
             return ""
         return f"most calls leave it: {self.reasons.most_common(1)[0][0]}"
 
-    @property
-    def is_interpreted(self) -> bool:
-        """Whether it is interpreted, and may become native."""
-        return self.life.state is State.INTERPRETED
-
-    @property
-    def is_impatient(self) -> bool:
-        """Whether interpreting has taken long enough for native code."""
-        return self.seconds > PATIENCE and self.is_interpreted
+    def awaits_native(self, native: bool | None) -> bool:
+        """Whether interpreting has taken long enough for native code, or is not wanted."""
+        is_late = native or (native is None and self.seconds > PATIENCE)
+        return bool(is_late) and self.life.state is State.INTERPRETED
 
     def is_sample(self) -> bool:
         """Whether the next call is due for a regular comparison."""

@@ -292,7 +292,7 @@ def _state(one: TieredGraph, what: str, native: bool | None) -> str:
         state += f": {one.life.held}"
     if one.program.limits.are_checked:
         state += ", since it is from a file"
-    elif one.is_interpreted and native is None:
+    elif one.life.state is State.INTERPRETED and native is None:
         state = f"interpreted for {one.seconds:.2g} s (native code after {PATIENCE:g} s)"
     count = f"{len(one.program.graph.blocks)} {what}"
     return f"branches and loops: a graph of {count}, {state}, {counted(one.calls, 'evaluation')}"
