@@ -129,37 +129,39 @@ class Loaded(Compiled):
         alike = Compilation(own.name, own.kind, self._argnums, single, {}, {}, graphs=own.graphs)
         return Loaded(alike, self._native)
 
-    def _on_another_way(self, family, arguments, stopped, args, kwargs, gradient):
+    def _on_another_way(self, family, arguments, stopped, call):
         flow = self._flow_for(arguments)
         if not family.found:
             self._families.found.pop(arguments.key, None)
-        if flow is None or isinstance(stopped, Exception):
-            return super()._on_another_way(family, arguments, stopped, args, kwargs, gradient)
-        if gradient and not flow.is_number:
+        if isinstance(stopped, Exception):
+            raise stopped
+        if flow is not None:
+            self._leave(flow, arguments, call)
+        if stopped is None:
+            self._record(family, arguments, call)
+        raise RuntimeError(
+            f"tapegrad.load: with these values {self._name} takes another branch at {stopped} than "
+            "its programs in the file; call it with such values before it is saved"
+        )
+
+    def _leave(self, flow, arguments, call) -> None:
+        """Say why a call has left its graph."""
+        if call.gradient and not flow.is_number:
             raise ValueError(NO_NUMBER)
         try:
-            flow.again(arguments.values, gradient)
+            flow.again(arguments.values, call.gradient)
         except ValueError as error:
             raise RuntimeError(
                 f"tapegrad.load: with these values {self._name} leaves its graph, and its file has "
                 f"no function to call: {error}"
             ) from None
-        return super()._on_another_way(family, arguments, stopped, args, kwargs, gradient)
 
-    def _record(self, family, arguments, args, kwargs, gradient):
+    def _record(self, family, arguments, call):
         why = "; pass copies of what is passed more than once" if arguments.same else ""
-        why += "; pass keyword arguments in the same order" if len(kwargs) > 1 else ""
+        why += "; pass keyword arguments in the same order" if len(call.kwargs) > 1 else ""
         raise RuntimeError(
             f"tapegrad.load: {self._name} has no program in its file for arguments like these; "
             f"call it with such arguments before it is saved{why}"
-        )
-
-    def _branch(self, family, stopped):
-        if isinstance(stopped, Exception):
-            raise stopped
-        raise RuntimeError(
-            f"tapegrad.load: with these values {self._name} takes another branch at {stopped} than "
-            "its programs in the file; call it with such values before it is saved"
         )
 
     def _is_observed(self) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,6 +63,14 @@ rule_parts.makers.append(rule_program)
 recorded_calls.recorders.append(operations)
 
 
+class Call(NamedTuple):
+    """A call as it was made, and whether its gradient is asked for."""
+
+    args: Sequence
+    kwargs: dict
+    gradient: bool
+
+
 class Replayed:
     """A function and its programs."""
 
@@ -97,58 +105,60 @@ class Replayed:
         return self._life.held
 
     def _evaluate(self, args, kwargs, gradient: bool):
-        arguments = None
-        if self._reason is None:
-            apart = None if gradient else self._apart
-            arguments = Arguments(args, kwargs, self._argnums, apart)
-        if arguments is not None and (found := self._by_flow(arguments, args, kwargs, gradient)):
+        """The value, and the gradient or None: by a graph, a program, or the function itself."""
+        call = Call(args, kwargs, gradient)
+        if self._reason is not None:
+            return self._eagerly(*call)
+        arguments = Arguments(args, kwargs, self._argnums, None if gradient else self._apart)
+        if (found := self._by_flow(arguments, call)) is not None:
             return found
-        family = self._family(arguments) if arguments is not None else None
-        if arguments is None or family is None:
-            if arguments is not None and arguments.nested and not gradient:
-                if (row := self._as_row(args, kwargs, arguments)) is not None:
-                    return row[0], None
-            return self._eagerly(args, kwargs, gradient)
-        if (found := self._without_program(family, arguments, args, kwargs, gradient)) is not None:
+        family = self._family(arguments)
+        if family is None:
+            is_row = arguments.nested and not gradient
+            row = self._as_row(args, kwargs, arguments) if is_row else None
+            return self._eagerly(*call) if row is None else (row[0], None)
+        if (found := self._without_program(family, arguments, call)) is not None:
             return found
         self._go_on_with_trials(family, arguments.values)
-        variant, memory, stopped = family.run(arguments.values, gradient)
-        if variant is None or memory is None:
-            if self._flows.asked(self, arguments, stopped):
-                if (found := self._by_flow(arguments, args, kwargs, gradient)) is not None:
-                    return found
-            return self._on_another_way(family, arguments, stopped, args, kwargs, gradient)
+        variant, run, stopped = family.run(arguments.values, gradient)
+        if variant is not None and run is not None:
+            return self._replayed(family, variant, run, arguments, call)
+        if self._flows.asked(self, arguments, stopped):
+            if (found := self._by_flow(arguments, call)) is not None:
+                return found
+        return self._on_another_way(family, arguments, stopped, call)
+
+    def _replayed(self, family: Variants, variant: Variant, run, arguments: Arguments, call: Call):
+        """The same by a program that has run forwards, compared with the function if it is due."""
         if variant.trial is not None and variant.trial.is_new:  # it has just been set
-            memory.program.end(memory)
-            return self._evaluate(args, kwargs, gradient)
+            run.program.end(run)
+            return self._evaluate(*call)
         self._count_hit(family, variant, arguments.values)
         try:
-            value = variant.result(memory.program.results(memory))
+            value = variant.result(run.program.results(run))
             found = value, None
-            if gradient:
-                found = self._differentiated(variant, memory, arguments, value)
+            if call.gradient:
+                found = self._differentiated(variant, run, arguments, value)
         finally:
-            memory.program.end(memory)
-        if self._verify == "always" or (self._verify == "once" and variant.checked <= gradient):
-            expected = self._verified(found, variant, arguments, args, kwargs)
-            if expected is not None:
+            run.program.end(run)
+        is_new = self._verify == "once" and variant.checked <= call.gradient
+        if is_new or self._verify == "always":
+            if (expected := self._verified(found, variant, arguments, call)) is not None:
                 return expected
         if self._verify != "always" and not self._flows.serves(arguments):
-            self._shorten(variant, arguments, gradient)
+            self._shorten(variant, arguments, call.gradient)
         return found
 
-    def _on_another_way(self, family, arguments: Arguments, stopped, args, kwargs, gradient: bool):
+    def _on_another_way(self, family: Variants, arguments: Arguments, stopped, call: Call):
         """A call that no program serves: recorded, or eagerly."""
-        if self._reason is not None:  # found while a graph was read
-            return self._eagerly(args, kwargs, gradient)
-        if stopped is not None:
+        if self._reason is None and stopped is not None:  # else found while a graph was read
             self._flows.check_branch(self, family, stopped)
-            if self._reason is not None:
-                return self._eagerly(args, kwargs, gradient)
-            if self._flows.is_lost_at(self, family, stopped):
-                with family.budget.calling():
-                    return self._eagerly(args, kwargs, gradient)
-        return self._record(family, arguments, args, kwargs, gradient)
+        if self._reason is not None:
+            return self._eagerly(*call)
+        if stopped is not None and self._flows.is_lost_at(self, family, stopped):
+            with family.budget.calling():
+                return self._eagerly(*call)
+        return self._record(family, arguments, call)
 
     def _program_for(self, arguments: Arguments) -> Program:
         """The program by which a call with such arguments is evaluated, recorded if need be."""
@@ -181,22 +191,24 @@ class Replayed:
                 self._families.of(arguments.key).lose(lost)
         return self._flows.of(self, arguments)
 
-    def _by_flow(self, arguments: Arguments, args, kwargs, gradient: bool) -> tuple | None:
+    def _by_flow(self, arguments: Arguments, call: Call) -> tuple | None:
         """Value and gradient by the graph of the function; None where it has none for the call."""
         flow = self._flow_for(arguments)
-        found = None if flow is None else flow.run(arguments.values, gradient)
+        found = None if flow is None else flow.run(arguments.values, call.gradient)
         if flow is None or found is None:
             return None
         value, made, taken = found
-        gradients = arguments.gradients(made, self._argnums, self._single) if gradient else None
+        gradients = None
+        if call.gradient:
+            gradients = arguments.gradients(made, self._argnums, self._single)
         self._fast = self._fast_value = None
         self._flows.count(self, flow.primal, flow.inputs(arguments.values))
-        due = flow.primal.is_due(taken, gradient)
+        due = flow.primal.is_due(taken, call.gradient)
         if self._verify == "always" or (self._verify == "once" and due):
-            expected = self._eagerly(args, kwargs, gradient)
+            expected = self._eagerly(*call)
             if self._flows.differs(self, flow, arguments, (value, gradients), expected):
                 return expected
-            flow.primal.note_compared(taken, gradient)
+            flow.primal.note_compared(taken, call.gradient)
         return value, gradients
 
     def _make_hot(self, fast: FastCall, args: tuple) -> None:
@@ -283,18 +295,18 @@ class Replayed:
         found = [plain(adjoint) for adjoint in adjoints if adjoint is not None]
         return plain(np.reshape(value, ())), arguments.gradients(found, self._argnums, self._single)
 
-    def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
+    def _record(self, family: Variants, arguments: Arguments, call: Call):
         """Call the function, and keep its program, if it is worth one."""
         try:
             with family.budget.recording():
-                found = self._recorded(family, arguments, gradient)
-            return self._eagerly(args, kwargs, gradient) if found is None else found
+                found = self._recorded(family, arguments, call.gradient)
+            return self._eagerly(*call) if found is None else found
         except RaisedError as error:
             reason = str(error)
         except NotRecorded as error:
             self._give_up(str(error))
-            return self._eagerly(args, kwargs, gradient)
-        found = self._eagerly(args, kwargs, gradient)
+            return self._eagerly(*call)
+        found = self._eagerly(*call)
         self._give_up(reason)
         return found
 
@@ -438,13 +450,13 @@ class Replayed:
 
     # --- a graph is looked for first, or a path must come again ----------------------------------
 
-    def _without_program(self, family: Variants, arguments: Arguments, args, kwargs, gradient):
+    def _without_program(self, family: Variants, arguments: Arguments, call: Call):
         """The result by a graph made now, or of an eager call where no path is known to come again.
 
         None where the call is to be recorded, or a program has been made.
         """
         if family.life.state is State.BRANCHING:
-            if (found := self._by_new_flow(family, arguments, args, kwargs, gradient)) is not None:
+            if (found := self._by_new_flow(family, arguments, call)) is not None:
                 return found
         if family.found or not self._flows.is_without_program(self, family):
             return None
@@ -452,9 +464,9 @@ class Replayed:
             arguments.keep()
             family.life.go(State.CALLED, State.CALLED.value, arguments)
         with family.budget.calling():
-            return self._eagerly(args, kwargs, gradient)
+            return self._eagerly(*call)
 
-    def _by_new_flow(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
+    def _by_new_flow(self, family: Variants, arguments: Arguments, call: Call):
         """Value and gradient by a graph, made in place of the program of the last recording.
 
         None where it has none: then this program is made.
@@ -470,7 +482,7 @@ class Replayed:
             return None
         family.life.go(State.SPARE, held=traced)
         left = self._leaves_new_flow(arguments, traced) if is_there else ""
-        if is_there and (found := self._by_flow(arguments, args, kwargs, gradient)) is not None:
+        if is_there and (found := self._by_flow(arguments, call)) is not None:
             family.life.go(State.SERVED, State.SERVED.value)
             return found
         if left:  # as this one has
@@ -526,11 +538,10 @@ class Replayed:
 
     # --- first results are compared with those of the function -----------------------------------
 
-    def _verified(self, found, variant: Variant, arguments: Arguments, args, kwargs):
+    def _verified(self, found, variant: Variant, arguments: Arguments, call: Call):
         """Compare with an eager call; returns its result where it is of another function."""
-        gradient, before = found[1] is not None, variant.names.effects_now()
-        long = variant.names.long_now()
-        expected = self._compared(variant, arguments, args, kwargs, gradient)
+        before, long = variant.names.effects_now(), variant.names.long_now()
+        expected = self._compared(variant, arguments, call)
         if self._is_of_another(variant, expected):
             return expected
         moved = [*self._effects.of_call(before), *[one for one in long if not one.is_there()]]
@@ -544,10 +555,10 @@ class Replayed:
                 "it depends on something else than its arguments, such as random numbers or state "
                 "that changes between calls; pass that as an argument, or use verify='never'"
             )
-        if variant.checked <= gradient:
-            what = "value and gradient" if gradient else "value"
+        if variant.checked <= call.gradient:
+            what = "value and gradient" if call.gradient else "value"
             variant.life.note(f"{what} compared with an eager call: equal")
-            variant.checked = 1 + gradient
+            variant.checked = 1 + call.gradient
         self._effects.report(changed, self._name)
         is_settled = bool(before) and not moved and self._reason is None
         if is_settled and variant.names is self._families.names:  # no other thread has recorded
@@ -582,15 +593,15 @@ class Replayed:
             self._give_up(reason)
         return reason is not None
 
-    def _compared(self, variant: Variant, arguments: Arguments, args, kwargs, gradient: bool):
+    def _compared(self, variant: Variant, arguments: Arguments, call: Call):
         """What the function gives, to compare: for tensors where it does not take arrays.
 
         Forward of an `autograd.Function` may rely on tensors, which it is given in a program.
         """
         try:
-            return self._eagerly(args, kwargs, gradient)
+            return self._eagerly(*call)
         except Exception:
-            if gradient or not variant.program.code.of(Custom):
+            if call.gradient or not variant.program.code.of(Custom):
                 raise
         tensors = [wrap(np.array(value)) for value in arguments.values]
         args, kwargs = arguments.build(tensors)
