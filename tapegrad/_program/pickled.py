@@ -103,6 +103,6 @@ def _without_graphs(found: Compilation) -> Compilation:
 
 def _has_native(compiled: Composed) -> bool:
     """Whether it has native code, so that a copy is to have it at once."""
-    families = compiled._families.found.values()
+    families = list(compiled._families.found.values())  # other threads add to it
     own = any(variant.program.native for family in families for variant in family.found)
-    return own or any(map(_has_native, compiled._derived.values()))
+    return own or any(map(_has_native, list(compiled._derived.values())))
