@@ -103,7 +103,8 @@ class Life:
         with _lock:
             if state not in WAYS[self.state]:
                 return False
-            self.state, self.held = state, held
+            left, self.state, self.held = self.held, state, held
+        del left  # which may run code: not under the lock
         if why:
             self.note(why)
         return True
