@@ -15,7 +15,7 @@ from tapegrad._core.codegen.layout import ROWS
 from tapegrad._core.tape import store
 from tapegrad._entering import left_behind
 from tapegrad._program import pickled
-from tapegrad._program.dispatch import life, variants
+from tapegrad._program.dispatch import life, takeover, variants
 from tapegrad._program.dispatch.life import WAYS, History, Life, State
 from tapegrad._program.dispatch.variants import Traced
 from tapegrad._program.lowering.tape_rows import Rows
@@ -117,11 +117,11 @@ def test_a_program_until_it_is_native():
     c.wait()
     made = [
         "native code is being made, after N evaluation of a program",
-        "native code, made in N s, equal to the interpreted program",
+        "native code, made in N s, on trial against the interpreted program",
     ]
     assert history(c) == [*compared, *made] and variant.life.state is State.TRIED
     c.value_and_grad(X + 1.0)
-    assert history(c) == [*compared, *made, "native code has been compared, and stays"]
+    assert history(c) == [*compared, *made, "native code stays: no difference was found"]
     assert variant.life.state is State.NATIVE
 
 
@@ -352,6 +352,37 @@ def test_a_pickle_while_another_thread_adds_derivatives(monkeypatch):
 
     monkeypatch.setattr(pickled, "_has_native", meanwhile)
     assert not has_native(c) and len(c._derived) == 2
+
+
+def test_native_code_that_is_found_wrong_while_it_is_put_in_place(monkeypatch):
+    """A call of another thread compares it after the trial is known, and before it is used."""
+    c, calls, waiting, use = tg.compile(smooth, native=True), [], [], variants.Variant.use
+
+    def compared(plain, native, objects):
+        calls.append((plain.native, native.native))
+        if len(calls) > 1:
+            raise RuntimeError("planted")
+        return True
+
+    def slow(self, program):
+        if program.native:
+            waiting.append(threading.Thread(target=lambda: c(X + 1.0)))
+            waiting[0].start()
+            waiting[0].join(0.3)
+        use(self, program)
+
+    monkeypatch.setattr(takeover, "compared", compared)
+    monkeypatch.setattr(variants.Variant, "use", slow)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        c(X)
+        c.wait()
+        waiting[0].join()
+    assert calls == [(False, True), (False, True)]
+    (family,) = c._families.found.values()
+    (variant,) = family.found
+    assert variant.life.state is State.FAILED and not variant.program.native
+    assert c(X) == pytest.approx(smooth(X), rel=1e-14)
 
 
 class StoppedError(BaseException):

@@ -38,7 +38,14 @@ from .recorded_call import recorded_call, short_recorded_call
 from .rounding import first_difference
 from .rule_programs import operations, rule_program
 from .signature import Arguments, own_copy
-from .takeover import Trial, make_program_native, native_later, patience, stays_interpreted
+from .takeover import (
+    Trial,
+    make_program_native,
+    native_later,
+    patience,
+    stays_interpreted,
+    use_plain,
+)
 from .variants import (
     Families,
     NotRecorded,
@@ -442,10 +449,10 @@ class Replayed:
             trial = variant.trial
             if trial is not None and (trial.left > 0 or variant is family.found[0]):
                 try:
-                    if trial.is_over(variant.program, values):
-                        variant.life.go(State.NATIVE, "native code has been compared, and stays")
+                    if trial.is_over(values):
+                        variant.life.go(State.NATIVE, "native code stays: no difference was found")
                 except RuntimeError as error:
-                    variant.use(trial.plain)
+                    use_plain(variant, trial)
                     stays_interpreted(variant.life, self._name, error, users_level() + 1)
 
     # --- a graph is looked for first, or a path must come again ----------------------------------

@@ -59,16 +59,17 @@ class Trial:
 
     def begin(self, native: Program) -> None:
         """Compare at the first inputs; RuntimeError describes a difference."""
+        self.native = native
         if self.values is not None and not compared(self.plain, native, self.values):
             self.values = None
 
-    def is_over(self, native: Program, values: list) -> bool:
+    def is_over(self, values: list) -> bool:
         """Compare at a call's inputs, if they are others; RuntimeError describes a difference."""
         self.is_new = False
         if self.values is not None and _same(self.values, values):
             self.left -= 1
             return self.left <= 0
-        if not compared(self.plain, native, values):
+        if not compared(self.plain, self.native, values):
             self.left -= 1
             return False
         is_first, self.values = self.values is None, _copied(values)
@@ -258,6 +259,7 @@ COMPILATION, OF_STEP, OF_OPERATION = 0.06e9, 0.02e9, 1e6
 #: At least this number of evaluations, for arguments of a shape that may occur only once.
 FEWEST = 10
 _lock = forks.lock()
+_replacing = forks.lock()
 _pool: list[ThreadPoolExecutor] = []
 _under_way: dict[Future, Callable] = {}  # submitted work that has not ended
 #: The work of a thread of a parent process.
@@ -321,11 +323,18 @@ def make_program_native(variant: Variant, cut: bool, trial: Trial | None) -> Non
     made = f"native code, made in {time.perf_counter() - start:.2g} s"
     if trial is None:
         variant.life.go(State.NATIVE, made)
-    else:
-        trial.begin(program)
-        # before calls can use the program
-        variant.life.go(State.TRIED, f"{made}, equal to the interpreted program", trial)
-    variant.use(program)
+        variant.use(program)
+        return
+    trial.begin(program)
+    with _replacing:  # calls that can use it know that it is on trial
+        variant.life.go(State.TRIED, f"{made}, on trial against the interpreted program", trial)
+        variant.use(program)
+
+
+def use_plain(variant: Variant, trial: Trial) -> None:
+    """Let a variant be interpreted again, since its native code gives something else."""
+    with _replacing:  # after it was put in its place
+        variant.use(trial.plain)
 
 
 def stays_interpreted(life: Life, name: str, error: Exception, level: int = 2) -> Exception:
