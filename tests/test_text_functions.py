@@ -2,6 +2,7 @@
 
 import ast
 import ctypes
+import sys
 
 import numpy as np
 import pytest
@@ -350,7 +351,8 @@ def test_text_is_parsed_again_where_another_thread_disturbs(monkeypatch):
     left, parse = [SystemError("AST constructor recursion depth mismatch")] * 3, ast.parse
 
     def disturbed(*args, **kwargs):
-        if left:
+        is_ours = sys._getframe(1).f_globals["__name__"].startswith("tapegrad")  # or traceback's
+        if left and is_ours:
             raise left.pop()
         return parse(*args, **kwargs)
 
