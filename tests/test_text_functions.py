@@ -351,15 +351,15 @@ def test_text_is_parsed_again_where_another_thread_disturbs(monkeypatch):
     left, parse = [SystemError("AST constructor recursion depth mismatch")] * 3, ast.parse
 
     def disturbed(*args, **kwargs):
-        is_ours = sys._getframe(1).f_globals["__name__"].startswith("tapegrad")  # or traceback's
-        if left and is_ours:
+        if left and sys._getframe(1).f_globals["__name__"] != "traceback":
             raise left.pop()
         return parse(*args, **kwargs)
 
     monkeypatch.setattr(ast, "parse", disturbed)
     assert ast.unparse(parsing.expression_in("x+1")) == "x + 1" and not left
     left[:] = [SystemError] * 3
-    assert parsing.text_of(Plain).startswith("class Plain") and not left
+    assert parsing.text_of(Plain).startswith("class Plain")
+    assert not left or sys.version_info >= (3, 13)  # which finds classes by their lines
     left[:] = [SystemError] * 50
     with pytest.raises(SystemError):
         parsing.statements_in("x = 1")
