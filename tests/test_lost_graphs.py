@@ -1,6 +1,7 @@
 """Functions without a graph: what the warning at the second recording advises, and recordings."""
 
 import math
+import sys
 import warnings
 
 import numpy as np
@@ -258,6 +259,8 @@ def test_the_second_recording_names_the_line_and_what_to_write(what):
     first = f.__code__.co_firstlineno
     here = [k for k, line in enumerate(lines, 1) if "# HERE" in line]
     nearest = min(here, key=lambda k: abs(k - first))
+    if what == "try" and sys.version_info < (3, 11):
+        nearest -= 1  # where Python 3.10 says that it begins
     assert f"(test_lost_graphs.py:{nearest} in " in text or what == "results"
     assert recordings(c) <= 4 and not c._flows.found
 

@@ -453,6 +453,7 @@ print(*[one for one in ("numba", "llvmlite", "scipy") if one in sys.modules])
 """
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no PyObject_Vectorcall")
 def test_what_was_built_needs_no_compiler_and_no_scipy(tmp_path):
     """The first gradient, and the first call of a compiled function."""
     collect = f"""

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 from compiled import programs, same
 
 import tapegrad as tg
 from tapegrad import autograd
+
+torch = pytest.importorskip("torch")
 
 X = np.array([0.5, -0.7, 1.2])
 IGNORED = "ignore:.*(registers a hook|retains a gradient|no batching rule)"

@@ -138,9 +138,10 @@ class _Rows:
 #: Built-in names that such code reads.
 _ASKING = frozenset(("type", "hasattr", "getattr", "vars", "dir", "id", "AttributeError"))
 _ATTRIBUTES = frozenset(("getsizeof",))
-#: What handlers of errors begin with: the test of a class, or, for all errors, nothing.
+#: What handlers of errors begin with: the test of a class, or, for all errors, nothing; in Python
+#: 3.10 the three parts of an error are dropped then.
 _TESTS = frozenset(("CHECK_EXC_MATCH", "JUMP_IF_NOT_EXC_MATCH"))
-_CATCHING = ("PUSH_EXC_INFO", "POP_TOP")
+_CATCHING = (("PUSH_EXC_INFO", "POP_TOP"), ("POP_TOP", "POP_TOP", "POP_TOP"))
 #: Relative distances of places nearby.
 _STEPS = (1e-4, -1e-4, 1e-7, -1e-7)
 
@@ -158,10 +159,11 @@ def asks_for_types(f: Callable, arguments: Arguments) -> str | None:
 
 @functools.lru_cache(maxsize=4096)
 def _asks(code: types.CodeType, has_data: bool) -> str | None:
-    before = ""
+    last: tuple[str, ...] = ()
     for one in dis.get_instructions(code):
+        last = (*last[-2:], one.opname)
         is_builtin = one.opname in ("LOAD_GLOBAL", "LOAD_NAME") and one.argval in _ASKING
-        catches = one.opname in _TESTS or (before, one.opname) == _CATCHING
+        catches = one.opname in _TESTS or last[-2:] in _CATCHING or last in _CATCHING
         what = None
         if is_builtin or (one.opcode in dis.hasname and one.argval in _ATTRIBUTES):
             what = f"reads {one.argval}"
@@ -170,7 +172,6 @@ def _asks(code: types.CodeType, has_data: bool) -> str | None:
         if what is not None:
             lines = [line for start, end, line in code.co_lines() if start <= one.offset < end]
             return f"{what} at {code.co_filename}:{lines[0]}"
-        before = one.opname
     inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
     return next(filter(None, [_asks(one, has_data) for one in inner]), None)
 
