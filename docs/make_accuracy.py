@@ -372,8 +372,8 @@ to 1e300.
 The table has the largest relative error of the value and of each partial derivative, against
 mpmath with at least 50 digits. Errors of the rounding of a double are 1.1e-16. What is larger than
 the largest double has to be infinite, and what is smaller than the smallest normal one has to be
-so, too; they do not count otherwise. `tests/test_accuracy.py` checks that no error exceeds 1e-12
-but those with a reason in the last column.
+so, too; they do not count otherwise. `tests/operations/test_accuracy.py` checks that no error
+exceeds 1e-12 but those with a reason in the last column.
 
 The figures are those of one machine and of float64 arrays of a few hundred elements. Functions of
 the C library, NumPy and SciPy differ by some units in the last place among versions and machines;
@@ -383,7 +383,7 @@ derivative is that of this operation alone: in a composition, errors of values a
 conditioning of what follows.
 
 Functions of `scipy.special` whose values are SciPy's are not in the table.
-`tests/test_special_functions.py` compares their derivatives.
+`tests/scipy/test_special_functions.py` compares their derivatives.
 """
 TAIL = """
 These operations choose or round, and are exact: {names}.
@@ -397,7 +397,7 @@ def names() -> list[str]:
 
 
 def _of_scipy() -> set[str]:
-    """Functions whose values are SciPy's: `tests/test_special_functions.py` compares these."""
+    """Functions with values of SciPy's, for `tests/scipy/test_special_functions.py` to compare."""
     return {*OF_SCIPY, "bdtr", "bdtrc", "bdtri"} - {*UNARY, *BINARY}
 
 

@@ -40,7 +40,7 @@ plain arguments every name is SciPy's. Which arguments have no derivative is in
 [limits.md](limits.md).
 """
 
-#: Names with results that have no derivative, as `tests/test_scipy_names.py` finds.
+#: Names with results that have no derivative, as `tests/scipy/test_scipy_names.py` finds.
 ANSWERS = """
 linalg.bandwidth linalg.ishermitian linalg.issymmetric ndimage.maximum_position
 ndimage.minimum_position signal.findfreqs sparse.issparse spatial.distance.hamming

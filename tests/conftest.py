@@ -22,7 +22,7 @@ from tapegrad._program.native import simd_planning
 from tapegrad._program.passes import pipeline
 
 #: Examples in docstrings are looked for in the package, not in what tests are made of.
-collect_ignore = [one.name for one in Path(__file__).parent.iterdir() if one.name[:5] != "test_"]
+collect_ignore = [one for one in Path(__file__).parent.rglob("*.py") if one.name[:5] != "test_"]
 
 settings.register_profile(
     "tapegrad",

@@ -3,9 +3,9 @@
 The functions that a copied one calls by name are copied, too, when they are called first; so are
 the methods of some classes, in a subclass, and the functions in tables. In place of compiled
 functions the copies call ours (`stands_for`). Each name here has an expression in
-`tests/test_scipy_copied.py`, `test_scipy_statistics.py` or `test_scipy_signal_table.py`; SciPy's
-other functions refuse recorded values by name. Functions that iterate until a result is close are
-not among them, since the derivative would be that of their steps.
+`tests/scipy/test_scipy_copied.py`, `test_scipy_statistics.py` or `test_scipy_signal_table.py`;
+SciPy's other functions refuse recorded values by name. Functions that iterate until a result is
+close are not among them, since the derivative would be that of their steps.
 """
 
 from __future__ import annotations

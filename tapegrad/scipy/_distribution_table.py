@@ -1,7 +1,7 @@
 """Which methods of SciPy's distributions have derivatives, a line for each distribution.
 
 A method is in the table if all its partial derivatives agree with differences of SciPy's values in
-`tests/test_scipy_distributions.py`, which follows it.
+`tests/scipy/test_scipy_distributions.py`, which follows it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Functions of SciPy whose own Python code computes with recorded values, and has derivatives so.
 
-Each has an expression in `tests/test_scipy_released.py`. Those that iterate until a result is close
-are not among them, since the derivative would be that of their steps.
+Each has an expression in `tests/scipy/test_scipy_released.py`. Those that iterate until a result is
+close are not among them, since the derivative would be that of their steps.
 """
 
 from __future__ import annotations

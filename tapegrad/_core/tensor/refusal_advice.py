@@ -1,6 +1,6 @@
 """What works instead where a derivative would be lost: all advice of errors, by kind.
 
-`tests/test_refusal_advice.py` runs what is advised.
+`tests/entering/test_refusal_advice.py` runs what is advised.
 """
 
 from __future__ import annotations
