@@ -5,7 +5,7 @@ import runpy
 
 import pytest
 import scipy
-from source_rules import ROOT
+from source_rules import FILES, ROOT, text_of
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "tapegrad" / "README.md"]
 
@@ -29,6 +29,31 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_tests_that_are_named_are_there():
+    """In pages, in the package, in what makes pages, and in commands of continuous integration."""
+    made = [
+        path for folder in ("docs", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")
+    ]
+    named = {
+        (path, name)
+        for path in [*PAGES, *FILES, *made, *(ROOT / ".ci").iterdir(), ROOT / "pyproject.toml"]
+        for name in re.findall(r"\btests/[\w/]+\.(?:py|txt)\b", text_of(path))
+    }
+    assert len(named) > 50
+    assert [(path, name) for path, name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_folders_of_tests_are_those_that_contributing_lists():
+    """Nothing but what pytest reads first lies beside them, and no two files have one name."""
+    section = re.search(r"\n## Tests\n(.*?)\n## ", text_of(ROOT / "CONTRIBUTING.md"), re.DOTALL)[1]
+    listed = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\|([^|]*)\|", section, re.MULTILINE)))
+    files = [path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("*.py")]
+    assert {path.parts[0] for path in files} == {*listed, "conftest.py"}
+    packages = {path.parent for path in files if path.name == "__init__.py"}
+    names = [path.name for path in files if path.parent not in packages]
+    assert sorted(names) == sorted({*names})
 
 
 def test_the_page_of_modules_is_what_the_files_say():
