@@ -9,7 +9,7 @@ import numpy as np
 from mpmath import mp
 
 import tapegrad as tg
-from tapegrad._core.codegen.special_values import OF_SCIPY
+from tapegrad._core.codegen.vector_math import OF_SCIPY
 from tapegrad._core.ops.table import TABLE, Pointwise
 from tapegrad.scipy import special
 

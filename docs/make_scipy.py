@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tapegrad._core.tensor.refusal_advice import of_scipy
+from tapegrad._core.tensor.callers import of_scipy
 from tapegrad._core.tensor.registry import OF_NUMPY
 from tapegrad.scipy._distribution_table import RELEASED
 from tapegrad.scipy._forwarding import find_ours

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import tapegrad as tg
 from tapegrad._core.tensor.apply import ELEMENTWISE_OF_COMPLEX
-from tapegrad._core.tensor.complex_functions import OF_COMPLEX
+from tapegrad._core.tensor.registry import OF_COMPLEX
 from tapegrad._functions import __all__ as NAMES
 
 STUB = Path(tg.__file__).parent / "_functions.pyi"

@@ -7,9 +7,9 @@ from ._core.config import config
 from ._core.later import later as _later
 from ._core.tape.tape import Tape
 from ._core.tensor.complex_tensors import ComplexTensor
-from ._core.tensor.refused_derivatives import DerivativeLost
-from ._core.tensor.stop_gradient import stop_gradient
+from ._core.tensor.pytree import stop_gradient
 from ._core.tensor.tensor_classes import Tensor
+from ._core.tensor.trace import DerivativeLost
 from ._functions import EARLY as _EARLY
 from ._functions import LATER as _FUNCTIONS
 from ._program import record

@@ -26,12 +26,12 @@ from . import numpy as numpy
 from . import optim as optim
 from . import scipy as scipy
 from . import testing as testing
-from ._core.config import config as config
+from ._core.config import config
 from ._core.tape.tape import Tape as Tape
-from ._core.tensor.refused_derivatives import DerivativeLost as DerivativeLost
-from ._core.tensor.stop_gradient import stop_gradient as stop_gradient
+from ._core.tensor.pytree import stop_gradient
 from ._core.tensor.tensor_classes import ComplexTensor as ComplexTensor
 from ._core.tensor.tensor_classes import Tensor as Tensor
+from ._core.tensor.trace import DerivativeLost
 from ._custom.custom_vjp import CustomVjp
 from ._custom.elementwise import Elementwise
 from ._functions import *

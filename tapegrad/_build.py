@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ._core.codegen import levels, library_files, prebuilt
+from ._core.codegen import library_files, machine_code, prebuilt
 from ._core.codegen.prebuilt import Text
 from ._first_uses import use_first
 
@@ -34,7 +34,7 @@ def _texts(path: Path) -> list[Text]:
 
 def _compile(path: Path, out: Path) -> None:
     """Compile texts for the level of this process."""
-    level, command = levels.made(), library_files.linker()
+    level, command = machine_code.made(), library_files.linker()
     assert level is not None and command is not None
     texts = _texts(path)
     content, why = library_files.library(texts, command)
@@ -51,14 +51,14 @@ def _run(*words: str, **environment: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tapegrad._build", description=__doc__)
-    parser.add_argument("levels", nargs="*", choices=[*levels.LEVELS, []], metavar="LEVEL")
+    parser.add_argument("levels", nargs="*", choices=[*machine_code.LEVELS, []], metavar="LEVEL")
     parser.add_argument("--out", type=Path, default=prebuilt.FOLDER, help="where libraries are put")
     parser.add_argument("--texts", type=Path, help="a file of collected texts")
     parser.add_argument("--collect", action="store_true", help="collect texts only")
     given = parser.parse_args()
     if given.collect:
         _collect(given.texts)
-    elif levels.made():
+    elif machine_code.made():
         _compile(given.texts, given.out)
     else:
         _build(given)
@@ -67,13 +67,13 @@ def main() -> None:
 def _build(given: argparse.Namespace) -> None:
     if library_files.linker() is None:
         sys.exit("tapegrad: no library is made, for cc, gcc, clang or ld is not found")
-    wanted = given.levels or [one.name for one in levels.of_this_processor()[:1]]
+    wanted = given.levels or [one.name for one in machine_code.of_this_processor()[:1]]
     with tempfile.TemporaryDirectory() as name:
         path = given.texts or Path(name, "texts.json")
         if not given.texts:
             _run("--collect", "--texts", str(path))
         for level in wanted:
-            more = levels.environment(levels.LEVELS[level])
+            more = machine_code.environment(machine_code.LEVELS[level])
             _run("--texts", str(path), "--out", str(given.out), **more)
 
 

@@ -8,12 +8,11 @@ import platform
 from typing import Any
 
 from . import __version__
-from ._core.codegen import levels, prebuilt
-from ._core.codegen.external_symbols import address_of
+from ._core.codegen import machine_code, prebuilt
+from ._core.codegen.machine_code import address_of
 from ._core.codegen.machine_files import every_folder, size_of_all
 from ._core.codegen.vector_math import vector_functions
-from ._core.config import config
-from ._core.environment import all_given
+from ._core.config import all_given, config
 
 
 def show_config(mode: str = "stdout") -> dict[str, Any] | None:
@@ -86,7 +85,7 @@ def _versions() -> dict[str, str]:
 
 def _processor() -> dict[str, Any]:
     """The level of the processor, and what of the C library computes several numbers at once."""
-    level = next(iter(levels.of_this_processor()), None)
+    level = next(iter(machine_code.of_this_processor()), None)
     found = vector_functions(level.vectors if level else ())
     lanes = [n for (*_, end), ways in found.items() for _, n in ways if not end]
     return {

@@ -10,7 +10,7 @@ import numpy as np
 
 import tapegrad as tg
 
-from ._core.codegen.special_values import NoPartial
+from ._core.codegen.vector_math import NoPartial
 from ._core.ops.sample_inputs import example
 from ._core.ops.table import TABLE, Structural
 from ._core.tensor.registry import load_families

@@ -20,17 +20,16 @@ from .._core.operations.cumulative import same_shape
 from .._core.operations.declaring import recorded
 from .._core.operations.einsum import in_c_order
 from .._core.operations.reductions import reduced
-from .._core.ops.comparisons import STEERING
-from .._core.ops.opaque_call import COMPUTED
-from .._core.ops.references import Site
-from .._core.ops.table import Pointwise, Structural
+from .._core.ops.call_rows import COMPUTED
+from .._core.ops.elementwise import STEERING
+from .._core.ops.table import Pointwise, Site, Structural
 from .._core.tape.memory_order import memory_axes
 from .._core.tape.overlaps import add_to_windows
-from .._core.tensor import buffer_pool
+from .._core.tensor import copies
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
 from .._core.tensor.copies import link
-from .._core.tensor.error_state import silence
+from .._core.tensor.runtime import silence
 from .._core.tensor.trace import steered
 from .._core.tensor.values import array_of, is_recorded, is_tensor, shape_of, value_of
 from .._derivatives.declared_adjoints import site_of
@@ -79,7 +78,7 @@ def linked(base: np.ndarray, pairs):
     times = np.zeros(base.shape, base.dtype)
     for _, view in pairs:
         add_to_windows(placed(times, base, view), base.dtype.type(1))
-    out = buffer_pool.empty((count, *base.shape), base.dtype)
+    out = copies.empty((count, *base.shape), base.dtype)
     rest = np.flatnonzero(times == 0.0)
     if times.size and times.max() > 1.0:
         out[...] = np.where(times == 0.0, base, 0.0)

@@ -13,9 +13,8 @@ from .._core.tape.row_reader import Reader
 from .._core.tensor import runtime as rt
 from .._core.tensor.plain_data import answering, origin
 from .._core.tensor.pytree import tree_leaves
-from .._core.tensor.refused_derivatives import is_differentiated
 from .._core.tensor.row_listeners import places
-from .._core.tensor.trace import SHARED, CustomCall, Guard, Trace
+from .._core.tensor.trace import SHARED, CustomCall, Guard, Trace, is_differentiated
 from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor
 from .._derivatives.functionalization import without_writes
 from .._program.lowering.outputs import Originals

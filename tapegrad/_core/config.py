@@ -1,6 +1,59 @@
-"""Settings of this process."""
+"""Settings of this process, and the environment variables that are read."""
 
 from __future__ import annotations
+
+import os
+
+# --------------------------------------------------------------------------------------------------
+# The environment variables that are read here, each with what it does; nothing else reads any.
+
+
+#: Name → what it is without, what it says. docs/configuration.md has this table.
+VARIABLES = {
+    "TAPEGRAD_CACHE_DIR": (
+        "`tapegrad` in `NUMBA_CACHE_DIR`, else in the user's cache folder",
+        "the folder of compiled code",
+    ),
+    "TAPEGRAD_BUILD_LEVEL": (
+        "this processor",
+        "the level of processors that the build step compiles for",
+    ),
+    "TAPEGRAD_WITHOUT": (
+        "all that holds",
+        "assumptions to do without, with commas between them "
+        "([CONTRIBUTING.md](../CONTRIBUTING.md#versions))",
+    ),
+    "NUMBA_CACHE_DIR": (
+        "the user's cache folder",
+        "where Numba keeps its own code; compiled code of tapegrad is in `tapegrad` there",
+    ),
+    "NUMBA_CPU_NAME": ("the processor's", "LLVM's name of the processor that code is for"),
+    "NUMBA_CPU_FEATURES": ("the processor's", "LLVM's names of the features that code uses"),
+    "XDG_CACHE_HOME": ("`~/.cache`", "the user's cache folder, but on Windows and macOS"),
+    "LOCALAPPDATA": (r"`~\AppData\Local`", "the user's cache folder on Windows"),
+}
+#: The same of those that the libraries read which compute here.
+OF_OTHERS = {
+    "OPENBLAS_NUM_THREADS": ("all cores", "threads of SciPy's and NumPy's linear algebra"),
+    "OMP_NUM_THREADS": ("all cores", "the same, where the former is not set"),
+    "MKL_NUM_THREADS": ("all cores", "the same of NumPy and SciPy built with MKL"),
+    "NPY_DISABLE_CPU_FEATURES": ("none", "features of the processor that NumPy does not use"),
+}
+
+
+def given(name: str) -> str | None:
+    """The value of a variable; None where it is not set."""
+    if name not in VARIABLES:
+        raise KeyError(f"{name} is not in the table of variables")
+    return os.environ.get(name)
+
+
+def all_given() -> dict[str, str]:
+    """The values of those that are set, also of those that other libraries read."""
+    return {name: os.environ[name] for name in (*VARIABLES, *OF_OTHERS) if name in os.environ}
+
+
+# --- Settings of this process ---------------------------------------------------------------------
 
 
 class Config:

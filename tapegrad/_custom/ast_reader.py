@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.codegen.parsing import undisturbed
+from .._core.codegen.sources import undisturbed
 from .._core.ops.symbolic import Lines, Number, Test
 from .ast_expressions import ADVICE, PLAIN, Expressions, Unknown
 

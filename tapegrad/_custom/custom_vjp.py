@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from .._core.codegen import forks
+from .._core.codegen import process
 from .._core.codegen.factory import once_for_each
-from .._core.codegen.late_imports import Later
 from .._core.codegen.layout import ARRAY
-from .._core.ops import custom_call
+from .._core.codegen.process import Later
+from .._core.ops import call_rows
 from .._core.ops.table import MOST_CODES, declare, declaring, users_name
 from .._core.tape import store
 from .._core.tensor import runtime as rt
-from .._core.tensor.complex_functions import refused
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import copy_tensor, in_dtype, link, unlisted, view_like
+from .._core.tensor.registry import refused
 from .._core.tensor.trace import is_steering, refuse, steered, steering_tensor
 from .._core.tensor.values import FLOATS, is_recorded, is_tensor, records, scalar_of, value_of, wrap
 from .._derivatives.recorded_reverse import BY_HAND
 from .._derivatives.view_layouts import seen_as
 from .vjp_call import VjpCall
 
-_lock = forks.lock()
+_lock = process.lock()
 _NUMBER = (np.dtype(np.float64), 0)
 
 #: What is compiled by Numba, which is imported with the first of it.
@@ -326,7 +326,7 @@ def _made(forward, backward) -> CustomVjp:
     refusal = functools.partial(_refused, forward, backward)
     with declaring:
         name = users_name(forward.__name__)
-        op = declare(lambda code: custom_call.declaration(name, code, refusal))
+        op = declare(lambda code: call_rows.declaration(name, code, refusal))
     if op is None:
         raise RuntimeError(
             f"tapegrad.custom_vjp: {MOST_CODES - 1} operations are declared; declare each once, "

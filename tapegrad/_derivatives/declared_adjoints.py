@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.ops.references import Site
-from .._core.ops.table import Pointwise, Structural
+from .._core.ops.table import Pointwise, Site, Structural
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import pack
 from .._core.tensor.values import dtype_of, shape_of, value_of

@@ -8,8 +8,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations.creation import tensor
-from .._core.ops.references import Site
-from .._core.ops.table import Structural
+from .._core.ops.table import Site, Structural
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import is_recorded, shape_of, value_of
 from .declared_adjoints import output_at, parts_of, site_of, summed_to, values_at

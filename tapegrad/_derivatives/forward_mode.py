@@ -19,7 +19,7 @@ from .._core.tape.forward_sweep import Carrying
 from .._core.tape.row_reader import USED_UP, needed
 from .._core.tape.workspace import FreedError
 from .._core.tensor import runtime as rt
-from .._core.tensor.error_state import silence, silent
+from .._core.tensor.runtime import silence, silent
 from .._core.tensor.values import array_of, is_recorded, value_of
 from .declared_tangents import aligned, pointwise_tangent, tangent_of
 from .functionalization import without_writes_to

@@ -19,8 +19,7 @@ from .._core.tape.row_reader import name_of_row, needed
 from .._core.tape.tape import bounds
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import link, pack
-from .._core.tensor.gathering import scatter_add
-from .._core.tensor.key_positions import of_elements
+from .._core.tensor.indexing import of_elements, scatter_add
 from .._core.tensor.trace import named, steered
 from .._core.tensor.values import is_recorded, is_tensor, value_of
 from .past_values import Rewound

@@ -6,12 +6,12 @@ import numpy as np
 
 from .._core.codegen.layout import LEAF, OF_NUMPY
 from .._core.tape.reverse_sweep import Sweep
-from .._core.tensor import buffer_pool
+from .._core.tensor import copies
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
 from .._core.tensor.complex_tensors import ComplexTensor, is_complex_number
 from .._core.tensor.copies import unlisted
-from .._core.tensor.possible_kinds import kind_of
+from .._core.tensor.plain_data import kind_of_number
 from .._core.tensor.pytree import refuse_computed_fields, tree_build, tree_leaves
 from .._core.tensor.values import FLOATS, is_recorded, value_of
 
@@ -98,12 +98,12 @@ class Inputs(InputTensors):
             self.nested = True
         elif isinstance(value, (float, int)) and not isinstance(value, bool):
             kind = type(value) if isinstance(value, float) else float
-            tensor = rt.scalar_leaf(float(value), kind_of(kind))
+            tensor = rt.scalar_leaf(float(value), kind_of_number(kind))
         else:
             array = value if type(value) is np.ndarray else np.asarray(value_of(unlisted(value)))
             if array.dtype.kind in "OUSb" and not isinstance(value, np.ndarray):
                 raise not_a_number(name, place, value)
-            tensor = array_input(name, place, buffer_pool.copy_in_order(array))
+            tensor = array_input(name, place, copies.copy_in_order(array))
             if type(tensor) is rt.Scalar:
                 kind = np.ndarray if isinstance(value, np.ndarray) else np.float64
         self.tensors.append(tensor)

@@ -21,8 +21,8 @@ from .._core.tape.reverse_sweep import FreedError
 from .._core.tape.row_reader import USED_UP, Reader, needed
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import pack
-from .._core.tensor.error_state import silence, silent
-from .._core.tensor.gathering import scatter_add
+from .._core.tensor.indexing import scatter_add
+from .._core.tensor.runtime import silence, silent
 from .._core.tensor.values import is_recorded, value_of
 from .declared_adjoints import write_adjoint, write_pointwise
 from .functionalization import without_writes, without_writes_to

@@ -16,12 +16,11 @@ import functools
 import numpy as np
 
 from .._core.operations.creation import tensor
-from .._core.ops.references import Site
-from .._core.ops.table import Pointwise, Structural
+from .._core.ops.table import Pointwise, Site, Structural
 from .._core.tape.forward_sweep import Carrying
 from .._core.tape.second_order_sweep import SecondOrderSweep
 from .._core.tensor import runtime as rt
-from .._core.tensor.error_state import silence
+from .._core.tensor.runtime import silence
 from .._core.tensor.values import array_of, is_recorded
 from .declared_adjoints import output_at, parts_of, site_of, summed_to, values_at
 from .forward_mode import BY_HAND, Carried, tangents_of

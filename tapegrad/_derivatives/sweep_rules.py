@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from .._core.codegen import layout
-from .._core.ops.references import Site
-from .._core.ops.table import Structural
+from .._core.ops.table import Site, Structural
 from .._core.tape import reverse_sweep
-from .._core.tensor.error_state import silence
+from .._core.tensor.runtime import silence
 from .._core.tensor.values import value_of
 from .declared_adjoints import parts_of, site_of, summed_to, values_at
 from .past_values import Before

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._core.codegen import layout
-from .._core.codegen.special_values import refuse
+from .._core.codegen.vector_math import refuse
 from .._core.operations import PUBLIC
 from .._core.ops.elementwise_text import ElementwiseText
 from .._core.ops.table import Pointwise, find
@@ -34,7 +34,7 @@ from .._core.tape.tape import bounds, cell_of
 from .._core.tape.workspace import UnknownError
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
-from .._core.tensor.error_state import silence
+from .._core.tensor.runtime import silence
 
 
 def _select(condition, x, y):

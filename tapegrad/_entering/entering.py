@@ -15,10 +15,9 @@ from typing import Any
 
 from .._core.config import config
 from .._core.tensor import runtime as rt
+from .._core.tensor.callers import Packages
 from .._core.tensor.lost_derivatives import compiled_by_numba
-from .._core.tensor.own_code import own_code
-from .._core.tensor.packages import Packages
-from .._core.tensor.reachable import Reach
+from .._core.tensor.reachable import Reach, own_code
 from .exchange import EnteredCall, Exchange, Need
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten, watched_in
 from .kinds_of_objects import DATA, attributes_of, is_of_kinds, kinds_of, likeness

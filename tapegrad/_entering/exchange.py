@@ -15,10 +15,10 @@ import types
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from .._core.codegen import forks, layout
+from .._core.codegen import layout, process
 from .._core.tape.native_types import STATE
-from .._core.tensor.own_code import code_of, made_for, own_code
 from .._core.tensor.plain_data import answer_all, class_lock
+from .._core.tensor.reachable import code_of, made_for, own_code
 from .exchanged_names import ABSENT, Loaded, Watched, rewritten
 
 _lock = class_lock
@@ -217,7 +217,7 @@ def _copy_events(tool: int, own: types.CodeType, made: types.CodeType) -> None:
 # --- the child of a fork --------------------------------------------------------------------------
 
 
-@forks.in_child
+@process.in_child
 def _leave_all() -> None:
     """In a forked child nothing is entered."""
     for held in [*_active.values()]:

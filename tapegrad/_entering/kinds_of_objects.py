@@ -13,8 +13,14 @@ from typing import Any
 import numpy as np
 
 from .._core.tensor import runtime as rt
-from .._core.tensor.own_code import own_code
-from .._core.tensor.reachable import MOST_ITEMS, attribute_values, items_of, module_of_class, outer
+from .._core.tensor.reachable import (
+    MOST_ITEMS,
+    attribute_values,
+    items_of,
+    module_of_class,
+    outer,
+    own_code,
+)
 from .exchanged_names import ABSENT
 from .numba_functions import is_compiled
 from .stand_ins import is_of_scipys_class

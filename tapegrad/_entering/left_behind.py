@@ -25,8 +25,7 @@ from .._core.tape import store
 from .._core.tape.native_types import STATE, put_item
 from .._core.tensor import runtime as rt
 from .._core.tensor.conversions import has_outlived
-from .._core.tensor.own_code import own_code
-from .._core.tensor.reachable import Reach, held_by, is_numerical, module_of
+from .._core.tensor.reachable import Reach, held_by, is_numerical, module_of, own_code
 from .._core.tensor.row_listeners import users_level
 from .._core.tensor.values import array_of, is_number, is_recorded
 from .kinds_of_objects import names_asked

@@ -14,8 +14,8 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .._core.tensor.own_code import own_code
-from .._core.tensor.recorded_arguments import none_traced
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.reachable import own_code
 from .exchange import Need
 from .exchanged_names import ABSENT, Loaded, Watched
 from .kinds_of_objects import names_asked

@@ -23,7 +23,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.lost_derivatives import OPAQUE
 from .._core.tensor.pytree import tree_leaves
 from .._core.tensor.reachable import module_of_class
-from .._core.tensor.refused_derivatives import DerivativeLost
+from .._core.tensor.trace import DerivativeLost
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
 
 _made: weakref.WeakKeyDictionary[Any, Compared] = weakref.WeakKeyDictionary()

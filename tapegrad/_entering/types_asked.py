@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from .._core.tensor import runtime as rt
-from .._core.tensor.plain_data import ambiguous, class_of, number_of
-from .._core.tensor.possible_kinds import as_kind, plain_samples, possible_kinds
+from .._core.tensor.plain_data import (
+    ambiguous,
+    as_kind,
+    class_of,
+    number_of,
+    plain_samples,
+    possible_kinds,
+)
 from .._core.tensor.reachable import outer
 from .complex_numbers import complex_of_recorded
 

@@ -6,7 +6,7 @@ import functools
 import types
 from collections.abc import Callable
 
-from .._core.tensor import error_state
+from .._core.tensor import runtime
 from .._core.tensor.values import is_recorded
 from .._transforms.derivative_products import hvp, jvp, vjp
 from .._transforms.jacobians import hessian, jacobian
@@ -66,7 +66,7 @@ class Compiled(OverRows):
     def __call__(self, *args, **kwargs):
         if self._kind != "value":
             return getattr(self, self._kind)(*args, **kwargs)
-        if error_state.count and self._is_observed():  # programs do not look at flags
+        if runtime.count and self._is_observed():  # programs do not look at flags
             return self._eagerly(args, kwargs, gradient=False)[0]
         fast = self._fast_value  # another thread may set it
         if fast is not None and not kwargs:
@@ -117,7 +117,7 @@ class Compiled(OverRows):
         """
         if out is not None:
             return self._into(out, args, kwargs), out
-        if error_state.count and self._is_observed():
+        if runtime.count and self._is_observed():
             return self._eagerly(args, kwargs, gradient=True)
         fast = self._fast  # another thread may set it
         if fast is not None and not kwargs:

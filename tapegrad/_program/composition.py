@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._core.tensor.dependencies import Dependencies
-from .._core.tensor.error_state import is_loud
+from .._core.tensor.runtime import is_loud
 from .dispatch.evaluation import Compilation
 from .dispatch.flow_choice import Flows
 from .dispatch.flow_derivatives import by_graph

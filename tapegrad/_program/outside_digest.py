@@ -7,9 +7,8 @@ import types
 
 import numpy as np
 
-from .._core.tensor.container_contents import Contents, Placement, held_memory
-from .._core.tensor.dependencies import Dependencies
-from .._core.tensor.packages import outer
+from .._core.tensor.callers import outer
+from .._core.tensor.dependencies import Contents, Dependencies, Placement, held_memory
 from .._core.tensor.reachable import COMPUTING, module_of
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), range, slice)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.codegen import forks, layout
+from .._core.codegen import layout, process
 from .._core.operations import PUBLIC
 from .._core.remembered import remembered
 from .._core.tape import store
@@ -20,8 +20,7 @@ from .._core.tape.adjoint_recorder import Writing
 from .._core.tape.reverse_sweep import Sweep
 from .._core.tape.row_reader import Reader, needed
 from .._core.tensor import runtime as rt
-from .._core.tensor.aliases import before_write
-from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
+from .._core.tensor.values import before_write, is_recorded, is_tensor, value_of, wrap
 from .._derivatives.recorded_reverse import adjoints_if_reached
 from .._derivatives.reverse_mode import plant, run
 from .._derivatives.tape_traversal import Traversal
@@ -30,7 +29,7 @@ from ._hooks import Kept, Watch, called, fitting, forget_row, part_of, version_o
 from .grad_mode import no_grad
 from .graph import node_at
 
-_adding = forks.lock()  # passes of several threads may meet at an input
+_adding = process.lock()  # passes of several threads may meet at an input
 
 
 class Target:

@@ -15,21 +15,21 @@ from typing import Any
 import numpy as np
 
 from .._core.codegen.layout import ARRAY
-from .._core.ops import python_call as _declaration
+from .._core.ops import call_rows as _declaration
 from .._core.ops.table import TABLE
 from .._core.tape.memory_order import dense, laid_like, memory_axes
 from .._core.tensor import runtime as rt
-from .._core.tensor.aliases import tell_rows
-from .._core.tensor.complex_functions import refused
 from .._core.tensor.complex_tensors import ComplexTensor
 from .._core.tensor.copies import view_like
 from .._core.tensor.indexing import check_write, set_item
+from .._core.tensor.registry import refused
 from .._core.tensor.trace import is_steering, refuse, steering_tensor
 from .._core.tensor.values import (
     array_of,
     is_recorded,
     is_tensor,
     scalar_of,
+    tell_rows,
     value_of,
     wrap,
 )

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
-from .._core.tensor.docstrings import sharing
+from .._core.tensor.registry import sharing
 from .._core.tensor.trace import refuse
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
 from .._derivatives.inputs import Inputs

@@ -11,9 +11,8 @@ from .._core.operations import PUBLIC
 from .._core.operations.named_values import are_close
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
-from .._core.tensor.refused_derivatives import lost_derivative
 from .._core.tensor.tensor_classes import Tensor
-from .._core.tensor.trace import learned, steered
+from .._core.tensor.trace import learned, lost_derivative, steered
 from .._core.tensor.values import dtype_of, is_recorded, value_of
 from ._operands import (
     LEARNS,

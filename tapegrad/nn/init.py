@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from .._core.tensor.docstrings import sharing
+from .._core.tensor.registry import sharing
 from ..autograd import no_grad
 from .functional._random import generator_or
 

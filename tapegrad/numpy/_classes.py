@@ -14,17 +14,9 @@ import numpy
 
 from .._core.tensor import runtime as rt
 from .._core.tensor.lost_derivatives import PlainAsked
-from .._core.tensor.plain_data import kind_of
-from .._core.tensor.possible_kinds import possible_kinds
-from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.values import (
-    AS_PLAIN,
-    FLOATS,
-    is_recorded,
-    is_tensor,
-    scalar_of,
-    value_of,
-)
+from .._core.tensor.plain_data import kind_of, possible_kinds
+from .._core.tensor.trace import lost_derivative
+from .._core.tensor.values import AS_PLAIN, FLOATS, is_recorded, is_tensor, scalar_of, value_of
 from ._creators import fresh
 from ._lists import STAND_INS, as_tensor, lost
 

@@ -12,7 +12,6 @@ from .._core.operations import PUBLIC
 from .._core.operations.shapes import array_tensor
 from .._core.tape.memory_order import has_order
 from .._core.tensor import runtime as rt
-from .._core.tensor.complex_functions import real_dtype
 from .._core.tensor.complex_tensors import (
     PARTS_OF,
     ComplexTensor,
@@ -22,15 +21,9 @@ from .._core.tensor.complex_tensors import (
 )
 from .._core.tensor.copies import copy_tensor
 from .._core.tensor.lost_derivatives import PlainAsked
-from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.values import (
-    FLOATS,
-    array_of,
-    is_recorded,
-    is_tensor,
-    value_of,
-    wrap,
-)
+from .._core.tensor.registry import real_dtype
+from .._core.tensor.trace import lost_derivative
+from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor, value_of, wrap
 from ._lists import again, as_tensor, lost, named_like
 from ._notes import CONVERTS, creates
 

@@ -7,7 +7,7 @@ import numpy
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import holds_tensor
-from .._core.tensor.refused_derivatives import lost_derivative
+from .._core.tensor.trace import lost_derivative
 from .._core.tensor.values import is_recorded, is_tensor, value_of
 from ._creators import array, fresh
 from ._lists import as_tensor

@@ -18,10 +18,9 @@ import numpy
 from .._core.tape import native_types
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import holds_tensor, unlisted
-from .._core.tensor.docstrings import with_note
 from .._core.tensor.lost_derivatives import PlainAsked
-from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.registry import OF_NUMPY, STAND_INS, implementation
+from .._core.tensor.registry import OF_NUMPY, STAND_INS, implementation, with_note
+from .._core.tensor.trace import lost_derivative
 from ._notes import of_recorded
 
 #: The type of functions that dispatch by `__array_function__`.

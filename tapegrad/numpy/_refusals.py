@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .._core.tensor.lost_derivatives import PlainAsked
-from .._core.tensor.recorded_arguments import none_recorded
-from .._core.tensor.refused_derivatives import lost_derivative
+from .._core.tensor.pytree import none_recorded
+from .._core.tensor.trace import lost_derivative
 from ._lists import named_like
 from ._notes import refuses
 

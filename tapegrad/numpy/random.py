@@ -31,10 +31,10 @@ from .._core.operations.named_values import accepted_parameters as _accepted_par
 from .._core.tensor import runtime as _rt
 from .._core.tensor.apply import apply as _apply
 from .._core.tensor.copies import unlisted as _unlisted
-from .._core.tensor.docstrings import with_note as _with_note
-from .._core.tensor.recorded_arguments import none_recorded as _none_recorded
-from .._core.tensor.refused_derivatives import lost_derivative as _lost_derivative
+from .._core.tensor.pytree import none_recorded as _none_recorded
+from .._core.tensor.registry import with_note as _with_note
 from .._core.tensor.trace import learned as _learned
+from .._core.tensor.trace import lost_derivative as _lost_derivative
 from .._core.tensor.trace import refuse as _refuse
 from .._core.tensor.trace import steered as _steered
 from .._core.tensor.values import array_of as _array_of

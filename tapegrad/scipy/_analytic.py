@@ -11,7 +11,7 @@ from .._core.operations import PUBLIC
 from .._core.operations import fourier_pairs as pairs
 from .._core.tensor.complex_tensors import combined, is_complex
 from .._core.tensor.copies import unlisted
-from .._core.tensor.refused_derivatives import lost_derivative
+from .._core.tensor.trace import lost_derivative
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
 from ._differentiable import OURS
 

@@ -7,7 +7,7 @@ import importlib
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.tensor.stop_gradient import stop_gradient
+from .._core.tensor.pytree import stop_gradient
 from .._core.tensor.trace import steered
 from .._core.tensor.values import dtype_of, shape_of
 from ._differentiable import OURS, differentiable, unsupported

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import lost_derivative
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.trace import lost_derivative
 
 #: In place of SciPy's object for one of ours that has recorded values.
 RECORDED = type("Recorded", (), {})

@@ -8,10 +8,10 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations import fourier_pairs as pairs
-from .._core.tensor.complex_functions import by_products, conjugate_of
 from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
-from .._core.tensor.refused_derivatives import lost_derivative
+from .._core.tensor.registry import by_products, conjugate_of
+from .._core.tensor.trace import lost_derivative
 from .._core.tensor.values import dtype_of, is_recorded, is_tensor, shape_of
 from ._differentiable import OURS
 

@@ -11,7 +11,7 @@ import threading
 import types
 from typing import Any
 
-from .._core.tensor.refused_derivatives import DerivativeLost, lost_derivative
+from .._core.tensor.trace import DerivativeLost, lost_derivative
 from .._entering.stand_ins import pair
 from ._copied_code import CLASSES, MADE, copy_of, inside, made_once, none_held
 

@@ -19,12 +19,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .._core.codegen import forks
+from .._core.codegen import process
 from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
-from .._core.tensor.own_code import own_code
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import DerivativeLost
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.reachable import own_code
+from .._core.tensor.trace import DerivativeLost
 from .._core.tensor.values import is_recorded, is_tensor
 from .._entering.exchanged_names import ABSENT, Loaded, Watched, rewritten
 from .._entering.name_uses import names_imported
@@ -98,7 +98,7 @@ OWN: dict[str, Callable] = {}
 
 #: Held while what there is one of is made, by threads that ask first at once. Nothing is imported
 #: meanwhile: a module that is imported in another thread may wait for it.
-_making = forks.lock()
+_making = process.lock()
 
 
 def made_once(make):

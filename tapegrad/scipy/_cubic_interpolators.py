@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations.banded_equations import solve_banded
-from .._core.tensor.recorded_arguments import none_traced
+from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import steered
 from .._core.tensor.values import shape_of
 from . import _interpolators as shared

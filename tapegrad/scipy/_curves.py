@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.tensor.recorded_arguments import none_traced
+from .._core.tensor.pytree import none_traced
 from .._core.tensor.values import shape_of
 from . import _interpolators as shared
 from ._fitpack import SMOOTH

@@ -12,8 +12,8 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.operations.pair_distances import LARGEST, SIZES, SQUARES, pair_distances
 from .._core.tensor.complex_tensors import is_complex
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import DerivativeLost
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.trace import DerivativeLost
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
 from ._differentiable import OURS
 

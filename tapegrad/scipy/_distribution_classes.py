@@ -11,8 +11,8 @@ import inspect
 from typing import Any
 
 from .._core.operations import PUBLIC
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import DerivativeLost
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.trace import DerivativeLost
 from ._class_stand_ins import ClassStandIn
 from ._distributions import Distribution, of_instance
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from .._core.tensor.refused_derivatives import DerivativeLost
-from .._core.tensor.trace import learned, steered
+from .._core.tensor.trace import DerivativeLost, learned, steered
 from .._core.tensor.values import value_of
 
 # --- formulas of distributions --------------------------------------------------------------------

@@ -16,9 +16,8 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor.copies import unlisted
-from .._core.tensor.refused_derivatives import DerivativeLost
-from .._core.tensor.stop_gradient import stop_gradient
-from .._core.tensor.trace import learned, steered
+from .._core.tensor.pytree import stop_gradient
+from .._core.tensor.trace import DerivativeLost, learned, steered
 from .._core.tensor.values import dtype_of, is_recorded, is_tensor, value_of
 from ._copied_code import STANDING, copy_of
 from ._distribution_formulas import BY_SHAPE, OWN

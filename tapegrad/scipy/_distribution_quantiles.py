@@ -8,9 +8,8 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
-from .._core.tensor.refused_derivatives import DerivativeLost
-from .._core.tensor.stop_gradient import stop_gradient
-from .._core.tensor.trace import learned, steered
+from .._core.tensor.pytree import stop_gradient
+from .._core.tensor.trace import DerivativeLost, learned, steered
 from .._core.tensor.values import is_recorded, value_of
 from ._distribution_methods import (
     DENSITY,

@@ -13,12 +13,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from .._core.codegen.special_values import NoPartial
+from .._core.codegen.vector_math import NoPartial
 from .._core.operations import PUBLIC
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import DerivativeLost
-from .._core.tensor.stop_gradient import stop_gradient
-from .._core.tensor.trace import refuse
+from .._core.tensor.pytree import none_traced, stop_gradient
+from .._core.tensor.trace import DerivativeLost, refuse
 from .._core.tensor.values import is_recorded, is_tensor
 from ._distribution_methods import (
     DENSITY,

@@ -13,8 +13,7 @@ from .._core.operations import fourier_pairs as pairs
 from .._core.operations.recursions import recursion
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
-from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.trace import fixed, named, steered
+from .._core.tensor.trace import fixed, lost_derivative, named, steered
 from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
 from ._copied_code import copy_of
 from ._differentiable import OURS

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from .._core.tensor.callers import of_scipy
 from .._core.tensor.copies import unlisted
-from .._core.tensor.docstrings import with_note
 from .._core.tensor.lost_derivatives import without_derivative
-from .._core.tensor.recorded_arguments import none_recorded, none_traced
-from .._core.tensor.refusal_advice import of_scipy
-from .._core.tensor.registry import OF_NUMPY, STAND_INS
+from .._core.tensor.pytree import none_recorded, none_traced
+from .._core.tensor.registry import OF_NUMPY, STAND_INS, with_note
 from . import _released
 from ._differentiable import OURS
 from ._stacks import holds_stack, is_of_matrices

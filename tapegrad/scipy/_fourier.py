@@ -15,8 +15,8 @@ from .._core.operations import fourier_pairs as pairs
 from .._core.operations.cosine_transforms import cosine_transform
 from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import lost_derivative
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.trace import lost_derivative
 from ._copied_code import copy_of
 from ._differentiable import OURS
 

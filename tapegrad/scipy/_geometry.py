@@ -9,9 +9,8 @@ from typing import Any
 
 from .. import numpy as np
 from .._core.operations.polar_factors import orthogonal_procrustes
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import DerivativeLost
-from .._core.tensor.trace import learned, steered
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.trace import DerivativeLost, learned, steered
 from .._core.tensor.values import dtype_of, shape_of, value_of
 from ._class_stand_ins import RefusingClass
 from ._differentiable import OURS, is_before

@@ -18,9 +18,8 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.trace import fixed, steered
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.trace import fixed, lost_derivative, steered
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
 from ._differentiable import OURS
 

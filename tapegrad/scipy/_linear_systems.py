@@ -8,8 +8,8 @@ import importlib
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import lost_derivative
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.trace import lost_derivative
 from .._core.tensor.values import dtype_of, shape_of
 from ._copied_classes import converted, copied_class
 from ._copied_code import stands_for

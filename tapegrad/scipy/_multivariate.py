@@ -11,7 +11,7 @@ from typing import Any
 from .. import numpy as np
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
-from .._core.tensor.stop_gradient import stop_gradient
+from .._core.tensor.pytree import stop_gradient
 from . import linalg, special
 from ._copied_classes import converted, copied_class, copied_classes
 from ._copied_code import OWN, copy_of, made_once

@@ -15,9 +15,8 @@ from .._core.operations import image_filters as filters
 from .._core.operations.filter_kernels import MODES
 from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
-from .._core.tensor.recorded_arguments import none_recorded, none_traced
-from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.trace import fixed, named, steered, tensor_like
+from .._core.tensor.pytree import none_recorded, none_traced
+from .._core.tensor.trace import fixed, lost_derivative, named, steered, tensor_like
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
 from ._differentiable import OURS
 

@@ -11,9 +11,8 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
-from .._core.tensor.recorded_arguments import none_recorded, none_traced
-from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.trace import tensor_like
+from .._core.tensor.pytree import none_recorded, none_traced
+from .._core.tensor.trace import lost_derivative, tensor_like
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
 from ._differentiable import OURS
 from ._ndimage_arguments import answer, axis_of, numbers_of, of_scipy, plain

@@ -10,8 +10,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor.copies import unlisted
-from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.trace import fixed, named, steered
+from .._core.tensor.trace import fixed, lost_derivative, named, steered
 from .._core.tensor.values import is_tensor, shape_of
 from ._ndimage_arguments import along, axes_of, axis_of, each, entered, root
 

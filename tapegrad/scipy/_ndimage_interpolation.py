@@ -11,8 +11,7 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
-from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.trace import fixed, named, steered
+from .._core.tensor.trace import fixed, lost_derivative, named, steered
 from .._core.tensor.values import shape_of
 from . import _ndimage_splines as splines
 from ._differentiable import OURS, is_before

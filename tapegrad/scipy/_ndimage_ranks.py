@@ -12,8 +12,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations.image_extensions import ends_of, sources
-from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.trace import named, steered
+from .._core.tensor.trace import lost_derivative, named, steered
 from .._core.tensor.values import shape_of
 from ._ndimage_arguments import each, entered, like, number_of, of_scipy
 

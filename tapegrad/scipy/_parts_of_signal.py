@@ -11,9 +11,8 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor.complex_tensors import is_complex
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.trace import fixed, named, of_own_shape, steered
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.trace import fixed, lost_derivative, named, of_own_shape, steered
 from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
 from ._copied_classes import copied_class
 from ._copied_code import OWN, copy_of, namespace, stands_for

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 
-from .._core.tensor.refused_derivatives import DerivativeLost
+from .._core.tensor.trace import DerivativeLost
 from ._tested_code import check_text
 
 _BY_MODULE = {

@@ -8,9 +8,8 @@ import math
 from typing import Any
 
 from .. import numpy as np
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import DerivativeLost
-from .._core.tensor.trace import steered
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.trace import DerivativeLost, steered
 from .._core.tensor.values import shape_of
 from . import _rotation_formulas as formulas
 from ._distances import _floats

@@ -11,9 +11,8 @@ from typing import Any
 
 from .. import numpy as np
 from .._core.tensor import runtime as rt
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import DerivativeLost
-from .._core.tensor.trace import steered
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.trace import DerivativeLost, steered
 from .._core.tensor.values import shape_of, value_of
 from . import _rotation_formulas as formulas
 from ._class_stand_ins import ClassStandIn, RefusingClass

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor.copies import unlisted
-from .._core.tensor.recorded_arguments import none_traced
+from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import steered
 from .._core.tensor.values import is_tensor, shape_of
 from . import _interpolators as shared

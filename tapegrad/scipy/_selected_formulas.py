@@ -11,9 +11,8 @@ import importlib
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import lost_derivative
-from .._core.tensor.trace import fixed, named, steered
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.trace import fixed, lost_derivative, named, steered
 from .._core.tensor.values import dtype_of, shape_of, value_of
 from ._copied_code import copy_of, stands_for
 from ._differentiable import OURS, is_before

@@ -10,7 +10,7 @@ from .._core.operations import PUBLIC
 from .._core.operations.sparse_products import sparse_product
 from .._core.tensor import runtime as rt
 from .._core.tensor.complex_tensors import is_complex
-from .._core.tensor.refused_derivatives import DerivativeLost
+from .._core.tensor.trace import DerivativeLost
 from .._core.tensor.values import dtype_of, is_recorded, is_tensor, shape_of
 from ._sparse_places import owned, summed
 

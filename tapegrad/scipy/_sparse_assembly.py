@@ -14,8 +14,8 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import DerivativeLost
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.trace import DerivativeLost
 from .._core.tensor.values import dtype_of, shape_of
 from ._differentiable import OURS
 from ._sparse_arithmetic import array_of_operand

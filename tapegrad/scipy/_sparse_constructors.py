@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import DerivativeLost
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.trace import DerivativeLost
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
 from ._class_stand_ins import ClassStandIn
 from ._differentiable import OURS

@@ -15,10 +15,8 @@ from .._core.operations.sparse_solving import (
     sparse_solve,
 )
 from .._core.remembered import remembered
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import DerivativeLost
-from .._core.tensor.stop_gradient import stop_gradient
-from .._core.tensor.trace import fixed, named, steered
+from .._core.tensor.pytree import none_traced, stop_gradient
+from .._core.tensor.trace import DerivativeLost, fixed, named, steered
 from .._core.tensor.values import array_of, dtype_of, is_tensor, shape_of
 from ._differentiable import OURS
 from ._sparse_arithmetic import array_of_operand, common, floats, in_dtype

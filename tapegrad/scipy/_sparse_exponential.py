@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.tensor.recorded_arguments import none_traced
-from .._core.tensor.refused_derivatives import DerivativeLost
-from .._core.tensor.trace import learned, steered
+from .._core.tensor.pytree import none_traced
+from .._core.tensor.trace import DerivativeLost, learned, steered
 from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
 from ._differentiable import OURS
 from ._sparse_arithmetic import array_of_operand, common, times_dense

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.tensor import sparse_operands
-from .._core.tensor.refused_derivatives import DerivativeLost
+from .._core.tensor import lost_derivatives
+from .._core.tensor.trace import DerivativeLost
 from .._core.tensor.values import dtype_of, shape_of
 from ._sparse_arithmetic import (
     added,
@@ -123,8 +123,8 @@ class SparseTensor:
         )
 
     def __array__(self, dtype=None, copy=None):
-        if sparse_operands.left_by(sys._getframe(1)):
-            return sparse_operands.left(self)
+        if lost_derivatives.left_by(sys._getframe(1)):
+            return lost_derivatives.left(self)
         raise DerivativeLost(
             "tapegrad.scipy.sparse: a sparse matrix of recorded numbers cannot become an "
             "array, since its derivative would be lost; use .toarray(), or its method of "

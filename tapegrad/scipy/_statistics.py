@@ -12,9 +12,8 @@ import warnings
 import numpy
 
 from .. import numpy as np
-from .._core.tensor.refused_derivatives import DerivativeLost
-from .._core.tensor.stop_gradient import stop_gradient
-from .._core.tensor.trace import steered
+from .._core.tensor.pytree import stop_gradient
+from .._core.tensor.trace import DerivativeLost, steered
 from . import stats
 from ._copied_classes import copied_result
 from ._copied_code import OWN, copy_of

@@ -16,7 +16,7 @@ import types
 from collections.abc import Iterator
 from pathlib import Path
 
-from .._core.tensor.refused_derivatives import DerivativeLost
+from .._core.tensor.trace import DerivativeLost
 
 FILE = Path(__file__).with_name("_tested_code.txt")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

@@ -16,7 +16,7 @@ from compiled import counts, same
 from extent import some
 
 import tapegrad as tg
-from tapegrad._core.tensor.container_contents import Contents
+from tapegrad._core.tensor.dependencies import Contents
 from tapegrad._program.dispatch.names_read import names_read
 
 X = np.array([0.7, -1.2, 1.9])

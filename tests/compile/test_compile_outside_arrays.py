@@ -12,8 +12,7 @@ from compiled import counts, programs, same
 
 import tapegrad as tg
 import tapegrad.numpy as tnp
-from tapegrad._core.tensor.array_contents import SMALL, contents
-from tapegrad._core.tensor.container_contents import Contents
+from tapegrad._core.tensor.dependencies import SMALL, Contents, contents
 from tapegrad._program.dispatch.names_read import names_read
 
 RNG = np.random.default_rng(3)

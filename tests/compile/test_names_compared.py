@@ -6,8 +6,7 @@ import types
 import numpy as np
 import pytest
 
-from tapegrad._core.tensor.container_contents import Contents, Part
-from tapegrad._core.tensor.dependencies import ABSENT, Dependencies, Dependency
+from tapegrad._core.tensor.dependencies import ABSENT, Contents, Dependencies, Dependency, Part
 
 
 class Thing:

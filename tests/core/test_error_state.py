@@ -10,7 +10,7 @@ import pytest
 from compiled import programs, same
 
 import tapegrad as tg
-from tapegrad._core.tensor import error_state
+from tapegrad._core.tensor import runtime
 from tapegrad._program.dispatch import takeover
 
 
@@ -113,7 +113,7 @@ def test_transforms_meet_what_numpy_meets(text, how):
             assert outcome(lambda d=derive: d(f)(x), how) == wanted
     assert outcome(lambda: tg.jvp(inside, (x,), (x,)), how) == wanted
     assert outcome(lambda: tg.vjp(inside, x)[1](1.0), how) == wanted
-    assert error_state.count == 0
+    assert runtime.count == 0
 
 
 @pytest.mark.filterwarnings("ignore:tapegrad.compile")
@@ -200,7 +200,7 @@ def test_seterr_inside_and_outside():
     before = np.geterr()
     with pytest.raises(FloatingPointError, match="divide by zero encountered in divide"):
         tg.grad(inside)(x)
-    assert np.geterr() == before and error_state.count == 0
+    assert np.geterr() == before and runtime.count == 0
     try:
         np.seterr(divide="raise")
         with pytest.raises(FloatingPointError):
@@ -208,7 +208,7 @@ def test_seterr_inside_and_outside():
     finally:
         np.seterr(**before)
     same(tg.grad(lambda x: np.sum(1.0 / x))(x), np.array([-np.inf, -1.0]))
-    assert error_state.count == 0
+    assert runtime.count == 0
 
 
 def test_print_and_log(capsys):
@@ -273,7 +273,7 @@ def test_warnings_that_are_errors():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "invalid value encountered", RuntimeWarning)
         same(tg.grad(f)(x), np.array([-1.0, 0.0]))
-    assert error_state.count == 0
+    assert runtime.count == 0
 
 
 def test_warnings_have_the_users_line():
@@ -353,7 +353,7 @@ def test_tasks_have_the_state_in_which_they_were_made():
 
     loud, quiet = asyncio.run(both())
     assert type(loud) is FloatingPointError and quiet == -np.inf
-    assert error_state.count == 0
+    assert runtime.count == 0
 
 
 def test_a_copied_context_that_becomes_quiet_ends_no_other_state():
@@ -367,7 +367,7 @@ def test_a_copied_context_that_becomes_quiet_ends_no_other_state():
         copy.run(np.seterr, all="ignore")
         with pytest.raises(FloatingPointError):
             tg.grad(lambda x: 1.0 / x)(0.0)
-    assert error_state.count == 0
+    assert runtime.count == 0
 
 
 def test_a_copied_context_stays_loud_when_the_original_is_quiet():
@@ -378,9 +378,9 @@ def test_a_copied_context_stays_loud_when_the_original_is_quiet():
         copy.run(tg.grad(lambda x: 1.0 / x), 0.0)
     with pytest.raises(FloatingPointError):
         copy.run(tg.compile(lambda x: 1.0 / x).grad, 0.0)
-    assert error_state.count == 1
+    assert runtime.count == 1
     del copy
-    assert error_state.count == 0
+    assert runtime.count == 0
 
 
 def test_a_thread_that_ends_in_a_loud_state_leaves_none():
@@ -391,12 +391,12 @@ def test_a_thread_that_ends_in_a_loud_state_leaves_none():
         try:
             tg.grad(lambda x: 1.0 / x)(0.0)
         except FloatingPointError:
-            found.append(error_state.count)
+            found.append(runtime.count)
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == [1] and error_state.count == 0
+    assert found == [1] and runtime.count == 0
 
 
 def test_a_block_that_outlives_the_transform():
@@ -413,7 +413,7 @@ def test_a_block_that_outlives_the_transform():
         assert tg.grad(f)(3.0) == 6.0
     for block in kept[::-1]:
         block.__exit__()
-    assert error_state.count == 0
+    assert runtime.count == 0
     assert tg.grad(lambda x: 1.0 / x)(0.0) == -np.inf
 
 
@@ -447,7 +447,7 @@ def test_decorators_and_nested_states():
             derive(inverse)(x)
     assert tg.value_and_grad(nested)(0.0)[0] == 0.0
     same(tg.vmap(tg.grad(inverse))(np.array([2.0, 1.0])), np.array([-0.25, -1.0]))
-    assert error_state.count == 0
+    assert runtime.count == 0
 
 
 def test_tensors_outside_of_transforms():

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad._core.codegen import forks
+from tapegrad._core.codegen import process
 from tapegrad._core.remembered import remembered
 from tapegrad._core.tape import store, workspace
 from tapegrad._core.tensor import runtime
@@ -178,7 +178,7 @@ def test_no_lock_is_held_in_a_child():
     held, let_go = threading.Event(), threading.Event()
 
     def hold():
-        locks = [store.lock, runtime._count_lock, *forks._locks[::-1]]
+        locks = [store.lock, runtime._count_lock, *process._locks[::-1]]
         for lock in locks:
             lock.acquire()
         held.set()
@@ -324,7 +324,7 @@ class Noting:
 
 def noting(usual=threading.RLock):
     frame = sys._getframe(1)
-    if frame.f_globals["__name__"] != "tapegrad._core.codegen.forks":
+    if frame.f_globals["__name__"] != "tapegrad._core.codegen.process":
         return usual()
     maker = frame.f_back
     return Noting(usual(), f"{maker.f_globals['__name__']}:{maker.f_lineno}")

@@ -15,7 +15,7 @@ SPARE = 7.25  # what lies around memory that must not change
 
 def call(name, array, start, n, block):
     """Call a function of blocks on an array of any strides."""
-    address = compile_group("strided_sums")[name]
+    address = compile_group("strided_memory")[name]
     index, frame = np.zeros(DIMENSIONS, np.int64), np.zeros(FRAME_BYTES // 8, np.int64)
     frame[FRAME_SCRATCH // 8] = index.ctypes.data
     strides, shape = np.array(array.strides, np.int64), np.array(array.shape, np.int64)

@@ -12,7 +12,7 @@ import plain_programs
 import pytest
 
 import tapegrad as tg
-from tapegrad._core.tensor.own_code import code_of
+from tapegrad._core.tensor.reachable import code_of
 from tapegrad._entering import entering, exchanged_names, name_uses
 from tapegrad._entering.exchanged_names import ABSENT, Loaded, Watched, rewritten
 from tapegrad._entering.kinds_of_objects import kinds_of

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad._core.tensor import packages
-from tapegrad._core.tensor.own_code import code_of
-from tapegrad._core.tensor.reachable import Reach
+from tapegrad._core.tensor import callers
+from tapegrad._core.tensor.reachable import Reach, code_of
 from tapegrad._program.dispatch.names_read import names_read
 
 X = np.array([0.4, 1.3])
@@ -104,7 +103,7 @@ def install(folder, name, monkeypatch):
     yield made
     for one in [one for one in sys.modules if one.partition(".")[0] == name]:
         del sys.modules[one]
-    packages.is_installed.cache_clear()
+    callers.is_installed.cache_clear()
 
 
 @pytest.fixture
@@ -116,7 +115,7 @@ def conduits(tmp_path, monkeypatch):
 def joblib(tmp_path, monkeypatch):
     """A package with the name of one that is left out."""
     monkeypatch.delitem(sys.modules, "joblib", raising=False)
-    packages.is_installed.cache_clear()
+    callers.is_installed.cache_clear()
     yield from install(tmp_path, "joblib", monkeypatch)
 
 
@@ -279,11 +278,11 @@ def test_names_of_packages():
 
 
 def test_each_package_that_is_left_out_has_a_reason():
-    assert all(type(reason) is str and reason for reason in packages.LEFT_OUT.values())
+    assert all(type(reason) is str and reason for reason in callers.LEFT_OUT.values())
     assert {"pandas", "sklearn", "matplotlib", "torch", "jax", "autograd", "sympy"} <= {
-        *packages.LEFT_OUT
+        *callers.LEFT_OUT
     }
-    assert not {"scipy", "fluids", "pvlib"} & {*packages.LEFT_OUT}
+    assert not {"scipy", "fluids", "pvlib"} & {*callers.LEFT_OUT}
 
 
 def test_modules_that_a_function_imports_in_its_body(tmp_path, monkeypatch):

@@ -19,8 +19,8 @@ import scipy.special
 import scipy.stats
 
 import tapegrad as tg
-from tapegrad._core.tensor import refusal_advice
-from tapegrad._core.tensor.scipy_names import has_derivative
+from tapegrad._core.tensor import callers
+from tapegrad._core.tensor.callers import has_derivative
 
 X = np.array([2.0, 1.0])
 AT = np.linspace(0.5, 3.0, 4)
@@ -110,7 +110,7 @@ def test_a_function_of_scipy_is_called_by_its_name(name, entered, capfd):
         )
         assert found, text
         assert found[1] == name and first <= int(found[2]) <= first + last
-        wanted = refusal_advice.of_scipy(name)
+        wanted = callers.of_scipy(name)
         if has_derivative(name):
             wanted = f"`from tapegrad.scipy import {name.partition('.')[0]}` has one that keeps it"
         assert wanted in text
@@ -125,7 +125,7 @@ def test_the_stand_in_gives_the_same_advice_and_no_circle(name):
     space = {**call.__globals__, "scipy": tg.scipy}
     again = types.FunctionType(call.__code__, space, call.__name__, None, call.__closure__)
     text = refusal(again)
-    assert refusal_advice.of_scipy(name) in text
+    assert callers.of_scipy(name) in text
     assert name.startswith("stats") or "from tapegrad.scipy import" not in text
 
 
@@ -243,7 +243,7 @@ def test_what_is_advised_has_the_derivative(name):
 
 def test_every_advice_is_about_something_of_scipy():
     is_old = np.lib.NumpyVersion(scipy.__version__) < "1.16.0"
-    for name in {*refusal_advice.OF_SCIPY} - ({"ndimage.vectorized_filter"} if is_old else set()):
+    for name in {*callers.OF_SCIPY} - ({"ndimage.vectorized_filter"} if is_old else set()):
         module, _, attribute = f"scipy.{name}".rpartition(".")
         __import__(module)
         assert hasattr(sys.modules[module], attribute), name

@@ -20,7 +20,7 @@ import saved_functions
 from fences import fenced, release
 
 import tapegrad as tg
-from tapegrad._core.tensor import buffer_pool
+from tapegrad._core.tensor import copies
 from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._flow import program
 from tapegrad._flow.reading.forms import Number, Tuple
@@ -194,7 +194,7 @@ def main(count, seed, unchecked):
             file_format.save(path, saved_functions.of_graph(graph, values, form))
             saved.append((path, values))
         parts.aligned = fenced
-        buffer_pool.maker, buffer_pool.empty = (
+        copies.maker, copies.empty = (
             lambda shape, dtype: fenced,
             fenced,
         )

@@ -51,7 +51,7 @@ DELAYS = {
     "loaders": """
 import threading, time
 import tapegrad
-from tapegrad._core.codegen import external_symbols
+from tapegrad._core.codegen import machine_code
 
 def delayed(load):
     def loader():
@@ -60,12 +60,12 @@ def delayed(load):
         load()
     return loader
 
-for _symbol, _load in [*external_symbols.LOADERS.items()]:
-    external_symbols.LOADERS[_symbol] = delayed(_load)
+for _symbol, _load in [*machine_code.LOADERS.items()]:
+    machine_code.LOADERS[_symbol] = delayed(_load)
 """,
     "profile": """
 import os, threading, time
-LOADING = ("external_symbols", "compat", "factory", "machine_code", "shared_kernels")
+LOADING = ("compat", "factory", "machine_code", "shared_kernels")
 LOADERS = ("load", "_load", "_link_fortran", "compile_group")
 
 def stop(frame, event, _):

@@ -7,7 +7,7 @@ import pytest
 from naive_flow import PLAIN, Left, Run
 from random_flow import RandomGraph
 
-from tapegrad._core.ops.comparisons import STEERING
+from tapegrad._core.ops.elementwise import STEERING
 from tapegrad._core.ops.table import TABLE, Pointwise
 from tapegrad._flow.ir import frame as layout
 from tapegrad._flow.ir.block_builder import Builder

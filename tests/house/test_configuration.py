@@ -15,8 +15,8 @@ import scipy
 from source_rules import FILES, ROOT, nodes_of
 
 import tapegrad as tg
-from tapegrad._core.codegen import levels, machine_files
-from tapegrad._core.environment import OF_OTHERS, VARIABLES, given
+from tapegrad._core.codegen import machine_code, machine_files
+from tapegrad._core.config import OF_OTHERS, VARIABLES, given
 
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 
@@ -41,7 +41,7 @@ def test_a_package_that_is_not_there_is_no_error(monkeypatch):
 
 
 def test_the_level_of_the_processor_is_the_widest_that_runs_here():
-    names = [one.name for one in levels.of_this_processor()] or [platform.machine()]
+    names = [one.name for one in machine_code.of_this_processor()] or [platform.machine()]
     assert tg.show_config(mode="dicts")["processor"]["level"] == names[0]
 
 
@@ -141,7 +141,7 @@ def test_variables_are_read_in_one_place():
                 called = getattr(node.func, "attr", getattr(node.func, "id", None))
                 if called == "given" and node.args and isinstance(node.args[0], ast.Constant):
                     asked.add(node.args[0].value)
-    assert {*reading} == {"environment.py", "_build.py"}, "read variables by environment.given"
+    assert {*reading} == {"config.py", "_build.py"}, "read variables by config.given"
     assert {"TAPEGRAD_CACHE_DIR", "NUMBA_CACHE_DIR"} <= asked <= VARIABLES.keys()
     with pytest.raises(KeyError, match="is not in the table"):
         given("TAPEGRAD_OTHER")

@@ -30,7 +30,7 @@ IMPORTED = {
 #: Imported when they are first used, and modules that are looked at if they have been imported;
 #: `global_compiler_lock._lock` and `lib._lock._lock` of the latter are `numba-locks`.
 NAMED = {
-    "_core/codegen/late_imports.py": {
+    "_core/codegen/process.py": {
         "llvmlite",
         "llvmlite.ir",
         "llvmlite.binding",

@@ -16,7 +16,7 @@ import pytest
 from source_rules import FILES, nodes_of
 
 import tapegrad as tg
-from tapegrad._core.codegen import external_symbols, prebuilt
+from tapegrad._core.codegen import machine_code, prebuilt
 from tapegrad._core.codegen.factory import compile_source
 
 #: Those of CPython 3.10 to 3.13 and of the C library.
@@ -71,9 +71,9 @@ def test_nothing_of_ctypes_does():
 
 def test_what_compiled_code_has_called_so_far():
     tg.grad(lambda x: np.sum(np.sin(x) ** 2))(np.ones(3))
-    if prebuilt.library(external_symbols.address_of) is None:  # else the library has called it
-        assert "PyObject_VectorcallDict" in external_symbols._known
-    assert not VARIADIC & external_symbols._known
+    if prebuilt.library(machine_code.address_of) is None:  # else the library has called it
+        assert "PyObject_VectorcallDict" in machine_code._known
+    assert not VARIADIC & machine_code._known
 
 
 def test_the_headers_of_this_python_name_no_other():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from checked_text import ACCESS, LANE, size, with_checks
 
-from tapegrad._core.codegen import machine_code, text_modules
+from tapegrad._core.codegen import machine_code, text_functions
 from tapegrad._core.codegen.intrinsics import f64s, load_i64, memcpy, store_f64, store_i64
 
 HEAD = "from tapegrad._core.codegen.intrinsics import *\n"
@@ -50,7 +50,7 @@ def compiled(function, name, arity):
     """The text of a function of words, as it is compiled."""
     source = HEAD + textwrap.dedent(inspect.getsource(function))
     signature = f"int64({', '.join(['int64'] * arity)})"
-    made = text_modules.lowered(source, {name: (function.__name__, signature)})
+    made = text_functions.lowered(source, {name: (function.__name__, signature)})
     return str(machine_code.optimised(machine_code.parsed(made, [name])))
 
 

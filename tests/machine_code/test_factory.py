@@ -14,7 +14,7 @@ from source_rules import ROOT
 
 from tapegrad._core.codegen import factory, text_functions
 from tapegrad._core.codegen.intrinsics import apart, helper, load_i64, store_i64
-from tapegrad._core.codegen.text_values import NotCompiled
+from tapegrad._core.codegen.text_expressions import NotCompiled
 
 WORD = "int64(int64)"
 TWO = """
@@ -246,7 +246,7 @@ import numpy as np
 from tapegrad._core.codegen.factory import functions
 for bits in sys.argv[1:]:
     text = f'''
-from tapegrad._core.codegen.strided_sums import sum{bits}
+from tapegrad._core.codegen.strided_memory import sum{bits}
 def total(address, n):
     sum{bits}(address, n)  # called twice, it is not inlined
     return int(sum{bits}(address, n))

@@ -12,8 +12,8 @@ pty = pytest.importorskip("pty")  # terminals of POSIX
 #: Compiles texts of its own in threads; patience is how long it does so without a word.
 SCRIPT = """
 import sys, threading
-from tapegrad._core.codegen import factory, first_compilation
-first_compilation._PATIENCE = {patience}
+from tapegrad._core.codegen import factory, machine_files
+machine_files._PATIENCE = {patience}
 def work(k):
     text = f"def export(a):\\n    return a + {{8000 + k}}\\n"
     factory.compile_source(text, {{"export": "int64(int64)"}})
@@ -87,21 +87,21 @@ def test_where_nobody_looks_nothing_is_said(tmp_path, given):
 
 def test_it_is_said_while_compilation_lasts(monkeypatch, tmp_path):
     """And not after it; what compiled before counts."""
-    first_compilation = pytest.importorskip("tapegrad._core.codegen.first_compilation")
+    machine_files = pytest.importorskip("tapegrad._core.codegen.machine_files")
     said = []
-    monkeypatch.setattr(first_compilation, "_is_wanted", lambda: True)
-    monkeypatch.setattr(first_compilation, "_say", lambda: said.append(True))
-    monkeypatch.setattr(first_compilation, "_spent", 0.0)
-    monkeypatch.setattr(first_compilation, "_said", [])
-    monkeypatch.setattr(first_compilation, "_PATIENCE", 0.2)
-    wait = first_compilation.threading.Event().wait
-    with first_compilation.announced():
+    monkeypatch.setattr(machine_files, "_is_wanted", lambda: True)
+    monkeypatch.setattr(machine_files, "_say", lambda: said.append(True))
+    monkeypatch.setattr(machine_files, "_spent", 0.0)
+    monkeypatch.setattr(machine_files, "_said", [])
+    monkeypatch.setattr(machine_files, "_PATIENCE", 0.2)
+    wait = machine_files.threading.Event().wait
+    with machine_files.announced():
         pass
     assert said == []
-    with first_compilation.announced():
+    with machine_files.announced():
         wait(2.0)
         assert said == [True]
-    with pytest.raises(ZeroDivisionError), first_compilation.announced():
+    with pytest.raises(ZeroDivisionError), machine_files.announced():
         assert len(said) > 1  # at once: more than patience has been spent
         raise ZeroDivisionError
-    assert not [one for one in first_compilation.threading.enumerate() if "Timer" in repr(one)]
+    assert not [one for one in machine_files.threading.enumerate() if "Timer" in repr(one)]

@@ -11,11 +11,11 @@ import pytest
 from extent import rounds
 from source_rules import ROOT
 
-from tapegrad._core.codegen import compat, external_symbols, factory, machine_files, uninterrupted
+from tapegrad._core.codegen import compat, factory, machine_code, machine_files, uninterrupted
 
 HEAD = """
 import ctypes, os, sys, threading
-from tapegrad._core.codegen import external_symbols, factory, vector_math
+from tapegrad._core.codegen import machine_code, factory, vector_math
 
 HEAD = "from tapegrad._core.codegen import vector_math as np\\n"
 inside, go = threading.Event(), threading.Event()
@@ -28,7 +28,7 @@ def called(body, x=1.0, way=factory.compile_source):
     at = way(text(body), {"f": "float64(float64)"})["f"]
     return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(at)(x)
 
-LOADERS = external_symbols.LOADERS
+LOADERS = machine_code.LOADERS
 key = next(one for one in LOADERS if one.endswith("i1"))
 
 def plant(loader):
@@ -187,7 +187,7 @@ define i64 @one(i64 %x) {
 
 
 def named(name, loader, monkeypatch):
-    monkeypatch.setitem(external_symbols.LOADERS, f"tapegrad_of_{name}", loader)
+    monkeypatch.setitem(machine_code.LOADERS, f"tapegrad_of_{name}", loader)
 
 
 def test_a_symbol_that_nobody_defines_is_an_error():
@@ -272,6 +272,6 @@ def test_four_native_calls_on_a_warm_cache(delay):
 
 def test_work_is_not_handed_on_by_who_holds_the_lock():
     """A thread that waits for another must not hold what that one needs."""
-    with external_symbols.loading:
+    with machine_code.loading:
         assert not uninterrupted._may_be_interrupted()
     assert uninterrupted._may_be_interrupted()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import tapegrad
-from tapegrad._core.codegen import included_sources
-from tapegrad._core.codegen.source_names import names_of, plain
+from tapegrad._core.codegen import sources
+from tapegrad._core.codegen.sources import names_of, plain
 from tapegrad._core.ops.table import TABLE, Structural
 from tapegrad._core.recorder import scalar_operators
 from tapegrad._core.sweep import kernels
@@ -46,7 +46,7 @@ def load(code, symbols, usual=factory.load):
 factory.load = load
 TEXTS = {
     "sums": """
-from tapegrad._core.codegen.strided_sums import *
+from tapegrad._core.codegen.strided_memory import *
 def sums(at, n):
     # in any order
     return int(sum64(at, n))
@@ -148,7 +148,7 @@ def test_words_are_not_compiled(copy):
     copy.change("codegen/layout.py", "ROWS_BITS = 12\n", "\n\n#: Others.\nROWS_BITS = 12  # rows\n")
     copy.change("codegen/layout.py", "KEPT_CELLS = 16", "KEPT_CELLS = 15")
     copy.change("codegen/machine_code.py", '"""', '"""Other words. ')
-    copy.change("codegen/strided_sums.py", "def _sums(", "def other():\n    pass\n\n\ndef _sums(")
+    copy.change("codegen/strided_memory.py", "def _sums(", "def other():\n    pass\n\n\ndef _sums(")
     copy.change("codegen/factory.py", '"""Hash of ', '"""Other words: ')
     before = copy.files()
     assert copy.run() == (set(), EVERY, RESULTS)
@@ -157,7 +157,7 @@ def test_words_are_not_compiled(copy):
 
 def test_what_includes_a_change_is_compiled(copy):
     """A helper, which elements of arrays lead to as well, a constant, a function of numbers."""
-    copy.change("codegen/strided_sums.py", "floats(address), 0.0", "floats(address), 1.0")
+    copy.change("codegen/strided_memory.py", "floats(address), 0.0", "floats(address), 1.0")
     copy.change("codegen/layout.py", "CELL_OF_TEST = 5", "CELL_OF_TEST = 6")
     copy.change("codegen/vector_math.py", "return 1.0 / (1.0 +", "return 3.0 / (1.0 +")
     made, loaded, results = copy.run()
@@ -179,10 +179,10 @@ def test_what_changes_while_a_process_runs_is_not_compiled(copy):
     before = copy.files()
     write = f"""
 import pathlib
-path = pathlib.Path({str(copy.path("codegen/strided_sums.py"))!r})
+path = pathlib.Path({str(copy.path("codegen/strided_memory.py"))!r})
 path.write_text(path.read_text().replace("floats(address), 0.0", "floats(address), 100.0"))
 """
-    with pytest.raises(AssertionError, match="strided_sums.py has changed since it was imported"):
+    with pytest.raises(AssertionError, match="strided_memory.py has changed since it was imported"):
         copy.run(write)
     assert copy.files() == before
     made, _, results = copy.run()
@@ -231,13 +231,13 @@ def texts():
 
 def test_no_function_is_overlooked():
     """Every function that the objects in a text lead to is among the statements found in files."""
-    sources, seen = included_sources._sources, 0
+    known, seen = sources._sources, 0
     for text in texts():
         own = names_of(plain(text))
         start = [
             one for _, names in own.statements for name in names for one in own.elsewhere(name)
         ]
-        reached = sources.reached(start)
+        reached = known.reached(start)
         module = {"__name__": "text"}
         exec(compile(text, "<text>", "exec"), module)
         found = set()
@@ -247,6 +247,6 @@ def test_no_function_is_overlooked():
             if (function.__module__ or "text") != "text":
                 seen += 1
                 first = function.__qualname__.partition(".")[0]
-                numbers = sources.names(function.__module__).places[first]
+                numbers = known.names(function.__module__).places[first]
                 assert all((function.__module__, number) in reached for number in numbers), function
     assert seen > 1000

@@ -16,13 +16,13 @@ import pytest
 from assumed import needs
 
 import tapegrad
-from tapegrad._core.codegen import external_symbols, factory, levels, library_files, prebuilt
+from tapegrad._core.codegen import factory, library_files, machine_code, prebuilt
 from tapegrad._core.codegen.prebuilt import Text
 from tapegrad._core.codegen.vector_math import VECTOR, c_name
 from tapegrad._core.tape import native_types
 
 PACKAGE = Path(tapegrad.__file__).parent
-HERE = levels.of_this_processor()
+HERE = machine_code.of_this_processor()
 pytestmark = [
     needs("libmvec"),
     pytest.mark.skipif(sys.platform != "linux", reason="libraries are made on Linux only"),
@@ -79,7 +79,7 @@ def put_betainc(x):
 #: A text that leads to fewer modules.
 ALONE = Text("\ndef alone(x):\n    return x + 5\n", {"alone": "int64(int64)"}, False)
 TEXTS = [OUTSIDE, ALONE]
-external_symbols.name_address("tapegrad_state", native_types.STATE.ctypes.data)
+machine_code.name_address("tapegrad_state", native_types.STATE.ctypes.data)
 DIGAMMA_OF_ONE = -0.5772156649015329
 
 
@@ -109,7 +109,7 @@ def build(texts, level, folder):
     path = folder / "texts.json"
     path.write_text(json.dumps(texts))
     words = ("-m", "tapegrad._build", "--texts", path, "--out", folder)
-    made = done(process(*words, **levels.environment(level)))
+    made = done(process(*words, **machine_code.environment(level)))
     assert made[1:4] == [str(len(texts)), "of", str(len(texts))], made
     return folder / f"{level.name}.so"
 
@@ -135,7 +135,7 @@ def few(tmp_path_factory):
 def opened(tmp_path):
     """A library that nobody else has, opened."""
 
-    def library(path, address_of=external_symbols.address_of):
+    def library(path, address_of=machine_code.address_of):
         mine = Path(shutil.copy(path, tmp_path))
         made = prebuilt.Library(mine, prebuilt.index_in(mine), address_of)
         assert made.is_ours()
@@ -144,7 +144,7 @@ def opened(tmp_path):
     return library
 
 
-def found(library, text, is_late=lambda symbol: symbol in external_symbols.LATE):
+def found(library, text, is_late=lambda symbol: symbol in machine_code.LATE):
     return library.find(text, text.key, is_late)
 
 
@@ -277,7 +277,7 @@ def test_a_symbol_that_this_process_does_not_have(few, opened):
     """As functions that a version of Python or SciPy does not have: the text is not found."""
 
     def address_of(symbol):
-        return None if symbol in missing else external_symbols.address_of(symbol)
+        return None if symbol in missing else machine_code.address_of(symbol)
 
     missing = ["PyTuple_Size"]
     library = opened(few / f"{HERE[-1].name}.so", address_of)
@@ -298,7 +298,7 @@ def test_what_is_found_at_the_first_call(few, opened, capsys, monkeypatch):
             raise KeyboardInterrupt
         if symbol == "tapegrad_betainc":
             raise ImportError("no SciPy")
-        return external_symbols.address_of(symbol)
+        return machine_code.address_of(symbol)
 
     addresses = found(opened(few / f"{HERE[-1].name}.so", address_of), OUTSIDE)
     assert not {"tapegrad_digamma", "tapegrad_betainc"} & {*asked}
@@ -358,7 +358,7 @@ def chosen(monkeypatch):
 
     def library(folder):
         monkeypatch.setattr(prebuilt, "FOLDER", folder)
-        return prebuilt.library.__wrapped__(external_symbols.address_of)
+        return prebuilt.library.__wrapped__(machine_code.address_of)
 
     return library
 
@@ -375,7 +375,7 @@ def test_a_damaged_file_is_not_loaded(few, chosen, tmp_path, damage):
 
 def test_a_file_of_another_level_or_of_none(few, chosen, tmp_path):
     name = f"{HERE[-1].name}.so"
-    for level in levels.LEVELS.values():
+    for level in machine_code.LEVELS.values():
         if level != HERE[-1]:
             shutil.copy(few / name, tmp_path / f"{level.name}.so")
     assert chosen(tmp_path) is None
@@ -393,11 +393,11 @@ def test_the_widest_level_of_which_there_is_a_whole_file(few, chosen, tmp_path):
 
 def test_levels_by_what_numpy_tells_of_the_processor():
     """Newer releases tell of groups, too, which can be off while their parts are on."""
-    has = dict.fromkeys(levels.LEVELS["x86-64-v4"].needs, True)
+    has = dict.fromkeys(machine_code.LEVELS["x86-64-v4"].needs, True)
     names = ["x86-64-v4", "x86-64-v3", "x86-64-v2"]
 
     def runs(has):
-        return [one.name for one in levels.LEVELS.values() if levels._runs(one, has)]
+        return [one.name for one in machine_code.LEVELS.values() if machine_code._runs(one, has)]
 
     assert runs(has) == runs(has | {"X86_V4": True, "X86_V3": True, "X86_V2": True}) == names
     assert runs(has | {"AVX512F": False}) == runs(has | {"X86_V4": False}) == names[1:]
@@ -412,8 +412,8 @@ def test_levels_by_what_numpy_tells_of_the_processor():
 SCRIPT = """
 import ctypes, json, os, sys
 from pathlib import Path
-from tapegrad._core.codegen import external_symbols, factory, prebuilt
-external_symbols.name_address("tapegrad_state", 64)
+from tapegrad._core.codegen import machine_code, factory, prebuilt
+machine_code.name_address("tapegrad_state", 64)
 prebuilt.FOLDER = Path(sys.argv[1])
 compiled = []
 usual = factory._compile
@@ -468,7 +468,7 @@ Path(sys.argv[1], "texts.json").write_text(json.dumps([*asked.values()]))
     assert done(process("-c", collect, tmp_path))[:4] == ["1.0"] * 4
     path = tmp_path / "texts.json"
     words = ("-m", "tapegrad._build", "--texts", path, "--out", tmp_path)
-    done(process(*words, **levels.environment(HERE[0])))
+    done(process(*words, **machine_code.environment(HERE[0])))
     home = {"HOME": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     assert done(process("-c", NOTHING_ELSE, tmp_path, **home)) == ["1.0"] * 4
     assert not (tmp_path / "cache").exists()
@@ -496,8 +496,8 @@ def test_features_that_are_switched_off_in_numpy():
         pytest.skip("this processor has no level that NumPy can do without")
     code = (
         "import warnings; warnings.simplefilter('ignore'); import numpy; "
-        "from tapegrad._core.codegen import levels; "
-        "print(*(one.name for one in levels.of_this_processor()))"
+        "from tapegrad._core.codegen import machine_code; "
+        "print(*(one.name for one in machine_code.of_this_processor()))"
     )
     one = process("-W", "ignore", "-c", code, NPY_DISABLE_CPU_FEATURES=off)
     assert done(one) == [one.name for one in HERE[1:]]
@@ -531,7 +531,7 @@ BOTH = (
     + """
 for number in (0, 1):
     text = prebuilt.Text(*json.loads(Path(sys.argv[1], "texts.json").read_text())[number])
-    from tapegrad._core.codegen.external_symbols import address_of, is_late
+    from tapegrad._core.codegen.machine_code import address_of, is_late
     print(prebuilt.find(text, text.key, address_of, is_late) is not None)
 """
 )
@@ -574,7 +574,7 @@ def test_texts_that_ask_for_what_is_no_function_of_theirs_are_left_out(tmp_path)
     path = tmp_path / "texts.json"
     path.write_text(json.dumps([broken, ALONE]))
     words = ("-m", "tapegrad._build", "--texts", path, "--out", tmp_path)
-    made = done(process(*words, **levels.environment(HERE[-1])))
+    made = done(process(*words, **machine_code.environment(HERE[-1])))
     assert made[1:4] == ["1", "of", "2"] and "broken:" in made
     assert [*prebuilt.index_in(tmp_path / f"{HERE[-1].name}.so")["texts"]] == [ALONE.key]
 

@@ -10,9 +10,9 @@ import special_rows
 from text_in_python import functions_of
 
 import tapegrad as tg  # noqa: F401  (declares all operations)
-from tapegrad._core.codegen import factory, parsing
-from tapegrad._core.codegen.text_modules import lowered
-from tapegrad._core.codegen.text_values import NotCompiled
+from tapegrad._core.codegen import factory, sources
+from tapegrad._core.codegen.text_expressions import NotCompiled
+from tapegrad._core.codegen.text_functions import lowered
 from tapegrad._core.ops.table import TABLE
 
 HEAD = """
@@ -356,10 +356,10 @@ def test_text_is_parsed_again_where_another_thread_disturbs(monkeypatch):
         return parse(*args, **kwargs)
 
     monkeypatch.setattr(ast, "parse", disturbed)
-    assert ast.unparse(parsing.expression_in("x+1")) == "x + 1" and not left
+    assert ast.unparse(sources.expression_in("x+1")) == "x + 1" and not left
     left[:] = [SystemError] * 3
-    assert parsing.text_of(Plain).startswith("class Plain")
+    assert sources.text_of(Plain).startswith("class Plain")
     assert not left or sys.version_info >= (3, 13)  # which finds classes by their lines
     left[:] = [SystemError] * 50
     with pytest.raises(SystemError):
-        parsing.statements_in("x = 1")
+        sources.statements_in("x = 1")

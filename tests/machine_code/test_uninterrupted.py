@@ -10,7 +10,7 @@ import time
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
-from tapegrad._core.codegen import collection, factory
+from tapegrad._core.codegen import factory, process
 from tapegrad._core.codegen.uninterrupted import uninterrupted
 
 TEXT = "def doubled{}(x):\n    return x + x\n"
@@ -91,12 +91,12 @@ def test_collections_go_on_after_an_interrupt(moment, monkeypatch):
             return call
 
     with monkeypatch.context() as changed:
-        changed.setattr(collection, "gc", Interrupted())
+        changed.setattr(process, "gc", Interrupted())
         with pytest.raises(KeyboardInterrupt):
-            with collection.paused():
+            with process.paused():
                 assert not gc.isenabled()
     assert gc.isenabled()
-    with collection.paused(), collection.paused():
+    with process.paused(), process.paused():
         assert not gc.isenabled()
     assert gc.isenabled()
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tapegrad as tg
-from tapegrad._core.codegen.strided_sums import SHORT_GROUP, SIDE_BY_SIDE
+from tapegrad._core.codegen.strided_memory import SHORT_GROUP, SIDE_BY_SIDE
 
 RNG = np.random.default_rng(8)
 

@@ -7,8 +7,7 @@ import pytest
 import special_rows
 
 import tapegrad as tg
-from tapegrad._core.ops.partial_products import in_branches, product, selects, taken
-from tapegrad._core.ops.table import TABLE
+from tapegrad._core.ops.table import TABLE, in_branches, product, selects, taken
 
 
 @tg.elementwise

@@ -5,7 +5,7 @@ import pytest
 import scipy.special
 
 import tapegrad as tg
-from tapegrad._core.codegen.special_values import OF_SCIPY, Special
+from tapegrad._core.codegen.vector_math import OF_SCIPY, Special
 from tapegrad._core.ops.sample_inputs import points
 from tapegrad._core.ops.table import STEERING, TABLE
 from tapegrad.scipy import _differentiable, special

@@ -17,7 +17,7 @@ import test_every_function as every_function
 
 import tapegrad as tg
 import tapegrad.numpy as np
-from tapegrad._core.tensor.refusal_advice import OF_NUMPY as REASONS
+from tapegrad._core.tensor.callers import OF_NUMPY as REASONS
 from tapegrad.numpy._refusals import REFUSED
 
 #: Names that are not called: they write files, print, or set what other tests use.

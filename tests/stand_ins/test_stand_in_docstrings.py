@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 import tapegrad as tg
-from tapegrad._core.tensor.docstrings import with_note
+from tapegrad._core.tensor.registry import with_note
 from tapegrad.numpy._notes import of_recorded
 
 POLYNOMIALS = "chebyshev hermite hermite_e laguerre legendre polynomial polyutils".split()

@@ -11,7 +11,7 @@ from passed_programs import steps_of
 
 import tapegrad as tg
 import tapegrad.math
-from tapegrad._core.codegen.power_products import MOST, halves, raised
+from tapegrad._core.codegen.vector_math import MOST, halves, raised
 from tapegrad._core.ops.powers import OF_ARRAYS, OF_NUMBERS
 
 mpmath = pytest.importorskip("mpmath")

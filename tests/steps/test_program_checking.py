@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tapegrad._core.ops.comparisons import STEERING
+from tapegrad._core.ops.elementwise import STEERING
 from tapegrad._core.ops.table import PASSED, TABLE
 from tapegrad._core.tensor.registry import load_families
 from tapegrad._program.files.verify import check

@@ -8,7 +8,7 @@ import rows
 import special_rows
 
 import tapegrad as tg
-from tapegrad._core.ops.comparisons import STEERING
+from tapegrad._core.ops.elementwise import STEERING
 from tapegrad._core.ops.table import BY_CODE, TABLE, users_name
 from tapegrad._core.sweep.kernels import callable_value
 

@@ -18,7 +18,7 @@ from passed_programs import (
 from scalar_programs import Trace
 
 import tapegrad as tg
-from tapegrad._core.ops.comparisons import STEERING
+from tapegrad._core.ops.elementwise import STEERING
 from tapegrad._core.ops.table import TABLE
 from tapegrad._program.ir.computed_step import Computed
 from tapegrad._program.ir.steps import Code, Input, Output, contiguous

@@ -8,14 +8,14 @@ import ctypes
 
 import numpy as np
 
-from tapegrad._core.codegen import adjoint_memory, external_symbols
+from tapegrad._core.codegen import adjoint_memory, machine_code
 from tapegrad._core.codegen import machine_types as types
 from tapegrad._core.codegen.intrinsics import c_function, helper, load_i64
 from tapegrad._core.codegen.layout import BLOCK, CACHE_LINE
 from tapegrad._core.codegen.sweep_frame import ADJOINT_HEADER
 from tapegrad._core.sweep import elementwise_run_layout
 from tapegrad._core.tape import reverse_sweep, workspace
-from tapegrad._core.tensor import buffer_pool
+from tapegrad._core.tensor import copies
 from tapegrad._program.replay import parts
 
 _word = types.int64
@@ -86,7 +86,7 @@ def _memory_for(frame, size, clear):
 def cut_to_size():
     """Let all that tapegrad makes be of the size that it needs."""
     parts.aligned = _aligned
-    buffer_pool.empty = _empty
+    copies.empty = _empty
     workspace.Work.__init__ = _begin_work
     reverse_sweep.Sweep.adopt = _adopt
     adjoint_memory.memory_for = _memory_for
@@ -109,16 +109,16 @@ def check_blas(library):
     """Let calls of BLAS check the matrices that they are given."""
     for name in ("dgemm", "sgemm", "dgemv", "sgemv"):
         symbol = f"tapegrad_{name}"
-        usual = external_symbols.LOADERS[symbol]
-        external_symbols.LOADERS[symbol] = _checked(library, name, usual)
+        usual = machine_code.LOADERS[symbol]
+        machine_code.LOADERS[symbol] = _checked(library, name, usual)
 
 
 def _checked(library, name, usual):
     def load():
         usual()
-        real = external_symbols.address_of(f"tapegrad_{name}")
+        real = machine_code.address_of(f"tapegrad_{name}")
         ctypes.c_void_p.in_dll(library, f"real_{name}").value = real
         checked = ctypes.cast(getattr(library, f"checked_{name}"), ctypes.c_void_p).value
-        external_symbols.name_address(f"tapegrad_{name}", checked)
+        machine_code.name_address(f"tapegrad_{name}", checked)
 
     return load

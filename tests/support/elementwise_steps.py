@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from program_parts import call
 from rows import expression
 
-from tapegrad._core.ops.partial_products import product
-from tapegrad._core.ops.table import BY_CODE, TABLE
+from tapegrad._core.ops.table import BY_CODE, TABLE, product
 from tapegrad._program.ir.elementwise_step import Elementwise
 from tapegrad._program.ir.steps import View, contiguous
 from tapegrad._program.replay.parts import Run

@@ -18,7 +18,7 @@ import contextlib, inspect, linecache, re, sys, textwrap
 import numpy as np
 import checked_plugin
 import tapegrad as tg
-from tapegrad._core.codegen import factory, strided_sums as strided
+from tapegrad._core.codegen import factory, strided_memory as strided
 from tapegrad._program.replay import move_kernels
 
 

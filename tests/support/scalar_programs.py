@@ -4,8 +4,7 @@ import numpy as np
 import rows
 from program_parts import call
 
-from tapegrad._core.ops.partial_products import product
-from tapegrad._core.ops.table import BY_CODE, TABLE
+from tapegrad._core.ops.table import BY_CODE, TABLE, product
 from tapegrad._program.ir.scalars_step import Scalars
 from tapegrad._program.ir.steps import GUARD
 from tapegrad._program.native.loop_operands import Slots

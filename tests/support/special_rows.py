@@ -1,6 +1,6 @@
 """The operations that `test_special_functions` tests, which other tests of the table leave out."""
 
-from tapegrad._core.codegen.special_values import OF_SCIPY, OWN
+from tapegrad._core.codegen.vector_math import OF_SCIPY, OWN
 from tapegrad._core.ops.table import Pointwise
 
 #: Those that the tests of all operations contain.

@@ -12,7 +12,7 @@ from extent import some
 from second_order import OPS, check, inside, names, public
 
 import tapegrad as tg
-from tapegrad._core.ops.second_partials import partials_of
+from tapegrad._core.ops.symbolic import partials_of
 from tapegrad._core.ops.table import TABLE, words_of
 from tapegrad._core.sweep import second_order_kernels
 

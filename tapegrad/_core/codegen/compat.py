@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..environment import given
-from . import forks
+from ..config import given
+from . import process
 
 _VARIABLE = "TAPEGRAD_WITHOUT"
 
@@ -111,7 +111,7 @@ ASSUMPTIONS = {
     ),
 }
 _found: dict[tuple[str, str], bool] = {}
-_probing = forks.lock()
+_probing = process.lock()
 
 
 def switched_off() -> frozenset[str]:

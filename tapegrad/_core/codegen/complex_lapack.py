@@ -7,7 +7,6 @@ These may lie apart in operands; in outputs, and for LAPACK, they are side by si
 from . import elements
 from . import lapack as real_lapack
 from . import machine_types as types
-from .external_symbols import fortran_function
 from .intrinsics import (
     c_function,
     free,
@@ -21,6 +20,7 @@ from .intrinsics import (
     store_u8,
 )
 from .layout import ARRAY_NDIM, ARRAY_STRIDES
+from .machine_code import fortran_function
 from .vector_math import hypot
 
 #: Functions of LAPACK, and one of BLAS, with the number of their arguments.

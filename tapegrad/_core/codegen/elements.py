@@ -23,7 +23,7 @@ from .intrinsics import (
     store_f32,
     store_f64,
 )
-from .strided_sums import add_run32, add_run64, sum32, sum64
+from .strided_memory import add_run32, add_run64, sum32, sum64
 
 #: Of float64, as modules import them.
 ITEM, floats, load_float, store_float = 8, f64s, load_f64, store_f64

@@ -13,14 +13,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from . import forks, prebuilt
-from .external_symbols import address_of, is_late, loading
-from .first_compilation import announced
-from .included_sources import included, keep
-from .machine_code import assembled, load, machine_code, magic, parsed
-from .machine_files import cache_folder, read, versions
+from . import prebuilt, process
+from .machine_code import address_of, assembled, is_late, load, loading, machine_code, magic, parsed
+from .machine_files import announced, cache_folder, read, versions
 from .prebuilt import Text
-from .text_modules import lowered
+from .sources import included, keep
+from .text_functions import lowered
 from .uninterrupted import uninterrupted
 from .vector_math import variants
 
@@ -92,7 +90,7 @@ def _once(digest: str, find: Callable[[], dict[str, int]]) -> dict[str, int]:
     if loading._is_owned():
         _loaded[digest] = find()
         return _loaded[digest]
-    with _under_way.setdefault(digest, forks.lock()):
+    with _under_way.setdefault(digest, process.lock()):
         if digest not in _loaded:
             _loaded[digest] = find()
     _under_way.pop(digest, None)
@@ -164,7 +162,7 @@ def once(make):
     What others hold the address of must not be made twice.
     """
     made: list = []
-    lock = forks.lock()
+    lock = process.lock()
 
     @functools.wraps(make)
     def get():
@@ -183,7 +181,7 @@ def once_for_each(make):
     So are objects made that are told by identity. `functools.cache` may make several at once.
     """
     made: dict[tuple, Any] = {}
-    lock = forks.lock()
+    lock = process.lock()
 
     @functools.wraps(make)
     def get(*given):

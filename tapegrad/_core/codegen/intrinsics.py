@@ -1,8 +1,4 @@
-"""Raw memory and C calls for generated code: loads, stores and named C functions as intrinsics.
-
-Addresses are int64 throughout. Nothing here checks bounds: addresses were checked when the rows
-were made.
-"""
+"""Raw memory and C calls in generated code, and vectors of four doubles."""
 
 from __future__ import annotations
 
@@ -12,8 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from . import machine_types as types
-from .external_symbols import SLOT
-from .late_imports import ir
+from .machine_code import SLOT
+from .process import ir
+
+# --------------------------------------------------------------------------------------------------
+# Raw memory and C calls for generated code: loads, stores and named C functions as intrinsics.
+# Addresses are int64 throughout. Nothing here checks bounds: addresses were checked when the rows
+# were made.
 
 
 class helper:  # noqa: N801  (a decorator)
@@ -300,3 +301,39 @@ calloc = c_function("calloc", _word(_word, _word))
 free = c_function("free", types.none(_word))
 memcpy = c_function("memcpy", _word(_word, _word, _word))
 memset = c_function("memset", _word(_word, _word, _word))
+
+
+# --- Vectors of four doubles in text for LLVM: loads, stores, one number in all lanes -------------
+
+
+LANES = 4
+
+
+def vector():
+    """The type of a vector."""
+    return ir.VectorType(ir.DoubleType(), LANES)
+
+
+def load(builder, address, kind=None):
+    """The vector at an address, which is a multiple of eight only, or what else there is."""
+    value = builder.load(builder.inttoptr(address, (kind or vector()).as_pointer()))
+    value.align = 8
+    return value
+
+
+def store(builder, made, address):
+    """Write a vector."""
+    builder.store(made, builder.inttoptr(address, vector().as_pointer())).align = 8
+
+
+def mixed(builder, x, y, order):
+    """Lanes of two vectors, those of the second counted from 4 on."""
+    lanes = ir.Constant(ir.VectorType(ir.IntType(32), LANES), order)
+    return builder.shuffle_vector(x, y, lanes)
+
+
+def spread(builder, number):
+    """A vector of one number."""
+    nothing = ir.Constant(vector(), ir.Undefined)
+    one = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
+    return mixed(builder, one, nothing, [0] * LANES)

@@ -4,8 +4,8 @@ OpenBLAS multiplies by triangles three times as fast as LAPACK's getri inverts. 
 Fortran order, the columns of a block n doubles apart.
 """
 
-from .blas import blas_dgemm, blas_dtrmm, blas_dtrsm
 from .intrinsics import f64s, free, helper, load_i32, malloc, memset, store_f64, store_i64, store_u8
+from .matrix_products import blas_dgemm, blas_dtrmm, blas_dtrsm
 
 #: Most rows of a block that is computed without BLAS.
 _ROWS = 16

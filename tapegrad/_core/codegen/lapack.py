@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from . import machine_types as types
 from .elements import ITEM, floats, load_float, store_float
-from .external_symbols import fortran_function
 from .intrinsics import (
     c_function,
     helper,
@@ -28,6 +27,7 @@ from .layout import (
     FRAME_WANTED_MASK,
     REFUSED,
 )
+from .machine_code import fortran_function
 from .vector_math import absolute, sign
 
 

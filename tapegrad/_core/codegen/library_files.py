@@ -20,16 +20,55 @@ from pathlib import Path
 from typing import Any
 
 from .. import PACKAGE
-from . import included_sources, levels, prebuilt
-from .asking_code import ask_aarch64, ask_x86
-from .external_symbols import SLOT
+from . import machine_code, prebuilt, sources
 from .factory import MAKER, code_of, symbols_of
 from .factory import __name__ as _FACTORY
-from .late_imports import llvm
-from .machine_code import assembled
-from .parsing import statements_in
+from .machine_code import SLOT, assembled
 from .prebuilt import VECTOR, Text
-from .source_files import digest_of
+from .process import llvm
+from .sources import digest_of, statements_in
+
+# --------------------------------------------------------------------------------------------------
+# Instructions that ask for the address of a function and jump to it, all registers as they were.
+# Code jumps here with the number of a slot, on the stack or in a register. The function in the word
+# `tapegrad_finder` fills the slot; where it has not, the slot leads here again. What is called
+# takes no vectors, so the registers of arguments are those of words and the low halves of those of
+# numbers.
+
+
+_WORDS = "rdi rsi rdx rcx r8 r9 rax".split()
+_NUMBERS = range(8)
+
+
+def ask_x86() -> str:
+    """For x86-64, as Unix calls functions; the number is on the stack."""
+    room = 16 * len(_NUMBERS) + 8  # the stack is aligned for a call
+    lines = [f"pushq %{one}" for one in _WORDS]
+    lines.append(f"subq ${room}, %rsp")
+    lines += [f"movups %xmm{k}, {16 * k}(%rsp)" for k in _NUMBERS]
+    number = f"movq {room + 8 * len(_WORDS)}(%rsp)"
+    lines += [f"{number}, %rdi", "callq *.Lfinder(%rip)"]
+    lines += [f"{number}, %rax", "leaq .Lslots(%rip), %r11", "movq (%r11,%rax,8), %r11"]
+    lines += [f"movups {16 * k}(%rsp), %xmm{k}" for k in _NUMBERS]
+    lines.append(f"addq ${room}, %rsp")
+    lines += [f"popq %{one}" for one in reversed(_WORDS)]
+    return "; ".join([*lines, "addq $8, %rsp", "jmpq *%r11"])
+
+
+def ask_aarch64() -> str:
+    """For 64-bit ARM; the number is in x17."""
+    lines = ["stp x29, x30, [sp, #-240]!", "mov x29, sp"]
+    words = [("x0", "x1"), ("x2", "x3"), ("x4", "x5"), ("x6", "x7"), ("x8", "x17")]
+    numbers = [(f"q{k}", f"q{k + 1}") for k in range(0, 8, 2)]
+    places = [(*pair, 16 + 16 * k) for k, pair in enumerate(words)]
+    places += [(*pair, 96 + 32 * k) for k, pair in enumerate(numbers)]
+    lines += [f"stp {one}, {other}, [sp, #{place}]" for one, other, place in places]
+    lines += ["mov x0, x17", "adrp x16, .Lfinder", "ldr x16, [x16, :lo12:.Lfinder]", "blr x16"]
+    lines += ["ldr x17, [sp, #88]", "adrp x16, .Lslots", "add x16, x16, :lo12:.Lslots"]
+    lines.append("ldr x16, [x16, x17, lsl #3]")
+    lines += [f"ldp {one}, {other}, [sp, #{place}]" for one, other, place in places]
+    return "; ".join([*lines, "ldp x29, x30, [sp], #240", "br x16"])
+
 
 #: By the beginning of the names of levels: the instructions that jump to an address in a word,
 #: those that ask for the address of a number first, and what all of the latter jump to.
@@ -60,7 +99,7 @@ def linker() -> list[str] | None:
 
 def library(texts: Iterable[Text], command: list[str]) -> tuple[bytes, list[str]]:
     """The file of a library of texts, and why some are not in it."""
-    level = levels.made()
+    level = machine_code.made()
     assert level is not None
     index: dict[str, Any] = {"level": level.name, "texts": {}}
     objects: list[bytes] = []
@@ -108,7 +147,7 @@ class _Numbered(dict[str, int]):
 
 def _made(text: Text) -> tuple[bytes, list[str], list[str]]:
     """The object file of a text, the symbols that it calls, the modules that it is made of."""
-    reached = included_sources.modules_of(text.source, (_FACTORY, MAKER))
+    reached = sources.modules_of(text.source, (_FACTORY, MAKER))
     code = _object(code_of(text, text.key))
     called = [*undefined(code)]
     if private := [one for one in called if one.startswith("_Py")]:
@@ -141,7 +180,7 @@ def undefined(code: bytes) -> Iterator[str]:
                 yield code[names + name : code.index(b"\0", names + name)].decode()
 
 
-def _around(slots: list[str], functions: list[str], level: levels.Level) -> str:
+def _around(slots: list[str], functions: list[str], level: machine_code.Level) -> str:
     """The text, for LLVM, of what is linked with the code of texts."""
     jump, asks, ask = next(text for name, text in _JUMPS.items() if level.name.startswith(name))
     found = [match for match in map(_VECTOR_NAME.fullmatch, slots) if match]

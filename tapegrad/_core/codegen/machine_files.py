@@ -1,8 +1,4 @@
-"""The files of machine code: where they are, and how they are read and written.
-
-The checksum of a file is of its name, too. What is no such file, for whatever reason, is taken for
-one that is not there.
-"""
+"""The files of machine code, and the line in the terminal where compilation takes long."""
 
 from __future__ import annotations
 
@@ -14,6 +10,7 @@ import re
 import stat
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -21,8 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ..environment import given
-from . import late_imports
+from ..config import given
+from . import process
+
+# --- The files of machine code: where they are, and how they are read and written -----------------
+# The checksum of a file is of its name, too. What is no such file, for whatever reason, is taken
+# for one that is not there.
+
 
 _DIGEST_BYTES = 32
 
@@ -30,7 +32,7 @@ _DIGEST_BYTES = 32
 @functools.cache
 def versions() -> str:
     """The versions of what makes machine code, Python's included."""
-    return repr((sys.version, late_imports.llvmlite.__version__, np.__version__))
+    return repr((sys.version, process.llvmlite.__version__, np.__version__))
 
 
 def every_folder() -> Path:
@@ -170,3 +172,58 @@ def clear_all() -> tuple[int, int]:
         with contextlib.suppress(OSError):  # something else is in it
             os.rmdir(folder)
     return len(found), sum(size for _, size in found)
+
+
+# --------------------------------------------------------------------------------------------------
+# A line in the terminal where compilation takes long: who waits sees why, and that it is once.
+
+
+#: Seconds of compilation in a process before the line.
+_PATIENCE = 0.3
+_lock = process.lock()
+_said: list[bool] = []
+_spent = 0.0
+
+
+@contextlib.contextmanager
+def announced() -> Iterator[None]:
+    """A context in which code is compiled that a file will keep."""
+    global _spent
+    if _said or not _is_wanted():
+        yield
+        return
+    if _spent >= _PATIENCE:
+        _say()
+    started = time.perf_counter()
+    timer = threading.Timer(_PATIENCE - _spent, _say)
+    timer.daemon = True
+    with contextlib.suppress(RuntimeError):  # the process is ending, and begins no thread
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if timer.is_alive():
+            timer.join()
+        _spent += time.perf_counter() - started
+
+
+def _is_wanted() -> bool:
+    """Whether somebody looks at a terminal; a process without one may have no stderr at all."""
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # None, or closed
+        return False
+
+
+def _say() -> None:
+    with _lock:
+        if not _said:
+            _said.append(True)
+            with contextlib.suppress(OSError, ValueError):  # a terminal that is gone
+                print(
+                    "tapegrad: compiling kernels for this processor, which takes some seconds "
+                    f"once; they are kept in {cache_folder()}",
+                    file=sys.stderr,
+                    flush=True,
+                )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..remembered import remembered
-from .late_imports import ir
+from .process import ir
 
 
 class Type:

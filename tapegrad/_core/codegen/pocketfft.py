@@ -12,9 +12,9 @@ import numpy as np
 
 from . import compat
 from . import machine_types as types
-from .external_symbols import LOADERS, name_address
 from .intrinsics import call_address, global_address, helper, load_i64, store_f64, store_i64
-from .ufunc_loops import loop_of
+from .machine_code import LOADERS, name_address
+from .ufunc import loop_of
 from .vector_math import sqrt
 
 _MODULE = "numpy.fft._pocketfft_umath"

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import PACKAGE
-from ..environment import given
-from . import compat, levels
-from .source_files import Changed, digest_of
+from ..config import given
+from . import compat, machine_code
+from .sources import Changed, digest_of
 
 #: Where the libraries are, of the names of their levels.
 FOLDER = PACKAGE / "_prebuilt"
@@ -179,13 +179,13 @@ def vector_function(symbol: str) -> int | None:
 def _is_wanted() -> bool:
     """Whether nothing says that code is to be made, or is to be made otherwise."""
     told = any(map(given, _PROCESSOR))
-    return not (told or levels.made() or compat.switched_off())
+    return not (told or machine_code.made() or compat.switched_off())
 
 
 @functools.cache
 def library(address_of: Find) -> Library | None:
     """The library of the widest level that runs here; None if there is none that is whole."""
-    for level in levels.of_this_processor() if _is_wanted() else ():
+    for level in machine_code.of_this_processor() if _is_wanted() else ():
         path = FOLDER / f"{level.name}.so"
         index = index_in(path)
         if index is not None and index["level"] == level.name:

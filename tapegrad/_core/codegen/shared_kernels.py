@@ -11,11 +11,11 @@ import string
 from typing import Any
 
 from . import machine_types as types
-from .descriptors import Matrix, Strided, Triangle, word_count, words_of
-from .external_symbols import LOADERS, name_address
 from .factory import compile_source
 from .intrinsics import Intrinsic, c_function
-from .special_values import OWN_BY_MODULE
+from .machine_code import LOADERS, name_address
+from .strided_memory import Matrix, Strided, Triangle, word_count, words_of
+from .vector_math import OWN_BY_MODULE
 
 _PART = (int, Strided, int, int, int, int)
 #: By the module that defines them: their results, and what their arguments are, words or others.
@@ -25,12 +25,12 @@ GROUPS: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
         "adjoint_buffer_memory": ("int64", (int, int, int)),
         "forget": ("void", (int, int)),
     },
-    "strided_sums": {
+    "strided_memory": {
         "strided_add": ("void", (int, Strided, int, int, int)),
         "block_of": ("void", _PART),
         "add_block": ("void", _PART),
     },
-    "matmul_tiles": {"product_by_tiles": ("void", (Matrix, Matrix, Matrix, int, int))},
+    "matrix_products": {"product_by_tiles": ("void", (Matrix, Matrix, Matrix, int, int))},
     "triangular_blocks": {
         "solve_triangle": ("int64", (Matrix, Triangle, int, int)),
         "cholesky_reverse": ("void", (int, int, int)),
@@ -51,8 +51,8 @@ def _symbols(module: str) -> list[Intrinsic]:
 
 
 cell, adjoint_buffer_memory, forget = _symbols("adjoint_memory")
-strided_add, block_of, add_block = _symbols("strided_sums")
-(product_by_tiles,) = _symbols("matmul_tiles")
+strided_add, block_of, add_block = _symbols("strided_memory")
+(product_by_tiles,) = _symbols("matrix_products")
 solve_triangle, cholesky_reverse = _symbols("triangular_blocks")
 (invert_factors,) = _symbols("inverse_blocks")
 
@@ -60,7 +60,7 @@ solve_triangle, cholesky_reverse = _symbols("triangular_blocks")
 def _source(module: str) -> str:
     """The text of a module with one C function for each of a group."""
     lines = [f"from tapegrad._core.codegen import {module}"]
-    lines.append("from tapegrad._core.codegen.descriptors import Matrix, Strided, Triangle")
+    lines.append("from tapegrad._core.codegen.strided_memory import Matrix, Strided, Triangle")
     for name, (_, kinds) in GROUPS[module].items():
         words = iter(string.ascii_lowercase)
         taken = [", ".join(itertools.islice(words, word_count(kind))) for kind in kinds]

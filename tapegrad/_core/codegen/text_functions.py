@@ -1,22 +1,102 @@
-"""Functions of generated text compiled: their statements, loops and branches.
-
-Types follow from those of the arguments, statement by statement. A variable is what was assigned
-last; at the head of a loop and where ways meet, phi instructions join what differs. Functions are
-compiled for each choice of types that they are called with. Any other statement raises
-`NotCompiled`.
-"""
+"""Functions of generated text compiled: their statements, loops, branches; modules."""
 
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from .late_imports import ir
-from .machine_types import flat, int64, none
-from .text_expressions import TextExpressions
-from .text_reading import assigned, is_docstring, is_expression
-from .text_values import NotCompiled, TextValue, common_kind, kind_of, value_of, values_in
+from .. import IMPORTED, PACKAGE
+from . import process
+from .machine_types import Type, flat, float32, float64, int64, none, signature_of
+from .process import ir
+from .sources import statements_in, text_of
+from .text_expressions import (
+    NotCompiled,
+    TextExpressions,
+    TextValue,
+    common_kind,
+    kind_of,
+    value_of,
+    values_in,
+)
+
+# --- Statements of generated text: what a helper's are, and what they assign ----------------------
+
+
+@functools.cache
+def read_helper(helper: Any) -> tuple[ast.FunctionDef, dict[str, Any]]:
+    """The text of a helper, and the names in its scope."""
+    function = helper.py_func
+    (node,) = statements_in(text_of(function)).body
+    _require_unchanged(Path(function.__code__.co_filename))
+    assert isinstance(node, ast.FunctionDef)
+    closed = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    return node, _Scope(function.__globals__, {name: cell.cell_contents for name, cell in closed})
+
+
+def _require_unchanged(path: Path) -> None:
+    """Raise an error if a file of the package is another one than Python has imported."""
+    if PACKAGE in path.parents and path.stat().st_ctime_ns > IMPORTED:
+        raise RuntimeError(
+            f"tapegrad: {path} has changed since it was imported, and what is compiled from it "
+            "would be something else; start Python again"
+        )
+
+
+class _Scope(dict):
+    """The names around a function: those of its module, which may be made when asked for."""
+
+    def __init__(self, module: dict[str, Any], closed: dict[str, Any]):
+        super().__init__(closed)
+        self._module = module
+
+    def __missing__(self, name: str) -> Any:
+        return self._module[name]
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self._module
+
+
+@functools.lru_cache(256)
+def is_expression(node: ast.FunctionDef) -> bool:
+    """Whether a function is a few assignments and a result: it is inlined."""
+    *first, last = [one for one in node.body if not is_docstring(one)]
+    return isinstance(last, ast.Return) and all(
+        isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) for one in first
+    )
+
+
+def is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def assigned(body: list[ast.stmt]) -> list[str]:
+    """The variables that statements assign, in order."""
+    found: dict[str, None] = {}
+    waiting: list[ast.AST] = [*reversed(body)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name):
+            found[node.id] = None
+        elif isinstance(node, ast.Assign):
+            waiting += node.targets
+        elif isinstance(node, (ast.For, ast.AugAssign)):
+            waiting.append(node.target)
+        elif isinstance(node, ast.Tuple):
+            waiting += node.elts
+        if isinstance(node, (ast.For, ast.While, ast.If)):
+            waiting += [*node.orelse, *reversed(node.body)]
+    return list(found)
+
+
+# --- Functions of generated text compiled: their statements, loops and branches -------------------
+# Types follow from those of the arguments, statement by statement. A variable is what was assigned
+# last; at the head of a loop and where ways meet, phi instructions join what differs. Functions are
+# compiled for each choice of types that they are called with. Any other statement raises
+# `NotCompiled`.
 
 
 class Wider(Exception):
@@ -360,3 +440,71 @@ class TextFunction:
         self.values.names = {**self.names}
         self.builder.position_at_end(self.made.append_basic_block("never"))
         self.builder.unreachable()
+
+
+# --------------------------------------------------------------------------------------------------
+# Generated text compiled: a module for LLVM of functions, for the types they are called with.
+# What the compiler does not know raises `NotCompiled`: nothing is guessed.
+
+
+@process.paused()
+def lowered(source: str, exports: dict[str, tuple[str, str]], single: bool = False) -> Any:
+    """A module with the functions of a text; `exports`: symbol → name in the text, signature.
+
+    Numbers in the text are of float32 if that is `single`.
+    """
+    module = _Module(source, float32 if single else float64)
+    for symbol, (name, signature) in exports.items():
+        result, arguments = signature_of(signature)
+        module.function(module.globals[name], [*arguments], symbol, result)
+    return module.made
+
+
+class _Module:
+    """A text: its names, and the functions made of it by their types."""
+
+    def __init__(self, source: str, number: Type):
+        tree, self.number = statements_in(source), number
+        self.globals: dict[str, Any] = {}
+        for one in tree.body:
+            if isinstance(one, ast.FunctionDef):
+                self.globals[one.name] = one
+            else:
+                exec(compile(ast.Module([one], []), "<text>", "exec"), self.globals)
+        self.made = ir.Module("text")
+        self.functions: dict[tuple, tuple[Any, Any] | None] = {}
+
+    def function(
+        self, text: Any, kinds: list, symbol: str = "", result: Any = None
+    ) -> tuple[Any, Any]:
+        """A function for arguments of some types, and the type of its result."""
+        key = text, str(kinds), symbol
+        if key not in self.functions:
+            self.functions[key] = None
+            self.functions[key] = self._made(text, kinds, symbol, result)
+        if (found := self.functions[key]) is None:
+            raise NotCompiled("a function that calls itself")
+        return found
+
+    def _made(self, text: Any, kinds: list, symbol: str, result: Any) -> tuple[Any, Any]:
+        node, names = self.text_of(text)
+        module = names["__name__"] if "__name__" in names else "text"
+        wider: dict[tuple[ast.stmt, str], Any] = {}
+        while True:
+            name = self.made.get_unique_name(f"{module}.{node.name}")
+            one = TextFunction(self, node, names, kinds, name, wider)
+            try:
+                made, kind = one.finish(result)
+            except Wider as found:
+                wider |= {found.place: found.kind}
+                del self.made.globals[name]
+                continue
+            made.linkage = "" if symbol else "internal"
+            if symbol:
+                made.name = symbol
+                self.made.globals = {value.name: value for value in self.made.globals.values()}
+            return made, kind
+
+    def text_of(self, text: Any) -> tuple[ast.FunctionDef, dict[str, Any]]:
+        """A function of the text, or a helper, and the names in its scope."""
+        return (text, self.globals) if isinstance(text, ast.FunctionDef) else read_helper(text)

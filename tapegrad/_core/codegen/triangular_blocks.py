@@ -3,18 +3,9 @@
 All arrays are in C order, which is to BLAS the transpose.
 """
 
-from .blas import blas_dgemm, blas_dtrsm, blas_dtrsv
-from .descriptors import part_of, row_major, turned
-from .intrinsics import (
-    f64s,
-    free,
-    helper,
-    load_f64,
-    malloc,
-    store_f64,
-    store_i64,
-    store_u8,
-)
+from .intrinsics import f64s, free, helper, load_f64, malloc, store_f64, store_i64, store_u8
+from .matrix_products import blas_dgemm, blas_dtrsm, blas_dtrsv
+from .strided_memory import part_of, row_major, turned
 
 #: Rows of a diagonal block of the reverse, and of a square that is turned at once.
 _ROWS, _SQUARE = 48, 16

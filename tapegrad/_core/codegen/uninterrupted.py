@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .. import PACKAGE
-from . import compat, forks, late_imports
-from .external_symbols import loading
+from . import compat, process
+from .machine_code import loading
 
 Result = TypeVar("Result")
 #: Threads at work, and locks that are held while they are.
@@ -46,14 +46,14 @@ def _locks() -> list:
 
 def _can_wait() -> bool:
     """Whether the locks are such as ours; other threads may hold them now."""
-    assert late_imports.llvm.ffi  # imported now
+    assert process.llvm.ffi  # imported now
     used = ("acquire", "release", "_is_owned")
     have = [all(hasattr(one, name) for name in used) for one in _locks()]
     return _llvm_lock() is not None and all(have)
 
 
 #: Held around work of ours where a fork cannot wait for the locks of the compilers.
-_around = forks.lock()
+_around = process.lock()
 
 
 def _whole() -> contextlib.AbstractContextManager:
@@ -66,7 +66,7 @@ def _whole() -> contextlib.AbstractContextManager:
     return contextlib.nullcontext()
 
 
-forks.whole_later(_locks)
+process.whole_later(_locks)
 
 
 def uninterrupted(work: Callable[[], Result]) -> Result:
@@ -163,4 +163,4 @@ def _without_exits(unraisable) -> None:
 _hooks: list[Callable] = []
 
 
-forks.in_child(_at_work.clear)
+process.in_child(_at_work.clear)

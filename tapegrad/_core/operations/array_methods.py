@@ -10,9 +10,8 @@ import numpy as np
 from ..tensor import runtime as rt
 from ..tensor.copies import view_like
 from ..tensor.indexing import set_item
-from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import PUBLIC
-from ..tensor.trace import named, steered, steering_tensor
+from ..tensor.trace import lost_derivative, named, steered, steering_tensor
 from ..tensor.values import array_of, current, is_recorded, value_of
 from .shapes import ravel, reshape
 

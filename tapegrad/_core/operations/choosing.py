@@ -6,7 +6,7 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
-from ..tensor.out_arguments import written_to
+from ..tensor.operators import written_to
 from ..tensor.registry import function
 from ..tensor.trace import named, steered, tensor_like
 from ..tensor.values import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ops.table import TABLE
-from ..tensor.error_state import silence
+from ..tensor.runtime import silence
 from .declaring import adjoint, conjugate, declared, transposed
 from .inverses import inverse_jvp, inverse_vjp
 from .kernel_values import by_kernel

@@ -12,9 +12,9 @@ import operator
 import numpy as np
 
 from ..tensor.apply import ELEMENTWISE_OF_COMPLEX, apply
-from ..tensor.complex_functions import own_memory
 from ..tensor.complex_tensors import combined, imag_part, is_complex, is_single, real_part
 from ..tensor.copies import unlisted
+from ..tensor.registry import own_memory
 from ..tensor.trace import named, steered
 from ..tensor.values import dtype_of, is_recorded, scalar_of, value_of
 

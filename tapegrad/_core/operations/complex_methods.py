@@ -7,10 +7,9 @@ import sys
 
 import numpy as np
 
-from ..tensor import callers, lost_derivatives, sparse_operands
+from ..tensor import callers, lost_derivatives
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
-from ..tensor.complex_functions import conjugate, own_memory, real_dtype
 from ..tensor.complex_tensors import (
     OF_PARTS,
     PARTS_OF,
@@ -24,9 +23,8 @@ from ..tensor.complex_tensors import (
 from ..tensor.conversions import has_outlived
 from ..tensor.copies import copy_tensor, unlisted
 from ..tensor.plain_data import element_of, is_plain_text, takes_for_plain
-from ..tensor.refused_derivatives import is_differentiated, lost_derivative
-from ..tensor.registry import PUBLIC
-from ..tensor.trace import refuse
+from ..tensor.registry import PUBLIC, conjugate, own_memory, real_dtype
+from ..tensor.trace import is_differentiated, lost_derivative, refuse
 from ..tensor.values import array_of, dtype_of, is_container, is_recorded, shape_of
 from .complex_operations import compared, power
 from .creation import _namespace
@@ -45,12 +43,12 @@ def _binary(name: str, function):
         if type(other) is ComplexTensor:
             return function(self, other)
         if not _understands(other):
-            return sparse_operands.by_operator(name, self, other)
+            return lost_derivatives.by_operator(name, self, other)
         return function(self, unlisted(other))
 
     def reflected(self, other):
         if not _understands(other):
-            return sparse_operands.by_operator(name, other, self)
+            return lost_derivatives.by_operator(name, other, self)
         return function(unlisted(other), self)
 
     return method, reflected
@@ -131,8 +129,8 @@ def _as_array(self, dtype=None, copy=None):
         frame, lambda: any(map(is_differentiated, recorded))
     )
     if recorded and not shown and not all(map(has_outlived, recorded)):
-        if sparse_operands.left_by(frame):
-            return sparse_operands.left(self)
+        if lost_derivatives.left_by(frame):
+            return lost_derivatives.left(self)
         raise lost_derivatives.as_array(frame, self)
     if recorded:
         refuse("np.asarray() reads complex numbers")

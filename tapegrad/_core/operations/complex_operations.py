@@ -7,7 +7,16 @@ import functools
 import numpy as np
 
 from ..tensor.apply import ELEMENTWISE_OF_COMPLEX, apply
-from ..tensor.complex_functions import (
+from ..tensor.complex_tensors import (
+    combined,
+    imag_part,
+    is_complex,
+    real_part,
+    steered_complex,
+)
+from ..tensor.copies import unlisted
+from ..tensor.registry import (
+    PUBLIC,
     by_parts,
     by_products,
     complex_function,
@@ -18,17 +27,7 @@ from ..tensor.complex_functions import (
     writing_parts,
     written_to,
 )
-from ..tensor.complex_tensors import (
-    combined,
-    imag_part,
-    is_complex,
-    real_part,
-    steered_complex,
-)
-from ..tensor.copies import unlisted
-from ..tensor.refused_derivatives import lost_derivative
-from ..tensor.registry import PUBLIC
-from ..tensor.trace import steered
+from ..tensor.trace import lost_derivative, steered
 from ..tensor.values import tensor_of
 from .complex_arithmetic import absolute, angle_of, multiply, parts, power_of
 from .reductions import reduced_axes, root

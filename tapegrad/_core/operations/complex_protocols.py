@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor.apply import ELEMENTWISE_OF_COMPLEX
-from ..tensor.complex_functions import refused, seems_complex, written_to
 from ..tensor.complex_tensors import ComplexTensor, steered_complex, value_of_complex
-from ..tensor.refused_derivatives import lost_derivative
-from ..tensor.registry import PUBLIC
+from ..tensor.registry import PUBLIC, refused, seems_complex, written_to
+from ..tensor.trace import lost_derivative
 from ..tensor.values import tensor_of, value_of, wrap
 
 #: Reductions by ufuncs that are functions.

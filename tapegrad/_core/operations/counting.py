@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor.copies import in_dtype, unlisted
-from ..tensor.gathering import scatter_add
+from ..tensor.indexing import scatter_add
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered, tensor_like
 from ..tensor.values import differentiates, value_of

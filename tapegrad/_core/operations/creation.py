@@ -12,16 +12,15 @@ import numpy as np
 from ..tape import store
 from ..tape.memory_order import dense, has_order
 from ..tensor import runtime as rt
-from ..tensor.aliases import Origin, tell_each_other, told_of
-from ..tensor.complex_functions import OF_COMPLEX, alike, real_dtype
 from ..tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from ..tensor.copies import convert, copy_tensor, pack, unlisted
 from ..tensor.indexing import set_item
-from ..tensor.registry import function
+from ..tensor.registry import OF_COMPLEX, alike, function, real_dtype
 from ..tensor.trace import fixed, is_steering, named, refuse, steering_tensor
 from ..tensor.values import (
     FLOATS,
     Leaf,
+    Origin,
     Storage,
     array_of,
     check_recordable,
@@ -30,6 +29,8 @@ from ..tensor.values import (
     is_tensor,
     meta_of,
     storage_of,
+    tell_each_other,
+    told_of,
     value_of,
     wrap,
 )

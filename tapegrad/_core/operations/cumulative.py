@@ -24,7 +24,7 @@ from ..tape.memory_order import dense, memory_axes
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
-from ..tensor.out_arguments import written_to
+from ..tensor.operators import written_to
 from ..tensor.registry import function
 from ..tensor.values import differentiates, shape_of, value_of, wrap
 from .joining import checked_axis, concatenate

@@ -7,13 +7,11 @@ import functools
 import numpy as np
 
 from ..codegen.layout import ARRAY
-from ..ops.references import Keywords
-from ..ops.table import structural
+from ..ops.table import Keywords, structural
 from ..tensor import runtime as rt
-from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import is_complex
 from ..tensor.copies import in_dtype, unlisted
-from ..tensor.registry import function
+from ..tensor.registry import alike, function
 from ..tensor.trace import refuse, steered, tensor_like
 from ..tensor.values import current, differentiates, is_recorded, is_tensor, scalar_of, value_of
 from .complex_forms import declare_complex, recorded_complex

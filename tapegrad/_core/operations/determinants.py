@@ -9,10 +9,9 @@ from ..codegen.elements import floats
 from ..codegen.intrinsics import helper, load_f64, load_i64
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..ops import small_matrices
-from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import is_complex
 from ..tensor.copies import unlisted
-from ..tensor.registry import function
+from ..tensor.registry import alike, function
 from ..tensor.values import differentiates, scalar_of
 from .cofactors import cofactors, determinants
 from .declaring import adjoint, conjugate, declared

@@ -11,14 +11,13 @@ import functools
 import numpy as np
 
 from ..codegen.layout import ARRAY
+from ..ops import contraction
 from ..ops import contraction as kernels
-from ..ops import contraction_row, contraction_tangents
 from ..ops.table import structural
 from ..tensor import runtime as rt
 from ..tensor.apply import apply, check_dtype, check_operand
-from ..tensor.buffer_pool import copy_in_order
-from ..tensor.copies import copy_tensor, in_dtype, pack, unlisted, view_like
-from ..tensor.out_arguments import written_to
+from ..tensor.copies import copy_in_order, copy_tensor, in_dtype, pack, unlisted, view_like
+from ..tensor.operators import written_to
 from ..tensor.registry import function
 from ..tensor.trace import named, note_copy, steered, tensor_like
 from ..tensor.values import (
@@ -167,12 +166,12 @@ CONTRACT = (
         jvp=contract_jvp,
         batched=contract_batched,
         value_kernel=kernels.contract_forward,
-        tangent=contraction_tangents.contract_tangent,
-        second_order=contraction_tangents.contract_second_order,
-        layout=contraction_row.LAYOUT,
-        products=contraction_row.products,
-        expanded=contraction_row.expanded,
-        helpers=contraction_tangents.HELPERS,
+        tangent=contraction.contract_tangent,
+        second_order=contraction.contract_second_order,
+        layout=contraction.LAYOUT,
+        products=contraction.products,
+        expanded=contraction.expanded,
+        helpers=contraction.HELPERS,
         example="np.dot(x, x)",
         examples=("x @ x.T", "np.einsum('ij,kj,k->i', x, x, x[:, 0])", "np.vecdot(x, x * x)"),
         doc="batched matrix product of axes in groups: matmul, dot, tensordot, einsum",

@@ -11,8 +11,7 @@ from ..ops.table import TABLE, Pointwise, words_of
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import copy_tensor, unlisted
-from ..tensor.operators import divided, power
-from ..tensor.out_arguments import written_to
+from ..tensor.operators import divided, power, written_to
 from ..tensor.registry import OF_NUMPY, PUBLIC, function
 from ..tensor.trace import steering_tensor
 from ..tensor.values import differentiates, is_tensor, value_of, wrap

@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen import lapack
-from ..codegen.blas import blas_dgemm
 from ..codegen.intrinsics import (
     f64s,
     free,
@@ -23,6 +22,7 @@ from ..codegen.intrinsics import (
     unaliased,
 )
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from ..codegen.matrix_products import blas_dgemm
 from .lu_factors import Factored, factor_lu
 from .solving import solve_lu
 

@@ -26,7 +26,7 @@ from ..tape.memory_order import copied, copy_axes, inverse
 from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
 from ..tensor.indexing import gather
-from ..tensor.out_arguments import begun, written_to
+from ..tensor.operators import begun, written_to
 from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import fixed, named, of_each, steered, tensor_like
 from ..tensor.values import current, differentiates, shape_of, value_of

@@ -6,16 +6,7 @@ import numpy as np
 
 from ..codegen import lapack
 from ..codegen.elements import ITEM, floats
-from ..codegen.intrinsics import (
-    f64s,
-    free,
-    helper,
-    load_f64,
-    load_i32,
-    load_i64,
-    malloc,
-    memset,
-)
+from ..codegen.intrinsics import f64s, free, helper, load_f64, load_i32, load_i64, malloc, memset
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..codegen.shared_kernels import cholesky_reverse, compiled
 from ..ops import small_matrices

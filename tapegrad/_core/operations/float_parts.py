@@ -6,9 +6,8 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
-from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import PUBLIC, function
-from ..tensor.trace import named, steered, steering_tensor, tensor_like
+from ..tensor.trace import lost_derivative, named, steered, steering_tensor, tensor_like
 from ..tensor.values import differentiates, dtype_of
 
 #: Beyond this many doublings every number is 0 or infinite, by the size of its dtype.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import pocketfft
-from ..tensor import buffer_pool
+from ..tensor import copies
 from .declaring import declared
 from .fourier_kernels import (
     HELPERS,
@@ -129,7 +129,7 @@ _complex_shape = _shape("fft", 1, 1)
 def complex_fourier(x, *, n, axis, kept, power=0, inverse=False):
     """The discrete Fourier transform of pairs."""
     shape = _complex_shape(x.shape, n=n, axis=axis, kept=kept, power=power)
-    out = buffer_pool.empty(shape, x.dtype)
+    out = copies.empty(shape, x.dtype)
     norm = (INVERSE_NORMS if inverse else FORWARD_NORMS)[power]
     transform = np.fft.ifft if inverse else np.fft.fft
     _computed(transform, as_complex(x), n, axis, norm, as_complex(out))
@@ -165,7 +165,7 @@ _real_shape = _shape("rfft", 0, 1)
 def real_fourier(x, *, n, axis, kept, power=0, doubled=False):
     """The frequencies of real signals, in pairs; with `doubled` those that represent two, twice."""
     shape = _real_shape(x.shape, n=n, axis=axis, kept=kept, power=power)
-    out = buffer_pool.empty(shape, x.dtype)
+    out = copies.empty(shape, x.dtype)
     made = as_complex(out)
     _computed(np.fft.rfft, x, n, axis, FORWARD_NORMS[power], made)
     if doubled:
@@ -202,10 +202,10 @@ _hermitian_shape = _shape("irfft", 1, 0)
 def hermitian_fourier(x, *, n, axis, kept, power=0, halved=False):
     """Real signals of frequencies in pairs; with `halved` those that represent two count half."""
     shape = _hermitian_shape(x.shape, n=n, axis=axis, kept=kept, power=power)
-    out = buffer_pool.empty(shape, x.dtype)
+    out = copies.empty(shape, x.dtype)
     frequencies = as_complex(x)
     if halved:
-        halves = buffer_pool.copy_of(frequencies)
+        halves = copies.copy_of(frequencies)
         halves[_in_twos(axis, n)] *= 0.5
         frequencies = halves
     _computed(np.fft.irfft, frequencies, n, axis, INVERSE_NORMS[power], out)

@@ -9,12 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import ComplexTensor, combined, is_complex, value_of_complex
 from ..tensor.copies import unlisted
 from ..tensor.lost_derivatives import written
-from ..tensor.out_arguments import written_to
-from ..tensor.registry import PUBLIC, function
+from ..tensor.operators import written_to
+from ..tensor.registry import PUBLIC, alike, function
 from ..tensor.values import is_recorded, is_tensor, records, shape_of, wrap
 from . import fourier_pairs as pairs
 from .fourier_rows import FORWARD_NORMS, INVERSE_NORMS

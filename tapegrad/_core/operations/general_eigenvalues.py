@@ -8,10 +8,9 @@ import operator
 import numpy as np
 
 from ..tensor import runtime as rt
-from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import ComplexTensor, is_complex, value_of_complex
 from ..tensor.copies import unlisted
-from ..tensor.registry import function
+from ..tensor.registry import alike, function
 from ..tensor.trace import learned, steered
 from ..tensor.values import is_tensor, shape_of, value_of
 from .complex_forms import parted, whole

@@ -8,10 +8,9 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import in_dtype, unlisted
-from ..tensor.gathering import scatter_add
-from ..tensor.refused_derivatives import lost_derivative
+from ..tensor.indexing import scatter_add
 from ..tensor.registry import function
-from ..tensor.trace import fixed, named, steered
+from ..tensor.trace import fixed, lost_derivative, named, steered
 from ..tensor.values import (
     FLOATS,
     differentiates,

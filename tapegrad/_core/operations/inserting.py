@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import holds_tensors
 from ..tensor.copies import in_dtype, unlisted
 from ..tensor.indexing import gather
-from ..tensor.registry import function
+from ..tensor.registry import alike, function
 from ..tensor.trace import fixed, named, steered, tensor_like
 from ..tensor.values import (
     FLOATS,

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
-from ..tensor.error_state import silence
 from ..tensor.registry import function
+from ..tensor.runtime import silence
 from ..tensor.trace import fixed, named, of_each, steered
 from ..tensor.values import differentiates, dtype_of, is_recorded, is_tensor, shape_of, value_of
 from .cumulative import diff

@@ -12,10 +12,9 @@ from ..codegen.intrinsics import free, helper, load_i64, malloc, memcpy
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..codegen.shared_kernels import invert_factors
 from ..ops import small_matrices
-from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import is_complex
 from ..tensor.copies import unlisted
-from ..tensor.registry import function
+from ..tensor.registry import alike, function
 from ..tensor.values import differentiates, shape_of
 from .declaring import adjoint, declared
 from .einsum import as_tensor

@@ -11,10 +11,9 @@ from ..codegen.layout import ROWS
 from ..tensor import runtime as rt
 from ..tensor.apply import check_dtype
 from ..tensor.complex_tensors import value_of_complex
-from ..tensor.copies import LINK, in_dtype, joined, stack_equal, unlisted, view_like
+from ..tensor.copies import LINK, in_dtype, joined, row_on, stack_equal, unlisted, view_like
 from ..tensor.indexing import gather
-from ..tensor.memory_layouts import row_on
-from ..tensor.out_arguments import written_to
+from ..tensor.operators import written_to
 from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import fixed
 from ..tensor.values import (

@@ -15,7 +15,7 @@ import numpy as np
 from ..codegen import layout
 from ..ops.table import Structural
 from ..sweep import kernels
-from ..tensor.buffer_pool import empty
+from ..tensor.copies import empty
 
 DOUBLE = np.dtype(np.float64)
 _NO_WORDS = np.zeros(0, np.int64)

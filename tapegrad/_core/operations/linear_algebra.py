@@ -6,13 +6,11 @@ import numpy as np
 
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
-from ..tensor.buffer_pool import empty
-from ..tensor.copies import unlisted, view_like
+from ..tensor.copies import backwards, empty, order_of, unlisted, view_like
 from ..tensor.indexing import set_item
-from ..tensor.memory_layouts import backwards, order_of
-from ..tensor.out_arguments import written_to
+from ..tensor.lost_derivatives import by_operator
+from ..tensor.operators import written_to
 from ..tensor.registry import function
-from ..tensor.sparse_operands import by_operator
 from ..tensor.trace import named, steered, tensor_like
 from ..tensor.values import (
     FLOATS,

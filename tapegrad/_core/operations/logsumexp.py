@@ -18,7 +18,7 @@ from ..codegen.intrinsics import (
 )
 from ..codegen.layout import ARRAY, ARRAY_DATA, FRAME_SEEDS, REFERENCE_BYTES
 from ..codegen.shared_kernels import cell
-from ..codegen.strided_sums import SHORT_GROUP, SIDE_BY_SIDE
+from ..codegen.strided_memory import SHORT_GROUP, SIDE_BY_SIDE
 from ..codegen.sweep_frame import adjoint_place
 from ..codegen.vector_math import select
 from ..ops.axis_groups import (
@@ -39,8 +39,8 @@ from ..ops.table import structural
 from ..tensor import runtime as rt
 from ..tensor.apply import apply, compute
 from ..tensor.copies import unlisted
-from ..tensor.error_state import silence
 from ..tensor.registry import function
+from ..tensor.runtime import silence
 from ..tensor.trace import named, steered
 from ..tensor.values import FLOATS, current, differentiates, is_tensor, value_of, wrap
 from .reductions import kept_shape, reduced, reduced_axes, sum

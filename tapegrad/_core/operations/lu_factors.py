@@ -22,10 +22,9 @@ from ..codegen.shared_kernels import compiled
 from ..ops import small_matrices
 from ..ops.table import PASSED
 from ..tensor import runtime as rt
-from ..tensor.buffer_pool import empty
 from ..tensor.complex_tensors import is_complex, is_recorded_complex
-from ..tensor.copies import in_dtype
-from ..tensor.error_state import silence
+from ..tensor.copies import empty, in_dtype
+from ..tensor.runtime import silence
 from ..tensor.trace import refuse
 from ..tensor.values import array_of, is_recorded, value_of
 from .declaring import Own, declared, ready

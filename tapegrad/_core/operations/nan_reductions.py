@@ -14,7 +14,7 @@ from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
 from ..tensor.indexing import set_item
-from ..tensor.out_arguments import begun, written_to
+from ..tensor.operators import begun, written_to
 from ..tensor.registry import function
 from ..tensor.trace import named, of_each, steered
 from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, value_of

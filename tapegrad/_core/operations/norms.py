@@ -9,9 +9,8 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted, view_like
-from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import function
-from ..tensor.trace import named, steered
+from ..tensor.trace import lost_derivative, named, steered
 from ..tensor.values import differentiates, scalar_of, shape_of, value_of
 from .einsum import as_tensor
 from .reductions import axes_of, kept_shape, plain, root

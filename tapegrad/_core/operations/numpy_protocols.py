@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 
 from ..codegen.layout import OF_PYTHON
-from ..codegen.ufunc_loops import loop_of_doubles
+from ..codegen.ufunc import loop_of_doubles
 from ..ops.table import TABLE, Pointwise
 from ..tape import native_types
 from ..tensor import runtime as rt
 from ..tensor.apply import ufunc_of
-from ..tensor.complex_functions import refused
 from ..tensor.complex_tensors import ComplexTensor
 from ..tensor.copies import unlisted
 from ..tensor.plain_data import plain
-from ..tensor.registry import OF_NUMPY, PUBLIC, implementation
+from ..tensor.registry import OF_NUMPY, PUBLIC, implementation, refused
 from ..tensor.trace import fixed, name_of, note_equal, steered, steering_tensor
 from ..tensor.values import (
     differentiates,

@@ -6,10 +6,9 @@ import functools
 
 import numpy as np
 
-from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import ComplexTensor
 from ..tensor.copies import unlisted
-from ..tensor.registry import function
+from ..tensor.registry import alike, function
 from ..tensor.values import differentiates, is_tensor, shape_of, value_of
 from .declaring import adjoint, declared
 from .equal_values import note_choice, warn_of_others

@@ -6,9 +6,8 @@ import numpy as np
 
 from ..tensor.copies import link, unlisted
 from ..tensor.indexing import gather
-from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import PUBLIC, function
-from ..tensor.trace import fixed
+from ..tensor.trace import fixed, lost_derivative
 from ..tensor.values import dtype_of, is_recorded, is_tensor, records, shape_of, value_of, wrap
 from .joining import concatenate, grid
 from .ranges import linspace

@@ -8,12 +8,7 @@ import numpy as np
 
 from ..codegen import lapack
 from ..codegen.elements import ITEM, floats
-from ..codegen.intrinsics import (
-    free,
-    load_i32,
-    load_i64,
-    malloc,
-)
+from ..codegen.intrinsics import free, load_i32, load_i64, malloc
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..tensor.trace import named
 from .declaring import adjoint, declared

@@ -8,21 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor.apply import apply
-from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import holds_tensors, is_complex, value_of_complex
 from ..tensor.copies import unlisted
-from ..tensor.refused_derivatives import lost_derivative
-from ..tensor.registry import function
-from ..tensor.trace import fixed, named, steered
-from ..tensor.values import (
-    dtype_of,
-    is_recorded,
-    is_tensor,
-    shape_of,
-    tensor_of,
-    value_of,
-    wrap,
-)
+from ..tensor.registry import alike, function
+from ..tensor.trace import fixed, lost_derivative, named, steered
+from ..tensor.values import dtype_of, is_recorded, is_tensor, shape_of, tensor_of, value_of, wrap
 from .convolving import convolve
 from .cumulative import cumprod
 from .general_eigenvalues import all_real, eigvals

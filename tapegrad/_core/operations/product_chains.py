@@ -6,11 +6,10 @@ import operator
 
 import numpy as np
 
-from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import is_complex
 from ..tensor.copies import unlisted
-from ..tensor.out_arguments import written_to
-from ..tensor.registry import function
+from ..tensor.operators import written_to
+from ..tensor.registry import alike, function
 from ..tensor.trace import fixed
 from ..tensor.values import differentiates, dtype_of, shape_of, tensor_of
 from .einsum import as_tensor

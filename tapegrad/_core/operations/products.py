@@ -16,7 +16,7 @@ from ..ops.axis_groups import (
     read_group,
 )
 from ..ops.table import structural
-from ..tensor.out_arguments import begun, written_to
+from ..tensor.operators import begun, written_to
 from ..tensor.registry import function
 from ..tensor.trace import fixed
 from ..tensor.values import differentiates

@@ -10,21 +10,12 @@ import numpy as np
 
 from ..codegen import lapack
 from ..codegen.elements import ITEM, floats, load_float
-from ..codegen.intrinsics import (
-    free,
-    helper,
-    load_f64,
-    load_i32,
-    load_i64,
-    malloc,
-    memset,
-)
+from ..codegen.intrinsics import free, helper, load_f64, load_i32, load_i64, malloc, memset
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
-from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import ComplexTensor
 from ..tensor.copies import unlisted
-from ..tensor.refused_derivatives import lost_derivative
-from ..tensor.registry import function
+from ..tensor.registry import alike, function
+from ..tensor.trace import lost_derivative
 from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, value_of
 from .declaring import adjoint, declared
 from .spectral_kernels import is_finite, solve_singular, wanted_words

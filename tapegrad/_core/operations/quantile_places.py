@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..tensor.error_state import silence
+from ..tensor.runtime import silence
 from ..tensor.trace import named, of_each
 from .ranked import at_ranks
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
-from ..tensor.out_arguments import written_to
+from ..tensor.operators import written_to
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, value_of

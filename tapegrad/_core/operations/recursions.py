@@ -8,9 +8,9 @@ import math
 import numpy as np
 
 from ..codegen import lapack
-from ..codegen.descriptors import Line
 from ..codegen.intrinsics import helper, load_f64, load_i64, store_f64
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from ..codegen.strided_memory import Line
 from .declaring import declared
 
 

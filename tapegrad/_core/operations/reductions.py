@@ -12,12 +12,10 @@ from ..ops.table import structural
 from ..tape.memory_order import dense, memory_axes
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
-from ..tensor.copies import LINK, unlisted
-from ..tensor.memory_layouts import row_on
-from ..tensor.out_arguments import begun, mask_of, written_to
-from ..tensor.refused_derivatives import lost_derivative
+from ..tensor.copies import LINK, row_on, unlisted
+from ..tensor.operators import begun, mask_of, written_to
 from ..tensor.registry import function
-from ..tensor.trace import fixed, named, steered, steering_tensor, tensor_like
+from ..tensor.trace import fixed, lost_derivative, named, steered, steering_tensor, tensor_like
 from ..tensor.values import (
     FLOATS,
     current,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..tensor.copies import unlisted
-from ..tensor.gathering import elements
+from ..tensor.indexing import elements
 from ..tensor.registry import function
 from ..tensor.trace import named, of_own_shape, steered, tensor_like
 from ..tensor.values import differentiates, dtype_of, is_tensor, tensor_of

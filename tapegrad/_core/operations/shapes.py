@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor import runtime as rt
-from ..tensor.copies import link, pack, unlisted, view_like
-from ..tensor.memory_layouts import order_of
+from ..tensor.copies import link, order_of, pack, unlisted, view_like
 from ..tensor.registry import function
 from ..tensor.values import array_of, current, is_tensor, records, scalar_of, shape_of, wrap
 

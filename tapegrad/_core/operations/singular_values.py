@@ -6,10 +6,9 @@ import functools
 
 import numpy as np
 
-from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import ComplexTensor, is_complex
 from ..tensor.copies import unlisted
-from ..tensor.registry import function
+from ..tensor.registry import alike, function
 from ..tensor.trace import steered
 from ..tensor.values import is_tensor, shape_of
 from .choosing import take_along_axis

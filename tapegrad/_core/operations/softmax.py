@@ -22,8 +22,8 @@ from ..ops.axis_groups import (
 from ..ops.table import structural
 from ..tensor import runtime as rt
 from ..tensor.apply import apply, compute
-from ..tensor.error_state import silence
 from ..tensor.registry import function
+from ..tensor.runtime import silence
 from ..tensor.values import is_tensor, shape_of, value_of
 from .cumulative import same_shape
 from .logsumexp import exponentials, finite, floating, result, shifted_by_top

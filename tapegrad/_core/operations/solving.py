@@ -9,10 +9,9 @@ from ..codegen.elements import ITEM
 from ..codegen.intrinsics import free, helper, load_i64, malloc, store_u8
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..ops import small_matrices
-from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import is_complex
 from ..tensor.copies import unlisted
-from ..tensor.registry import function
+from ..tensor.registry import alike, function
 from ..tensor.values import differentiates
 from .declaring import adjoint, declared, joint_batch
 from .lu_factors import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..codegen.special_values import OF_SCIPY
+from ..codegen.vector_math import OF_SCIPY
 from ..tensor.apply import apply
 from ..tensor.registry import OF_NUMPY
 

@@ -6,10 +6,9 @@ import functools
 
 import numpy as np
 
-from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import ComplexTensor
 from ..tensor.copies import unlisted
-from ..tensor.registry import function
+from ..tensor.registry import alike, function
 from ..tensor.values import is_tensor, shape_of
 from .declaring import adjoint, declared
 from .equal_values import inverse_gaps, learn_whether_equal, note_basis, warn_of_basis

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor.apply import apply
-from ..tensor.refused_derivatives import lost_derivative
 from ..tensor.registry import function
-from ..tensor.trace import fixed
+from ..tensor.trace import fixed, lost_derivative
 from ..tensor.values import differentiates, is_recorded, is_tensor, shape_of, value_of, wrap
 
 

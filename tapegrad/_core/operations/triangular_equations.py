@@ -7,11 +7,11 @@ import importlib
 import numpy as np
 
 from ..codegen import lapack
-from ..codegen.descriptors import Matrix, Triangle, moved
 from ..codegen.elements import ITEM, load_float
 from ..codegen.intrinsics import free, load_i64, malloc
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..codegen.shared_kernels import compiled, solve_triangle
+from ..codegen.strided_memory import Matrix, Triangle, moved
 from ..ops import small_matrices
 from .declaring import adjoint, declared, joint_batch, transposed
 

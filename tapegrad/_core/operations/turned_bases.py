@@ -13,14 +13,7 @@ import numpy as np
 
 from ..codegen import lapack
 from ..codegen.elements import ITEM, floats, load_float, store_float
-from ..codegen.intrinsics import (
-    free,
-    helper,
-    load_f64,
-    load_i64,
-    malloc,
-    memset,
-)
+from ..codegen.intrinsics import free, helper, load_f64, load_i64, malloc, memset
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from .declaring import adjoint, declared
 from .equal_values import inverse_gaps, tolerance

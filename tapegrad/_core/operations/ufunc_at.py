@@ -8,9 +8,16 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import in_dtype, unlisted
-from ..tensor.gathering import added, scatter_add
-from ..tensor.indexing import is_basic, set_item
-from ..tensor.key_positions import as_tuple, axes_and_parts, of_elements, steered_positions
+from ..tensor.indexing import (
+    added,
+    as_tuple,
+    axes_and_parts,
+    is_basic,
+    of_elements,
+    scatter_add,
+    set_item,
+    steered_positions,
+)
 from ..tensor.lost_derivatives import written
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import (

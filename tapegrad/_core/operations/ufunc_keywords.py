@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from ..tensor.copies import copy_tensor, in_dtype, unlisted
-from ..tensor.out_arguments import written_to
+from ..tensor.operators import written_to
 from ..tensor.values import FLOATS, differentiates, dtype_of, is_tensor, value_of
 from .shapes import expand_dims, moveaxis
 

@@ -8,10 +8,9 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
-from ..tensor.out_arguments import begun, written_to
-from ..tensor.refused_derivatives import lost_derivative
+from ..tensor.operators import begun, written_to
 from ..tensor.registry import PUBLIC
-from ..tensor.trace import fixed, named, of_each, steered, steering_tensor
+from ..tensor.trace import fixed, lost_derivative, named, of_each, steered, steering_tensor
 from ..tensor.values import array_of, differentiates, dtype_of, is_tensor, shape_of, value_of, wrap
 from .cumulative import cumprod, cumsum
 from .extremes import take, take_along_axis

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..tensor.refused_derivatives import lost_derivative
-from ..tensor.trace import fixed, steered, tensor_like
+from ..tensor.trace import fixed, lost_derivative, steered, tensor_like
 from ..tensor.values import differentiates
 
 

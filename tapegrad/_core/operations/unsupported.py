@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor import runtime as rt
-from ..tensor.callers import users_line
+from ..tensor.callers import ARRAY_ALONE, KINDS, OF_NUMPY, name_of_ufunc, users_line
 from ..tensor.lost_derivatives import without_derivative
-from ..tensor.refusal_advice import ARRAY_ALONE, KINDS, OF_NUMPY
-from ..tensor.refused_derivatives import lost_derivative
-from ..tensor.scipy_names import name_of_ufunc
-from ..tensor.trace import name_of
+from ..tensor.trace import lost_derivative, name_of
 from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 
 #: Functions that write to their first argument.

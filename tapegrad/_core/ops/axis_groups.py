@@ -8,18 +8,8 @@ kernel serves both dtypes and all strides. Values, for programs, are of elements
 from typing import NamedTuple
 
 from tapegrad._core.codegen.elements import ITEM, floats, store_float
-from tapegrad._core.codegen.intrinsics import (
-    f32s,
-    f64s,
-    helper,
-    larger_of,
-    load_f64,
-    load_i32,
-    load_i64,
-)
 from tapegrad._core.codegen.layout import ARRAY_DATA, FRAME_SEEDS, REFERENCE_BYTES, TAG_SCALAR
 from tapegrad._core.codegen.shared_kernels import cell
-from tapegrad._core.codegen.strided_sums import line_of, line_offset, lines_of
 from tapegrad._core.codegen.sweep_frame import (
     adjoint_buffer,
     adjoint_place,
@@ -27,6 +17,9 @@ from tapegrad._core.codegen.sweep_frame import (
     item_bytes,
     row_of,
 )
+
+from ..codegen.intrinsics import f32s, f64s, helper, larger_of, load_f64, load_i32, load_i64
+from ..codegen.strided_memory import line_of, line_offset, lines_of
 
 
 class Groups(NamedTuple):

@@ -6,18 +6,6 @@ same views. An output view that is broadcast makes a sum of it; a transposed, sl
 a copy, a join, a pad.
 """
 
-from tapegrad._core.codegen.descriptors import Strided
-from tapegrad._core.codegen.intrinsics import (
-    f32s,
-    f64s,
-    helper,
-    load_f64,
-    load_i32,
-    load_i64,
-    store_f64,
-    store_i32,
-    store_i64,
-)
 from tapegrad._core.codegen.layout import (
     ARRAY_DATA,
     ARRAY_NDIM,
@@ -38,7 +26,6 @@ from tapegrad._core.codegen.layout import (
     UNTOUCHED,
 )
 from tapegrad._core.codegen.shared_kernels import adjoint_buffer_memory, cell, strided_add
-from tapegrad._core.codegen.strided_sums import line_of, line_offset, lines_of, strided, sum64
 from tapegrad._core.codegen.sweep_frame import (
     add_to_cell,
     adjoint_buffer,
@@ -53,6 +40,18 @@ from tapegrad._core.codegen.sweep_frame import (
     touch_cell,
 )
 
+from ..codegen.intrinsics import (
+    f32s,
+    f64s,
+    helper,
+    load_f64,
+    load_i32,
+    load_i64,
+    store_f64,
+    store_i32,
+    store_i64,
+)
+from ..codegen.strided_memory import Strided, line_of, line_offset, lines_of, strided, sum64
 from .table import structural
 
 

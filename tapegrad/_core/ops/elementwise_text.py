@@ -1,16 +1,30 @@
-"""Statements that compute operations of the table: every generator of code takes them from here.
-
-A generator says what stands for the inputs in its code, and gets expressions of the value, of
-partial derivatives, adjoints or tangents. An adjoint of exactly 0 passes on 0 (`partial_products`).
-"""
+"""Statements that compute operations of the table: every generator of code takes them from here."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
 
-from .partial_products import in_branches, product, selects, symmetric_product, taken
-from .table import ValueAndPartials
+from ..codegen.vector_math import OF_SCIPY
+from .elementwise import STEERING
+from .table import (
+    POWERS,
+    TABLE,
+    Pointwise,
+    ValueAndPartials,
+    in_branches,
+    product,
+    selects,
+    symmetric_product,
+    taken,
+    words_of,
+)
+
+# --------------------------------------------------------------------------------------------------
+# Statements that compute operations of the table: every generator of code takes them from here.
+# A generator says what stands for the inputs in its code, and gets expressions of the value, of
+# partial derivatives, adjoints or tangents. An adjoint of exactly 0 passes on 0
+# (`partial_products`).
 
 
 def renamed(text: str, place: Callable[[str], str | None]) -> str:
@@ -86,3 +100,58 @@ def flagged(partial: str, bit: int) -> list[str]:
     """A statement that sets a bit of `flat` where a partial derivative is 0 for any adjoint, since
     another operand or piece was taken; none if it is nowhere."""
     return [f"flat |= select({taken(partial)}, 0, {bit})"] if selects(partial) else []
+
+
+# --------------------------------------------------------------------------------------------------
+# The cases of interpreters' switches over element-wise operations, generated from the table.
+
+
+def declared() -> list[Pointwise]:
+    """The operations of the cases."""
+    every = (*TABLE.values(), *STEERING.values(), *POWERS.values())
+    return [op for op in every if isinstance(op, Pointwise) and not op.is_apart]
+
+
+def of_numbers() -> list[Pointwise]:
+    """Those that rows of numbers may hold."""
+    return [op for op in declared() if op.of_numbers]
+
+
+def is_elementary(op: Pointwise) -> bool:
+    """Whether an operation does without functions of SciPy, whose import takes long."""
+    return OF_SCIPY.keys().isdisjoint(words_of(*_value(op), *_adjoints(op, ("x", "y", "z"))))
+
+
+def value_cases(ops: Iterable[Pointwise] | None = None) -> str:
+    """Cases that return the value of the operation `code`; operands are x, y and z."""
+    return _cases(_value, ops)
+
+
+def adjoint_cases(*adjoints: str, ops: Iterable[Pointwise] | None = None) -> str:
+    """Cases that add g times each partial derivative of the operation `code`, and return.
+
+    `adjoints` are texts of targets: the adjoints of x, y and z. g is not 0. Nothing is added where
+    the partial derivative is 0 everywhere, even for an infinite g.
+    """
+    return _cases(lambda op: _adjoints(op, adjoints), ops)
+
+
+def _cases(lines_of: Callable[[Pointwise], list[str]], ops: Iterable[Pointwise] | None) -> str:
+    cases = []
+    for op in declared() if ops is None else ops:
+        lines = [f"    if code == {op.code}:"]
+        lines += [f"        {text}" for text in lines_of(op)]
+        cases.append("\n".join(lines))
+    return "\n".join(cases)
+
+
+def _value(op: Pointwise) -> list[str]:
+    lines: list[str] = []
+    value = ElementwiseText(op, lines.append).value()
+    return [*lines, f"return {value}"]
+
+
+def _adjoints(op: Pointwise, adjoints: tuple[str, ...]) -> list[str]:
+    lines: list[str] = []
+    parts = ElementwiseText(op, lines.append).adjoint("g", op.sloping, nonzero=True)
+    return [*lines, *[f"{adjoints[j]} += {part}" for j, part in parts.items()], "return"]

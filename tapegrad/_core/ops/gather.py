@@ -6,19 +6,6 @@ A position stands for as many elements, counted in C order, as there are to each
 from typing import NamedTuple
 
 from tapegrad._core.codegen.elements import ITEM, add_run, load_float
-from tapegrad._core.codegen.intrinsics import (
-    apart,
-    f32s,
-    f64s,
-    helper,
-    i64s,
-    load_i32,
-    load_i64,
-    memset,
-    store_f64,
-    store_i32,
-    store_i64,
-)
 from tapegrad._core.codegen.layout import (
     ARRAY_DATA,
     ARRAY_DTYPE,
@@ -37,9 +24,7 @@ from tapegrad._core.codegen.layout import (
     REVERSE,
     TAG_ARRAY,
 )
-from tapegrad._core.codegen.line_copies import LONG, add_short_lines
 from tapegrad._core.codegen.shared_kernels import cell
-from tapegrad._core.codegen.strided_sums import add_run32, add_run64, line_in, swap_run
 from tapegrad._core.codegen.sweep_frame import (
     add_to_cell,
     adjoint_buffer,
@@ -49,6 +34,20 @@ from tapegrad._core.codegen.sweep_frame import (
     item_bytes,
 )
 
+from ..codegen.intrinsics import (
+    apart,
+    f32s,
+    f64s,
+    helper,
+    i64s,
+    load_i32,
+    load_i64,
+    memset,
+    store_f64,
+    store_i32,
+    store_i64,
+)
+from ..codegen.strided_memory import LONG, add_run32, add_run64, add_short_lines, line_in, swap_run
 from .table import structural
 
 

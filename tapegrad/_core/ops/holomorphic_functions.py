@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..codegen.special_values import Special, declare_scipys
-from .scipy_lines import ours, scipys
+from ..codegen.vector_math import Special, declare_scipys
+from .special_functions import ours, scipys
 from .table import pointwise
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 
-from ..codegen.parsing import expression_in
+from ..codegen.sources import expression_in
 from .table import STEERING, pointwise
 
 #: By name, of y: where a shorter expression is as accurate; and that expression.

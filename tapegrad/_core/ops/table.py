@@ -1,20 +1,255 @@
-"""The table: what an operation is, and the list of all of them, independent of tapes."""
+"""The table of operations: what an operation is, and how a row refers to its operands."""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import functools
 import inspect
+import math
 import operator
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..codegen import forks
-from ..codegen.special_values import NO_PARTIAL, refuse
+import numpy as np
+
+from ..codegen import process
+from ..codegen.sources import expression_in
+from ..codegen.vector_math import NO_PARTIAL, refuse
 from ..remembered import remembered
-from .partial_products import branches
-from .references import LAYOUTS, Layout
+
+# --------------------------------------------------------------------------------------------------
+# References of a row to its operands, and the operands as the rules of its operation see them.
+# The `site` of a layout is a function of the operands and the output that a row names, as (row,
+# view or number) each, with −1 for the row of a constant. It gives the arguments of a rule.
+
+
+class Keywords(dict):
+    """The keyword arguments of an operation, as a row holds them; they never change."""
+
+    def __hash__(self):
+        return hash(tuple(self))
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.items())
+
+
+class Site(NamedTuple):
+    """The operands of a row as a rule sees them.
+
+    `operands` are (row, view or number) pairs, `static` the keyword arguments of the operation.
+    `out` is the output as the rule sees it, a view of the row's array of shape `shape`; None if
+    the row's value is a number, which is then to be reshaped. Where operands are `broadcast`
+    against each other their tangents get as many axes as the operand of most.
+    """
+
+    operands: list[tuple[int, Any]]
+    static: dict[str, Any]
+    out: np.ndarray | None
+    shape: tuple[int, ...]
+    broadcast: bool = False
+
+
+class Layout(NamedTuple):
+    """Encodings of references to operands.
+
+    `operands` names what each reference before the output is, for programs from files: "array",
+    "number", or "output", a view that shows all of the output as the operation computes it. They
+    are legal where `fits(out, *operands)` does not raise ValueError: it has the shape of the
+    output, the shapes of the arrays, and the numbers.
+    """
+
+    site: Callable[[list], Site]
+    operands: tuple[str, ...] = ()
+    fits: Callable[..., None] | None = None
+
+    @property
+    def shown(self) -> int | None:
+        """The operand that shows the output; None if there is none."""
+        return self.operands.index("output") if "output" in self.operands else None
+
+
+@functools.lru_cache(1024)
+def grouped_axes(shape, lines: int, groups: int | None = None) -> tuple[int, ...]:
+    """The axes, counted from the end, that make groups of a number of lines along the last axis.
+
+    Without elements their number does not follow from that of the lines, but from the groups.
+    """
+    for kept in range(len(shape)):
+        if math.prod(shape[kept:-1]) == lines and groups in (None, math.prod(shape[:kept])):
+            return tuple(range(kept - len(shape), 0))
+    raise AssertionError("a view along axes without its lines")
+
+
+def check_lines(shape, lines: int) -> int:
+    """The number of groups of a number of lines along the last axis; ValueError if not whole.
+
+    Without elements any number of lines fits.
+    """
+    whole = math.prod(shape[:-1])
+    fits = 0 < lines <= whole and whole % lines == 0
+    if not fits and (math.prod(shape) or not 0 <= lines <= whole):
+        raise ValueError(f"groups of {lines} of {whole} lines")
+    return whole // lines if lines else 0
+
+
+def _groups_fit(out, array, lines: int) -> None:
+    if math.prod(out) != check_lines(array, lines) and math.prod(array):
+        raise ValueError("not a result for each group")
+
+
+def _shapes_fit(_out, array, lines: int, shown) -> None:
+    check_lines(array, lines)
+    if shown != array:
+        raise ValueError("a result of another shape")
+
+
+def reduction(found) -> Site:
+    """An operand with the reduced axes last, lines of a group, the output: axes stay as 1."""
+    operand, (_, lines), (_, out) = found
+    shape = operand[1].shape
+    axes = grouped_axes(shape, lines, 1 if out is None else out.size)
+    kept = shape[: len(shape) - len(axes)] + (1,) * len(axes)
+    return Site([operand], {"axes": axes}, None if out is None else out.reshape(kept), kept)
+
+
+def same_shape(found) -> Site:
+    """An operand with the axes last, lines of a group, the output as seen from it, the output."""
+    operand, (_, lines), (_, seen), _ = found
+    shape = operand[1].shape
+    return Site([operand], {"axes": grouped_axes(shape, lines)}, seen, shape)
+
+
+def plain(found) -> Site:
+    """The keyword arguments, the operands, the output."""
+    (_, static), *operands, (_, out) = found
+    return Site(operands, static, out, () if out is None else out.shape, True)
+
+
+def bare(found) -> Site:
+    """The operands, the output."""
+    *operands, (_, out) = found
+    return Site(operands, {}, out, () if out is None else out.shape)
+
+
+def links(found) -> Site:
+    """Views of operands, each followed by the view of the output over the same shape."""
+    *pairs, (_, out) = found
+    return Site(pairs[::2], {"targets": [target for _, target in pairs[1::2]]}, out, out.shape)
+
+
+def without_derivative(found) -> Site:
+    """An object that the row keeps, the operands, the output."""
+    _, *operands, (_, out) = found
+    return Site(operands, {}, out, () if out is None else out.shape)
+
+
+#: Encodings by the names that declarations use.
+LAYOUTS: dict[str, Layout] = {
+    "reduction": Layout(reduction, ("array", "number"), _groups_fit),
+    "same shape": Layout(same_shape, ("array", "number", "output"), _shapes_fit),
+    "plain": Layout(plain),
+    "operands": Layout(bare),
+    "links": Layout(links),
+    "scatter_add": Layout(bare),
+    "call": Layout(without_derivative),
+}
+
+
+# --- Products of adjoints and partial derivatives, some of which select ---------------------------
+# A partial derivative with a branch `0.0`, such as `select(x > y, 1.0, 0.0)`, selects: in this
+# branch another operand or piece was taken, and the value does not depend on the input. The product
+# is 0 there whatever the adjoint, infinite or NaN. Any other partial derivative that happens to be
+# 0 gives NaN for an infinite adjoint, as in IEEE arithmetic.
+#
+# Derivatives of a branch `0.0` are 0 as well. A partial derivative that is 0 at a point, but not
+# its own derivatives, is an expression there, such as `y / x` where y = 0.
+
+
+@functools.lru_cache(4096)
+def branches(expression: str) -> tuple[str, str, str] | None:
+    """The condition and the two branches of an expression that is a `select`, else None."""
+    if "select(" not in expression:
+        return None
+    node = expression_in(expression)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "select":
+        condition, first, second = map(ast.unparse, node.args)
+        return condition, first, second
+    return None
+
+
+@functools.lru_cache(4096)
+def selects(partial: str) -> bool:
+    """Whether a partial derivative has a branch in which it is 0 whatever the adjoint."""
+    found = branches(partial)
+    return found is not None and any(one == "0.0" or selects(one) for one in found[1:])
+
+
+@functools.lru_cache(4096)
+def taken(partial: str) -> str:
+    """The condition under which a partial derivative is not in a branch `0.0`."""
+    found = branches(partial) if selects(partial) else None
+    if found is None:
+        return "False" if partial == "0.0" else "True"
+    condition, first, second = found[0], taken(found[1]), taken(found[2])
+    parts = [f"({condition})" if first == "True" else f"({condition}) & ({first})"]
+    parts = [] if first == "False" else parts
+    if second != "False":
+        other = f"(({condition}) != True)"
+        parts.append(other if second == "True" else f"{other} & ({second})")
+    return " | ".join(f"({part})" for part in parts)
+
+
+def in_branches(partial: str, each: Callable[[str], str]) -> str:
+    """An expression in which `each` was applied to the branches of a selection, or to all of it."""
+    found = branches(partial) if selects(partial) else None
+    if found is None:
+        return each(partial)
+    condition, *both = found
+    first, second = [one if one == "0.0" else in_branches(one, each) for one in both]
+    return f"select({condition}, {first}, {second})"
+
+
+def product(adjoint: str, partial: str, nonzero: bool = False) -> str:
+    """Text of an adjoint, a name, times a partial derivative; `nonzero` says that it is not 0.
+
+    An adjoint of exactly 0 gives 0 however steep the partial derivative.
+    """
+    return in_branches(partial, functools.partial(_plain_product, adjoint, nonzero))
+
+
+def _plain_product(adjoint: str, nonzero: bool, partial: str) -> str:
+    number = number_in(partial)
+    if number in (1.0, -1.0):
+        return adjoint if number == 1.0 else f"(-{adjoint})"
+    if nonzero or number is not None:
+        return f"{adjoint} * ({partial})"
+    return f"select({adjoint} == 0.0, 0.0, {adjoint} * ({partial}))"
+
+
+def symmetric_product(tangent: str, partial: str) -> str:
+    """Text of a tangent times a partial derivative, names or 1.0 or -1.0: 0 where either is 0."""
+    if partial in ("1.0", "-1.0"):
+        return tangent if partial == "1.0" else f"-{tangent}"
+    return f"select(({tangent} == 0.0) | ({partial} == 0.0), 0.0, {tangent} * {partial})"
+
+
+@functools.lru_cache(4096)
+def number_in(partial: str) -> float | None:
+    """The value of a constant, which is finite; None for other expressions."""
+    node, sign = expression_in(partial), 1.0
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node, sign = node.operand, -1.0
+    value = node.value if isinstance(node, ast.Constant) else None
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    return sign * value if abs(value) < float("inf") else None
+
+
+# --- The table: what an operation is, and the list of all of them, independent of tapes -----------
+
 
 #: The operations of tapegrad, by name.
 TABLE: dict[str, Any] = {}
@@ -37,7 +272,7 @@ OPERANDS = 3
 #: Tables by code have this fixed size: they never move while a sweep reads them.
 MOST_CODES = 4096
 #: Held while an operation gets its code and name: threads import families of operations at once.
-declaring = forks.lock()
+declaring = process.lock()
 
 
 def words_of(*expressions: str) -> set[str]:

@@ -1,9 +1,4 @@
-"""NumPy's ufuncs on recorded numbers: value by the inner loop of the ufunc, and one row.
-
-`np.float64(2.0) * t` and `np.log(t)` reach tensors by `__array_ufunc__`, which is compiled for
-numbers; a builtin of `native_types.calling` does not need NumPy for that. Both know the ufuncs in a
-table, each added when Python has computed it once; all else is passed on to Python.
-"""
+"""NumPy's ufuncs on recorded numbers, and of whom a number is where nothing is recorded."""
 
 from ..codegen.cpython import (
     character,
@@ -35,6 +30,8 @@ from ..codegen.layout import (
     OF_OPERANDS,
     OF_PYTHON,
     SCALAR_KIND,
+    STATE_FLOAT_TYPE,
+    STATE_INT_TYPE,
     STATE_SCALAR_TYPE,
     STATE_UFUNC_COUNT,
     STATE_UFUNC_PYTHON,
@@ -55,8 +52,40 @@ from ..codegen.layout import (
     UFUNC_OP,
     WATCHED,
 )
-from .kinds_of_numbers import kind_of_two
 from .rows import mode, number_at, result_of_two, scalar_row, state
+
+# --- Of whom a number is where nothing is recorded: Python's or NumPy's, for code that asks -------
+
+
+@helper
+def kind_at(operand):
+    """Of whom an operand is, a scalar tensor or a number, where nothing is recorded."""
+    S = state()
+    kind = load_i64(operand, OBJECT_TYPE)
+    if kind == load_i64(S, STATE_SCALAR_TYPE):
+        return load_i32(operand, SCALAR_KIND)
+    is_own = kind == load_i64(S, STATE_FLOAT_TYPE) or kind == load_i64(S, STATE_INT_TYPE)
+    return OF_PYTHON if is_own else OF_NUMPY
+
+
+@helper
+def kind_of_two(a, b):
+    """The same of the result of an operator."""
+    first, second = kind_at(a), kind_at(b)
+    return first if first > second else second
+
+
+@helper
+def not_of_python(kind):
+    """The kind of what Python's and NumPy's functions compute by the same row."""
+    return kind if kind == OF_NUMPY else OF_EITHER
+
+
+# --- NumPy's ufuncs on recorded numbers: value by the inner loop of the ufunc, and one row --------
+# `np.float64(2.0) * t` and `np.log(t)` reach tensors by `__array_ufunc__`, which is compiled for
+# numbers; a builtin of `native_types.calling` does not need NumPy for that. Both know the ufuncs in
+# a table, each added when Python has computed it once; all else is passed on to Python.
+
 
 UNDERSCORE = 95
 #: Items of a tuple, as byte offsets.

@@ -39,9 +39,8 @@ from ..codegen.layout import (
     TENSOR_ID,
     WRITES,
 )
-from .array_operators import load_cell
-from .index_writes import is_same_place
-from .kinds_of_numbers import kind_at, kind_of_two, not_of_python
+from .array_operators import is_same_place, load_cell
+from .number_ufuncs import kind_at, kind_of_two, not_of_python
 from .rows import (
     add_operand,
     add_reference,

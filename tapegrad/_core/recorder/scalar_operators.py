@@ -16,9 +16,9 @@ from tapegrad._core.codegen.layout import *
 from tapegrad._core.codegen.intrinsics import *
 from tapegrad._core.codegen.cpython import call_none, decref, int_as_word
 from tapegrad._core.codegen.vector_math import select
-from tapegrad._core.recorder import array_operators, index_writes, number_ufuncs, python_calls, rows
+from tapegrad._core.recorder import array_operators, number_ufuncs, python_calls, rows
 from tapegrad._core.recorder.rows import mode, number_at, result_of_two, scalar_row, slow, state
-from tapegrad._core.recorder.kinds_of_numbers import kind_at, kind_of_two
+from tapegrad._core.recorder.number_ufuncs import kind_at, kind_of_two
 from tapegrad._core.codegen import machine_types as types
 
 operator_call = call_address(types.int64(*[types.int64] * 5))
@@ -75,15 +75,15 @@ def set_subscript(a, b, c):
 
 #: Writes have a module of their own, compiled at the first one.
 _WRITES = """
-from tapegrad._core.recorder import index_writes
+from tapegrad._core.recorder import array_operators
 
 
 def set_subscript(a, b, c):
-    return index_writes.set_subscript(a, b, c)
+    return array_operators.set_subscript(a, b, c)
 
 
 def write_whole(self, arguments, count):
-    return index_writes.write_whole(arguments, count)
+    return array_operators.write_whole(arguments, count)
 """
 
 #: Slots of CPython's types for the operators that are compiled.

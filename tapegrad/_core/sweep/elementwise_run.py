@@ -10,7 +10,6 @@ contiguous block first, so that one kernel per operation serves all of them.
 from typing import NamedTuple
 
 from ..codegen import machine_types as types
-from ..codegen.descriptors import Strided, words_of
 from ..codegen.intrinsics import (
     apart,
     call_address,
@@ -43,7 +42,15 @@ from ..codegen.layout import (
     REFERENCE_BYTES,
 )
 from ..codegen.shared_kernels import cell, forget
-from ..codegen.strided_sums import add_run32, add_run64, start_of_block, sum32, sum64
+from ..codegen.strided_memory import (
+    Strided,
+    add_run32,
+    add_run64,
+    start_of_block,
+    sum32,
+    sum64,
+    words_of,
+)
 from ..codegen.sweep_frame import (
     add_to_cell,
     adjoint_place,

@@ -34,7 +34,7 @@ from ..codegen.layout import (
     WANT_STRIDED,
 )
 from ..codegen.shared_kernels import adjoint_buffer_memory, cell
-from ..codegen.strided_sums import broadcast_strides, is_aligned, line_in, same_shape
+from ..codegen.strided_memory import broadcast_strides, is_aligned, line_in, same_shape
 from ..codegen.sweep_frame import (
     base_of,
     count_of,

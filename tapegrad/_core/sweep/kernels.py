@@ -14,10 +14,10 @@ from collections.abc import Callable
 from ..codegen import elements
 from ..codegen.factory import compile_source
 from ..codegen.layout import FEW_OPERANDS
-from ..codegen.parsing import text_of
+from ..codegen.sources import text_of
 from ..codegen.ufunc import make_ufunc
+from ..ops.call_rows import python_adjoint
 from ..ops.elementwise_text import ElementwiseText
-from ..ops.python_call import python_adjoint
 from ..ops.slopes import shorter
 from ..ops.table import Pointwise, Structural, needed
 
@@ -161,14 +161,14 @@ _STRUCTURAL_HEAD = """
 from typing import NamedTuple
 
 from tapegrad._core.codegen import vector_math as np
-from tapegrad._core.codegen.blas import *
+from tapegrad._core.codegen.matrix_products import *
 from tapegrad._core.codegen import lapack, pocketfft
-from tapegrad._core.codegen.descriptors import *
+from tapegrad._core.codegen.strided_memory import *
 from tapegrad._core.codegen.sweep_frame import *
-from tapegrad._core.codegen.strided_sums import *
+from tapegrad._core.codegen.strided_memory import *
 from tapegrad._core.codegen.layout import *
 from tapegrad._core.codegen.intrinsics import *
-from tapegrad._core.codegen.matmul_tiles import *
+from tapegrad._core.codegen.matrix_products import *
 from tapegrad._core.codegen.shared_kernels import *
 from tapegrad._core.codegen.vector_math import select
 from tapegrad._core.codegen import machine_types as types

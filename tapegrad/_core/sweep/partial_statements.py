@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import contextlib
 
-from ..codegen.parsing import ARITHMETIC, expression_in
-from ..ops.comparisons import STEERING
+from ..codegen.sources import ARITHMETIC, expression_in
+from ..ops.elementwise import STEERING
 from ..ops.elementwise_text import ElementwiseText, renamed
 from ..ops.table import TABLE, Pointwise, find
 

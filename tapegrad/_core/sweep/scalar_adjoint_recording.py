@@ -7,7 +7,7 @@ that the values choose is written; while a program is traced, whose later runs h
 both branches and the choice are written. Rows of arrays are left to Python, which has their rules.
 """
 
-from ..ops.opcode_cases import of_numbers
+from ..ops.elementwise_text import of_numbers
 from ..ops.table import find
 from .partial_statements import cases_of
 

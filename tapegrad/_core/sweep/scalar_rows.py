@@ -4,8 +4,7 @@ The switch over scalar operations is generated from the table. It is a separate 
 called by its address: programs of whole arrays never wait for its compilation.
 """
 
-from ..ops.elementwise_text import ElementwiseText, flagged
-from ..ops.opcode_cases import of_numbers
+from ..ops.elementwise_text import ElementwiseText, flagged, of_numbers
 from ..ops.table import TABLE, Pointwise
 
 _HEAD = '''
@@ -14,7 +13,7 @@ from tapegrad._core.codegen.intrinsics import *
 from tapegrad._core.codegen.vector_math import select
 from tapegrad._core.codegen.sweep_frame import *
 from tapegrad._core.codegen.layout import *
-from tapegrad._core.codegen.adjoint_memory import cell  # a copy of its own: it is on the hot road
+from tapegrad._core.codegen.adjoint_memory import cell# a copy of its own: it is on the hot road
 from tapegrad._core.codegen.shared_kernels import forget
 from tapegrad._core.sweep.cell_writes import sweep_store
 

@@ -4,9 +4,8 @@ Both are `kernel(n, arguments)` over contiguous blocks, as those in `kernels`.
 """
 
 from ..ops.elementwise_text import ElementwiseText
-from ..ops.partial_products import product
-from ..ops.second_partials import Partials, partials_of
-from ..ops.table import Pointwise
+from ..ops.symbolic import Partials, partials_of
+from ..ops.table import Pointwise, product
 from .kernels import HEAD, VIEW, KernelLoop, indented, split_masks
 
 

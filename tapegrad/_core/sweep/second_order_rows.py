@@ -5,9 +5,8 @@ the adjoint g, seed 1 its tangent h. An operand gets g · p and h · p + Σ (g �
 partial derivative, t the tangent of an operand and q the derivative of that operand's p.
 """
 
-from ..ops.elementwise_text import ElementwiseText, flagged
-from ..ops.opcode_cases import of_numbers
-from ..ops.second_partials import partials_of
+from ..ops.elementwise_text import ElementwiseText, flagged, of_numbers
+from ..ops.symbolic import partials_of
 from ..ops.table import Pointwise
 from . import scalar_rows
 

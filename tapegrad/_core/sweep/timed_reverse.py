@@ -11,7 +11,7 @@ from pathlib import Path
 from ..codegen import machine_types as types
 from ..codegen.intrinsics import c_function, helper, load_i32, load_i64, store_i64
 from ..codegen.layout import FRAME_SEEDS, FRAME_TIMES, TAG_ARRAY
-from ..codegen.parsing import statements_in
+from ..codegen.sources import statements_in
 from ..codegen.sweep_frame import count_of, item_bytes, reference_of, row_of
 from . import reverse, scalar_rows
 

@@ -77,7 +77,7 @@ class _Compiled:
             frame[PARTS[status][2] // 8] = self.part(status)
             return
         if status == layout.WANT_STRIDED:
-            strided = compile_group("strided_sums")
+            strided = compile_group("strided_memory")
             frame[layout.FRAME_BLOCK_OF // 8] = strided["block_of"]
             frame[layout.FRAME_ADD_BLOCK // 8] = strided["add_block"]
             return

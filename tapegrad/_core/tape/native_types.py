@@ -9,14 +9,14 @@ import sys
 
 import numpy as np
 
-from ..codegen import compat, external_symbols, forks, layout
+from ..codegen import compat, layout, machine_code, process
 from ..codegen.factory import once
 from ..recorder import scalar_operators
 
 #: The recorder's state: one block of words that compiled code knows as `tapegrad_state`.
 STATE = np.zeros(layout.STATE_BYTES_TOTAL // 8, np.int64)
 _words = STATE.data  # a memoryview: Python reads and writes its words faster
-_lock = forks.lock()
+_lock = process.lock()
 _keep: list = []
 _addresses: dict[str, int] = {}
 #: Compiled code writes here until the very end of the process, after Python has cleared its
@@ -328,7 +328,7 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
     """
     with _lock:
         compat.require("object-layout", _is_laid_out)
-        external_symbols.name_address("tapegrad_state", STATE.ctypes.data)
+        machine_code.name_address("tapegrad_state", STATE.ctypes.data)
         address = scalar_operators.compile_recorder()
         _addresses.update(address)
         operators = {slot: address[name] for name, slot in scalar_operators.SLOTS.items()}

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..codegen import layout
 from ..codegen.factory import once
-from ..ops.second_partials import partials_of
+from ..ops.symbolic import partials_of
 from ..sweep import second_order_rows, second_order_run, timed_reverse
 from ..sweep.kernels import compile_structural, compile_text
 from ..sweep.second_order_kernels import second_order_source, used_word

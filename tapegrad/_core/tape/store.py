@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import forks, layout
+from ..codegen import layout, process
 from ..codegen.factory import functions, once
 from ..ops.table import BY_CODE, MOST_CODES, Pointwise
 from ..sweep import liveness
@@ -54,7 +54,7 @@ _next_row = ctypes.c_int64.from_address(STATE.ctypes.data + layout.STATE_ID)
 #: nothing may be freed meanwhile. A sweep is entered with `lock` held, so that no collection is
 #: active then.
 sweeping: dict[int, tuple[object, int]] = {}
-lock = forks.lock()  # of the list of chunks
+lock = process.lock()  # of the list of chunks
 #: Objects attached to single rows, such as hooks: slot → row → object. They are freed with the row.
 attached: dict[int, dict[int, Any]] = {}
 #: The same of rows that a backward pass may reach: those that are not used up.
@@ -205,7 +205,7 @@ def _references(entries: Mapping[int, tuple[object, int]]) -> dict[int, int]:
 _ALONE = _references({0: (object(), 0)})[0]
 
 
-@forks.in_child
+@process.in_child
 def _alone() -> None:
     """The sweeps of other threads never end."""
     for key, (_, thread) in list(sweeping.items()):

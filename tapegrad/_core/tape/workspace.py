@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import forks, layout
+from ..codegen import layout, process
 from ..codegen.sweep_frame import ADJOINT_HEADER
 from ..sweep.elementwise_run_layout import SCRATCH_BYTES
 from . import store
@@ -233,7 +233,7 @@ def _outer_readers() -> dict[int, tuple[_Reader, int]]:
     return {key: entry for key, entry in entries if entry[0].inner_may_free and entry[1] == mine}
 
 
-@forks.in_child
+@process.in_child
 def _alone() -> None:
     """The readers of other threads never end."""
     for key, (_, thread) in list(_readers.items()):

@@ -9,21 +9,20 @@ from collections.abc import Callable
 import numpy as np
 
 from ..codegen.layout import ARRAY, BLOCK
-from ..codegen.special_values import OF_SCIPY
+from ..codegen.vector_math import OF_SCIPY
 from ..ops import complex_elementwise as _of_complex
 from ..ops import elementwise as _declarations
-from ..ops.comparisons import STEERING
+from ..ops.elementwise import STEERING
 from ..ops.powers import OF_ARRAYS
 from ..ops.table import POWERS, TABLE, Pointwise, find
 from ..sweep import kernels
 from ..tape import native_types
-from . import buffer_pool
+from . import copies
 from . import runtime as rt
-from .complex_functions import refused
 from .complex_tensors import holds_tensors, is_complex
-from .copies import as_number, in_dtype, unlisted
-from .error_state import silence
-from .memory_layouts import backwards, in_order, order_of, transposed
+from .copies import as_number, backwards, in_dtype, in_order, order_of, transposed, unlisted
+from .registry import refused
+from .runtime import silence
 from .trace import note_copy, steering_tensor
 from .values import (
     FLOATS,
@@ -125,7 +124,7 @@ def _in_memory_kept(name: str, *values) -> np.ndarray:
     """The result of NumPy's function, in memory that is used again."""
     shape = np.broadcast_shapes(*[np.shape(value) for value in values])
     with silence():
-        return ufunc_of(name)(*values, out=buffer_pool.empty(shape))
+        return ufunc_of(name)(*values, out=copies.empty(shape))
 
 
 def is_large(values) -> bool:
@@ -135,7 +134,7 @@ def is_large(values) -> bool:
         if type(value) is np.ndarray:
             if value.dtype != np.float64:
                 return False
-            large = large or value.nbytes >= buffer_pool.LARGE
+            large = large or value.nbytes >= copies.LARGE
         elif not isinstance(value, float):
             return False
     return large
@@ -146,7 +145,7 @@ def compiled_value(name: str, *values) -> np.ndarray:
     if len(values) > 1:
         values = np.broadcast_arrays(*values)
     values = tuple([np.ascontiguousarray(value, np.float64) for value in values])
-    out = buffer_pool.empty(values[0].shape)
+    out = copies.empty(values[0].shape)
     addresses = np.array([value.ctypes.data for value in (*values, out)], np.int64)
     value_kernel(name)(out.size, addresses.ctypes.data)
     return out
@@ -273,5 +272,5 @@ def operand_for(operand, dtype, read):
         return float(operand)
     made = in_dtype(operand, dtype)
     if read and type(made) is np.ndarray and np.may_share_memory(made, value_of(operand)):
-        return note_copy(buffer_pool.copy_of(made), made)
+        return note_copy(copies.copy_of(made), made)
     return made

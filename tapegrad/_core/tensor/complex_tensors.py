@@ -8,9 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from . import runtime as rt
-from .complex_values import complex_of
 from .tensor_classes import ComplexTensor
-from .values import dtype_of, is_recorded, shape_of, value_of, wrap, wrap_complex
+from .values import complex_of, dtype_of, is_recorded, shape_of, value_of, wrap, wrap_complex
 
 #: Dtypes of complex tensors by those of their parts, and back.
 OF_PARTS = {np.dtype("f8"): np.dtype("c16"), np.dtype("f4"): np.dtype("c8")}

@@ -16,13 +16,22 @@ import numpy as np
 from ..config import config
 from ..tape import store
 from ..tape.dependence import dependence_of
-from . import callers, lost_derivatives, sparse_operands
+from . import callers, lost_derivatives
 from . import runtime as rt
-from .aliases import Origin, Told, is_relied_on, told_of
-from .refused_derivatives import is_differentiated
 from .registry import PUBLIC
-from .trace import is_steering, learned, named, refuse, steered, steering_tensor
-from .values import Storage, array_of, is_recorded, storage_of, value_of, wrap
+from .trace import is_differentiated, is_steering, learned, named, refuse, steered, steering_tensor
+from .values import (
+    Origin,
+    Storage,
+    Told,
+    array_of,
+    is_recorded,
+    is_relied_on,
+    storage_of,
+    told_of,
+    value_of,
+    wrap,
+)
 
 
 def detach(self):
@@ -91,8 +100,8 @@ def as_numpy_array(self, dtype=None, copy=None):
             refuse("np.testing or Matplotlib reads values")
             return np.array(array_of(self), dtype=dtype)
         if not is_steering(self) and not has_outlived(self):
-            if sparse_operands.left_by(frame):
-                return sparse_operands.left(self)
+            if lost_derivatives.left_by(frame):
+                return lost_derivatives.left(self)
             raise lost_derivatives.as_array(frame, self)
         learned(self, "np.asarray()")
     return np.array(array_of(self).view(), dtype=dtype, copy=copy)

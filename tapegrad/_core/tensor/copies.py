@@ -1,15 +1,20 @@
-"""Rows of linked views, which sums, copies, joins and pads share; lists as arrays."""
+"""Copies of values: memory that is used again, memory orders, rows of linked views."""
 
 from __future__ import annotations
 
+import functools
+import math
+import sys
+
 import numpy as np
 
-from ..codegen.layout import ARRAY, ROWS
+from ..codegen import process
+from ..codegen.layout import ARRAY, LARGE, ROWS
 from ..ops import copy_add as kernels
 from ..ops.table import structural
+from ..tape.memory_order import copy_axes, dense, inverse, memory_axes
 from . import runtime as rt
 from .complex_tensors import ComplexTensor, combined, imag_part, is_complex, real_part
-from .memory_layouts import in_order, row_on
 from .trace import named, of_each, steered
 from .values import (
     FLOATS,
@@ -25,6 +30,143 @@ from .values import (
     storage_of,
     value_of,
 )
+
+# --- Memory for large results, used again once nothing refers to it -------------------------------
+# A recorded program keeps its intermediate arrays alive and frees all of them after the sweep;
+# fresh pages from the system for each of them would cost more than the arithmetic.
+
+
+#: Large results begin with a page. NumPy's large arrays begin 16 bytes after one, so that stores of
+#: a loop never alias its next loads: processors compare twelve bits first.
+PAGE = 4096
+#: The most bytes that are kept idle.
+KEPT = 512 << 20
+
+_lock = process.lock()
+_blocks: dict[int, list[np.ndarray]] = {}  # bytes → memory, in use or not
+_total = 0
+
+
+def _is_idle(blocks, k) -> bool:
+    """Whether nothing but the list refers to a block."""
+    return sys.getrefcount(blocks[k]) == 2
+
+
+def empty(shape, dtype=np.float64) -> np.ndarray:
+    """An uninitialised array in C order, like np.empty; a large one begins with a page."""
+    dtype = np.dtype(dtype)
+    size = math.prod(shape) * dtype.itemsize
+    if size < LARGE:
+        return np.empty(shape, dtype)
+    with _lock:
+        block = _take(size)
+    start = -block.ctypes.data % PAGE
+    return block[start : start + size].view(dtype).reshape(shape)
+
+
+def maker(shape, dtype: np.dtype):
+    """The function of a shape by which arrays of this shape and dtype are made best."""
+    make = empty if dtype.itemsize * math.prod(shape) >= LARGE else np.empty
+    return make if dtype == np.float64 else functools.partial(make, dtype=dtype)
+
+
+def _take(size: int) -> np.ndarray:
+    global _total
+    blocks = _blocks.setdefault(size, [])
+    for k in range(len(blocks)):
+        if _is_idle(blocks, k):
+            return blocks[k]
+    if _total + size > KEPT:
+        _drop_idle()
+    block = np.empty(size + PAGE, np.uint8)
+    if _total + size <= KEPT:
+        blocks.append(block)
+        _total += size
+    return block
+
+
+def _drop_idle() -> None:
+    """Forget blocks that are not in use; the system gets their memory back."""
+    global _total
+    for size, blocks in list(_blocks.items()):
+        for k in reversed(range(len(blocks))):
+            if _is_idle(blocks, k):
+                del blocks[k]
+                _total -= size
+        if not blocks:
+            del _blocks[size]
+
+
+def copy_of(array: np.ndarray) -> np.ndarray:
+    """A copy in C order."""
+    made = empty(array.shape, array.dtype)
+    made[...] = array
+    return made
+
+
+def copy_in_order(array: np.ndarray) -> np.ndarray:
+    """A copy in the memory order of the array, as np.array(array) is."""
+    axes = copy_axes(array)
+    if axes is None:
+        return copy_of(array)
+    return copy_of(array.transpose(axes)).transpose(inverse(axes))
+
+
+# --- Results with NumPy's memory order, on rows in C order ----------------------------------------
+# A row has its result in C order. If NumPy's result has another order, the row is of the operands
+# and the result with their axes in the order of memory; the user gets a view of it, transposed
+# back.
+
+
+def row_on(op: int, out: np.ndarray, *operands):
+    """Append a row whose result `out` may be in any order; its operands name views of `out`.
+
+    `out` must have no gaps.
+    """
+    axes = memory_axes(out)
+    if axes is None:
+        return rt.row(op, out, *operands)
+    return rt.view_of(rt.row(op, out.transpose(axes), *operands), out)
+
+
+def transposed(operand, axes):
+    """An operand as one of a result whose axes are transposed; numbers stay."""
+    array = value_of(operand)
+    if not isinstance(array, np.ndarray) or not array.ndim:
+        return operand
+    seen = array[(None,) * (len(axes) - array.ndim)].transpose(axes)
+    return rt.view_of(current(operand), seen) if is_recorded(operand) else seen
+
+
+def in_order(out: np.ndarray, operands, record):
+    """The tensor that `record(out, operands)` gives, called with axes in the order of memory.
+
+    For rows in which every element of the result is of the same element of each operand.
+    """
+    out = dense(out)
+    axes = memory_axes(out)
+    if axes is None:
+        return record(out, operands)
+    made = record(out.transpose(axes), [transposed(operand, axes) for operand in operands])
+    return rt.view_of(made, out)
+
+
+def order_of(values) -> tuple[int, ...] | None:
+    """The `memory_axes` of what NumPy's element-wise functions give for values."""
+    arrays = [value for value in values if isinstance(value, np.ndarray) and value.ndim]
+    if all([array.flags.c_contiguous for array in arrays]):
+        return None
+    made = np.nditer([*arrays, None], ["zerosize_ok"]).operands[-1]
+    return memory_axes(made)
+
+
+def backwards(array: np.ndarray, axes) -> np.ndarray:
+    """An array whose axes were transposed, in its own order."""
+    return array.transpose(inverse(axes))
+
+
+# --- Rows of linked views, which sums, copies, joins and pads share; lists as arrays --------------
+
 
 # --- declarations -----------------------------------------------------------------------------
 

@@ -1,8 +1,4 @@
-"""Data of a compiled function: recorded tensors that are plain values where nothing is traced.
-
-What Python asks of such a value besides its digits, as a key of a dict or in a text, is answered as
-NumPy's or Python's own value answers, and becomes a guard of the program.
-"""
+"""Data of a compiled function: recorded tensors that are plain values where nothing is traced."""
 
 from __future__ import annotations
 
@@ -16,19 +12,84 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import forks, layout
+from ..codegen import layout, process
 from ..config import config
 from ..tape import native_types, store
 from ..tape.dependence import dependence_of
 from . import callers, lost_derivatives
 from . import runtime as rt
-from .classes_asked import decides
+from .callers import decides
 from .conversions import has_outlived, note_text, rounded, text_of_tensor
-from .possible_kinds import is_pythons_truth, plain_samples, possible_kinds
 from .reachable import reachable
-from .refused_derivatives import is_differentiated, lost_derivative
-from .trace import is_steering, learned, named, refuse, steered, steering_tensor
+from .trace import (
+    is_differentiated,
+    is_steering,
+    learned,
+    lost_derivative,
+    named,
+    refuse,
+    steered,
+    steering_tensor,
+)
 from .values import array_of, dtype_of, is_number, is_recorded, scalar_of
+
+# --------------------------------------------------------------------------------------------------
+# What a tensor may be where nothing is recorded: an array, a number of NumPy's or of Python's.
+
+
+def kind_of_number(given: type | None) -> int:
+    """Of whom numbers of a type are: OF_PYTHON, OF_NUMPY, or OF_EITHER."""
+    if given is float:
+        return layout.OF_PYTHON
+    is_of_numpy = given is not None and issubclass(given, (np.generic, np.ndarray))
+    return layout.OF_NUMPY if is_of_numpy else layout.OF_EITHER
+
+
+def is_pythons_truth(tensor) -> bool:
+    """Whether a row of a trace is a comparison of Python's numbers, which is True or False."""
+    trace = rt.trace()
+    return trace is not None and tensor._id in trace.truths
+
+
+def possible_kinds(tensor) -> tuple[type, ...]:
+    """The types that the plain value of a tensor may have: one, or float and np.float64.
+
+    Inputs are what was given, results of `math` Python's, those of ufuncs and elements of arrays
+    NumPy's; operators give NumPy's if an operand is. Not known are results of other functions of
+    numbers, such as `abs`.
+    """
+    if type(tensor) is rt.ComplexTensor:
+        kind = dtype_of(tensor).type
+        is_array = tensor._re is not None and array_of(tensor).ndim > 0
+        return (np.ndarray,) if is_array else (complex, kind) if kind is np.complex128 else (kind,)
+    if is_pythons_truth(tensor):
+        return (bool,)
+    if type(tensor) is not rt.Scalar:
+        is_array = tensor.ndim > 0 or not is_number(tensor)
+        return (np.ndarray,) if is_array else (dtype_of(tensor).type,)
+    if tensor._kind == layout.OF_PYTHON:
+        return (float,)
+    if (given := rt.given(tensor._id)) is not None:
+        return (given,)
+    is_of_numpy = tensor._kind == layout.OF_NUMPY or tensor._id < 0
+    return (np.float64,) if is_of_numpy else (float, np.float64)
+
+
+def plain_samples(tensor) -> list[Any]:
+    """For each of these types the value of a tensor."""
+    return [as_kind(tensor, kind) for kind in possible_kinds(tensor)]
+
+
+def as_kind(tensor, kind: type) -> Any:
+    """The value of a tensor as an array, or as a number of a class."""
+    array = array_of(tensor)
+    return array if kind is np.ndarray else kind(array[()])
+
+
+# --------------------------------------------------------------------------------------------------
+# Data of a compiled function: recorded tensors that are plain values where nothing is traced.
+# What Python asks of such a value besides its digits, as a key of a dict or in a text, is answered
+# as NumPy's or Python's own value answers, and becomes a guard of the program.
 
 
 def origin(tensor) -> set[type] | None:
@@ -170,7 +231,7 @@ _ASKED = id(_answer)
 #: What compiled code calls for the class of a tensor, 0 for none.
 _asked = ctypes.c_int64.from_address(native_types.STATE.ctypes.data + layout.STATE_CLASS)
 #: Held while that changes, and the code of functions with it.
-class_lock = forks.lock()
+class_lock = process.lock()
 
 
 def item(self, *index):

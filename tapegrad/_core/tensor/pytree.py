@@ -5,12 +5,18 @@ from __future__ import annotations
 import collections
 import copy
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from .complex_tensors import ComplexTensor, imag_part, joined_parts, real_part
 from .tensor_classes import Tensor
+from .trace import is_steering
+from .values import is_recorded, is_tensor
+
+# --- Values in nested tuples, lists, dicts, and instances of dataclasses and attrs classes --------
+
 
 #: Classes of containers that are made of their items alone.
 CONTAINERS = frozenset((dict, list, tuple, collections.OrderedDict))
@@ -225,3 +231,80 @@ def _nodes(tree) -> list:
         fields = [getattr(tree, name) for name in fields_of(tree) or ()]
         items = [one for one in fields if not is_fixed(one)]
     return [tree, *[x for item in items for x in _nodes(item)]]
+
+
+# --- Whether arguments of a function hold recorded values, also in lists, tuples and dicts --------
+
+
+_PLAIN = frozenset((float, int, bool, str, type(None), np.ndarray, np.float64))
+
+
+def none_recorded(arguments) -> bool:
+    """Whether no argument is recorded, or a list with something recorded."""
+    return _none(arguments, lambda x: is_recorded(x) and not is_steering(x))
+
+
+def none_traced(arguments) -> bool:
+    """The same, where values of which a program only computes choices count as recorded, too."""
+    return _none(arguments, is_recorded)
+
+
+def _none(arguments, counts: Callable) -> bool:
+    for x in arguments:
+        kind = type(x)
+        if kind in _PLAIN:
+            continue
+        if isinstance(x, Tensor):
+            if counts(x):
+                return False
+        elif kind is ComplexTensor and not _none((x._re, x._im), counts):
+            return False
+        elif (kind is list or kind is tuple) and not _none(x, counts):
+            return False
+        elif kind is dict and not _none(x.values(), counts):
+            return False
+    return True
+
+
+# --- Values that derivatives treat as constants ---------------------------------------------------
+
+
+T = TypeVar("T")
+
+
+def stop_gradient(x: T) -> T:
+    """Return the values of `x`, which derivatives treat as constants.
+
+    Parameters
+    ----------
+    x : Tensor, array_like, or nested tuples, lists, dicts and dataclasses of them
+        Plain numbers, arrays and other objects stay as they are.
+
+    Returns
+    -------
+    same as x
+        With `t.detach()` in place of each tensor t. It shares the memory of t.
+
+    See Also
+    --------
+    Tensor.detach : The same for one tensor.
+
+    Notes
+    -----
+    Derivatives of the result of any order are 0, in reverse and in forward mode. Compiled functions
+    recompute the result from their arguments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> def f(x):  # the weights do not count in the derivative
+    ...     weights = tg.stop_gradient(1 / (1 + x**2))
+    ...     return np.sum(weights * x**2)
+    >>> print(tg.grad(f)(np.array([0.0, 1.0, 3.0])))
+    [0.  1.  0.6]
+    """
+    leaves = [value for _, value in tree_leaves(x)]
+    if not any(map(is_tensor, leaves)):
+        return x
+    return tree_build(x, iter([one.detach() if is_tensor(one) else one for one in leaves]))

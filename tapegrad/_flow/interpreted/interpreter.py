@@ -10,7 +10,7 @@ from __future__ import annotations
 import string
 
 from ..._core.codegen.factory import compile_source, once
-from ..._core.ops.opcode_cases import adjoint_cases, value_cases
+from ..._core.ops.elementwise_text import adjoint_cases, value_cases
 from . import interpreter_cases
 from .interpreter_cases import back_cases, forward_cases
 

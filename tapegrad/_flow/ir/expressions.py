@@ -12,11 +12,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._core.codegen.parsing import ARITHMETIC, expression_in
-from ..._core.codegen.power_products import Maker
-from ..._core.codegen.special_values import refuse
-from ..._core.ops.partial_products import branches, selects
-from ..._core.ops.table import Pointwise
+from ..._core.codegen.sources import ARITHMETIC, expression_in
+from ..._core.codegen.vector_math import Maker, refuse
+from ..._core.ops.table import Pointwise, branches, selects
 from ..kinds.step_kinds import StepKind
 
 _LOGIC: dict[type, str] = {ast.BitAnd: "bool_and", ast.BitOr: "bool_or", ast.NotEq: "bool_xor"}

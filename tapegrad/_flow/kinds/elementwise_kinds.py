@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._core.codegen.power_products import halves, raised
+from ..._core.codegen.vector_math import halves, raised
 from ..._core.ops.powers import OF_NUMBERS
 from ..._core.ops.table import Pointwise
 from .step_kinds import FLOAT, StepKind, true_of

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from ..._core.ops.partial_products import number_in
+from ..._core.ops.table import number_in
 from ..ir import frame
 from ..ir.expressions import products_of
 from ..ir.flow_graph import Block, Edge, Graph, Return, Step, Value

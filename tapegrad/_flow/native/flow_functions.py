@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from ..._core.codegen.external_symbols import LOADERS, name_address
 from ..._core.codegen.factory import compile_assembly, compile_source
+from ..._core.codegen.machine_code import LOADERS, name_address
 from ..._core.ops.table import find
 from ..ir import frame
 from ..ir.flow_graph import Graph

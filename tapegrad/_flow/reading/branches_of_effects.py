@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..._core.codegen.late_imports import numba_ir as ir
+from ..._core.codegen.process import numba_ir as ir
 from ..ir.flow_graph import Block, Line, Place
 from ..kinds.kind_lookup import kind_of
 from . import access, outside_changes

@@ -10,8 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._core.config import config
-from ..._core.tensor.container_contents import Contents
-from ..._core.tensor.dependencies import Checked, method_dependencies, partial_dependencies
+from ..._core.tensor.dependencies import (
+    Checked,
+    Contents,
+    method_dependencies,
+    partial_dependencies,
+)
 from ..._entering.stand_ins import stand_in
 from . import outside_calls, outside_changes, prelude, recorded_calls
 from .access import special_method

@@ -8,8 +8,8 @@ import types
 from typing import Any
 
 from ..._core.codegen import compat
-from ..._core.codegen.late_imports import Later
-from ..._core.codegen.late_imports import numba_ir as ir
+from ..._core.codegen.process import Later
+from ..._core.codegen.process import numba_ir as ir
 from .errors import Unread
 
 #: An expression: a variable as it is, or nothing where it is unbound.

@@ -7,7 +7,7 @@ import inspect
 import types
 from typing import Any
 
-from ..._core.codegen.late_imports import numba_ir as ir
+from ..._core.codegen.process import numba_ir as ir
 from .code import Code, code_of
 from .followed_forms import Items, Iterator, Known, Other, Unknown, Way, is_plain
 

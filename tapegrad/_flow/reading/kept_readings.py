@@ -21,18 +21,20 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..._core.config import config
-from ..._core.tensor.container_contents import Contents, Part, Placement, is_equal
 from ..._core.tensor.dependencies import (
     ABSENT,
     Checked,
+    Contents,
     Dependency,
+    Part,
+    Placement,
     is_absent,
+    is_equal,
     is_open,
     module_of_names,
     value_now,
 )
-from ..._core.tensor.own_code import own_code
-from ..._core.tensor.reachable import LIBRARIES, held_by, module_of, outer
+from ..._core.tensor.reachable import LIBRARIES, held_by, module_of, outer, own_code
 from ..ir.flow_graph import Graph
 from .change_record import Changes
 from .errors import Lost, Refused

@@ -7,9 +7,8 @@ import inspect
 import types
 from typing import Any
 
-from ..._core.tensor.container_contents import Contents
-from ..._core.tensor.dependencies import Dependency, own_dependencies
-from ..._core.tensor.own_code import own_code
+from ..._core.tensor.dependencies import Contents, Dependency, own_dependencies
+from ..._core.tensor.reachable import own_code
 from . import prelude
 from .code import code_of
 from .errors import Leaves, Raises

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.table import TABLE
+from ..._core.tensor.pytree import stop_gradient
 from ..._core.tensor.registry import theirs
-from ..._core.tensor.stop_gradient import stop_gradient
 from ..kinds.choice_kinds import SELECT_OF
 from ..kinds.step_kinds import BOOL, FLOAT, INT
 from . import access, array_arithmetic, constant_arrays, exponential_sums, views

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.tensor.container_contents import Part
-from ..._core.tensor.dependencies import Dependency
+from ..._core.tensor.dependencies import Dependency, Part
 from ..._core.tensor.values import is_tensor
 from ..ir.flow_graph import Line
 from ..kinds.step_kinds import INT

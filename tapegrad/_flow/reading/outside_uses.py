@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.tensor.array_contents import SMALL
+from ..._core.tensor.dependencies import SMALL
 from ..._core.tensor.registry import declared_by, theirs
 from .errors import Refused
 from .followed_forms import (

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.tensor.container_contents import Contents as Held
+from ..._core.tensor.callers import outer
 from ..._core.tensor.dependencies import (
     ABSENT,
     Dependency,
@@ -20,7 +20,7 @@ from ..._core.tensor.dependencies import (
     library_name,
     method_dependencies,
 )
-from ..._core.tensor.packages import outer
+from ..._core.tensor.dependencies import Contents as Held
 from ..._core.tensor.reachable import COMPUTING
 from ..._core.tensor.values import is_tensor
 from ..ir.flow_graph import Graph

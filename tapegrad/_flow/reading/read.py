@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.tensor.dependencies import Checked, once
-from ..._core.tensor.own_code import own_code
+from ..._core.tensor.dependencies import Checked, each_once
 from ..._core.tensor.pytree import fields_of, is_fixed
+from ..._core.tensor.reachable import own_code
 from ..ir.flow_graph import Graph
 from ..ir.validation import validate
 from .access import new_list
@@ -110,7 +110,7 @@ def read(
         except Refused as error:
             if not changes.is_outdated:
                 if not (reader.is_of_objects or changes.refused):
-                    error.dependencies = once(reader.dependencies)
+                    error.dependencies = each_once(reader.dependencies)
                 raise
         except Leaves as error:
             raise Refused(str(error)) from None
@@ -141,7 +141,7 @@ def _same(a: int, b: int) -> None:
 def _read(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Given]) -> Reading:
     reader.run(lambda: _start(reader, f, trees, names, inputs))
     validate(reader.graph)
-    dependencies = once(reader.dependencies)
+    dependencies = each_once(reader.dependencies)
     found = reader.graph, reader.result, dependencies, reader.hidden, reader.changes
     return Reading(*found, reader.arrays, reader.is_of_objects)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..._core.codegen.late_imports import numba_ir as ir
+from ..._core.codegen.process import numba_ir as ir
 from ..kinds.step_kinds import BOOL
 from . import access, calls, container_operators, names_outside, outside_changes
 from .builtin_functions import iterator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._core.codegen.late_imports import numba_ir as ir
+from ..._core.codegen.process import numba_ir as ir
 from ..ir.flow_graph import Branch, Edge, Jump, Line
 from ..kinds.step_kinds import BOOL
 from . import access, branches_of_effects, container_operators, outside_changes

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.codegen import forks
-from ..._core.codegen.late_imports import Later
+from ..._core.codegen import process
+from ..._core.codegen.process import Later
 from ..._core.ops.table import BY_CODE
 from ..._core.remembered import remembered
 from ..._core.tape.memory_order import memory_of
-from ..._core.tensor import buffer_pool
+from ..._core.tensor import copies
 from ..ir.custom_step import Custom
 from ..ir.elementwise_step import Elementwise
 from ..ir.scalars_step import Scalars
@@ -178,7 +178,7 @@ class Program:
     def gradients(self) -> list:
         """New arrays for the derivatives of the inputs; None for data."""
         inputs = self.code.inputs
-        make = functools.partial(buffer_pool.empty, dtype=self.code.dtype)
+        make = functools.partial(copies.empty, dtype=self.code.dtype)
         return [make(i.view.shape) if i.differentiated else None for i in inputs]
 
     def reverse(self, run: Run, seeds: list[np.ndarray]) -> list:
@@ -249,7 +249,7 @@ class Program:
         return None
 
 
-@forks.in_child
+@process.in_child
 def _alone() -> None:
     """No other thread is taking a run from a pool; it may have stopped in between."""
     for reference in list(_words):

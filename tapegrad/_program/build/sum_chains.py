@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._core.ops import ordered_sum as _declaration  # noqa: F401
+from ..._core.ops import ordering as _declaration  # noqa: F401
 from ..._core.ops.table import PASSED, TABLE
 from ..ir.kernel_step import Kernel
 from ..ir.scalar_scans import BY_SLOT, UNREAD, Scan, places_after

@@ -18,10 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core import PACKAGE
-from ..._core.tensor.container_contents import Contents
-from ..._core.tensor.dependencies import Checked, Dependencies, Dependency
-from ..._core.tensor.own_code import own_code
-from ..._core.tensor.reachable import Reach, held_by, items_of, reachable
+from ..._core.tensor.dependencies import Checked, Contents, Dependencies, Dependency
+from ..._core.tensor.reachable import Reach, held_by, items_of, own_code, reachable
 from ..._core.tensor.row_listeners import users_level
 from ..._flow.ir.flow_graph import Line
 from ..._flow.reading.change_record import Changes

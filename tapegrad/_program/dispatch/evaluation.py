@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core.codegen.special_values import NoPartial
+from ..._core.codegen.vector_math import NoPartial
 from ..._core.tensor.dependencies import Checked, Dependencies
 from ..._core.tensor.pytree import repeats, tree_leaves
 from ..._core.tensor.row_listeners import users_level

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..._core.tensor import buffer_pool
+from ..._core.tensor import copies
 from ..._core.tensor.pytree import (
     CONTAINERS,
     is_complex_leaf,
@@ -66,7 +66,7 @@ class FastCall:
         #: For each differentiated input its place in the table, the function that makes its
         #: gradient, its shape.
         self.gradients = [
-            (2 + self.count + k, buffer_pool.maker(one.view.shape, code.dtype), one.view.shape)
+            (2 + self.count + k, copies.maker(one.view.shape, code.dtype), one.view.shape)
             for k, one in enumerate(code.inputs)
             if one.differentiated
         ]

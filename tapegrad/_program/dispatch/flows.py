@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core.codegen.late_imports import Later
+from ..._core.codegen.process import Later
 from ..._core.tensor.dependencies import Checked, Dependencies
 from ..._core.tensor.pytree import repeats
 from ..._derivatives.inputs import plain

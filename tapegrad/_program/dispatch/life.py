@@ -15,11 +15,11 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from ..._core.codegen import forks
+from ..._core.codegen import process
 
 #: The number of lines of a history that are kept, the last ones.
 MOST = 64
-_lock = forks.lock()
+_lock = process.lock()
 
 
 class State(str, enum.Enum):

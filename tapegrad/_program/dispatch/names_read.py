@@ -25,21 +25,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core.tensor import runtime as rt
-from ..._core.tensor.array_contents import is_constant, least
-from ..._core.tensor.container_contents import Contents, held_memory
+from ..._core.tensor.callers import outer
 from ..._core.tensor.dependencies import (
     ABSENT,
+    Contents,
     Dependencies,
     Dependency,
     class_dependencies,
+    held_memory,
+    is_constant,
+    least,
     library_name,
     method_dependencies,
     module_of_names,
     own_dependencies,
     partial_dependencies,
 )
-from ..._core.tensor.own_code import own_code
-from ..._core.tensor.packages import outer
 from ..._core.tensor.reachable import (
     COMPUTING,
     HOLDERS,
@@ -52,6 +53,7 @@ from ..._core.tensor.reachable import (
     items_of,
     module_of,
     module_of_class,
+    own_code,
 )
 from ..._core.tensor.values import is_recorded, is_tensor
 from ..._entering.stand_ins import is_replaced

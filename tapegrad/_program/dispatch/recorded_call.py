@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..._core.codegen.layout import ARRAY, REFERENCES
-from ..._core.ops import python_call as _declaration
+from ..._core.ops import call_rows as _declaration
 from ..._core.ops.table import TABLE
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.copies import view_like
 from ..._core.tensor.pytree import repeats, tree_build, tree_leaves
-from ..._core.tensor.refused_derivatives import DerivativeLost
+from ..._core.tensor.trace import DerivativeLost
 from ..._core.tensor.values import is_recorded, is_tensor, records, scalar_of, value_of, wrap
 from ..._derivatives.inputs import Inputs, plain
 from ..._derivatives.sweep_rules import references_of

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.codegen import forks
+from ..._core.codegen import process
 from ..._core.ops.table import STEERING
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.copies import pack
@@ -32,7 +32,7 @@ _known: weakref.WeakValueDictionary[Hashable, RuleProgram] = weakref.WeakValueDi
 #: The most slots of programs that stay after the programs that requested them are freed.
 LAST, SMALL = 64, 1 << 14
 _last: collections.deque[RuleProgram] = collections.deque(maxlen=LAST)
-_lock = forks.lock()
+_lock = process.lock()
 #: The pass that leaves large inputs where the caller has them, for which they must be in C order.
 _IN_PLACE = "leave inputs"
 

@@ -11,7 +11,7 @@ from ..._core.codegen.layout import LEAF
 from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.copies import copy_tensor
-from ..._core.tensor.possible_kinds import kind_of
+from ..._core.tensor.plain_data import kind_of_number
 from ..._core.tensor.pytree import (
     LEAVES,
     fields_of,
@@ -219,7 +219,7 @@ class Arguments:
         inputs = zip(self.values, self.kinds, self.orders, self.types, strict=True)
         for value, (dtype, shape, differentiated), order, kind in inputs:
             if shape == () and dtype == DOUBLE and (differentiated or kind is not np.ndarray):
-                tensor = rt.scalar_leaf(value, kind_of(kind))
+                tensor = rt.scalar_leaf(value, kind_of_number(kind))
             else:
                 array = copied(np.asarray(value), order, dtype)
                 array.flags.writeable = differentiated

@@ -18,10 +18,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from ..._core.codegen import forks
+from ..._core.codegen import process
 from ..._core.codegen.factory import once
 from ..._core.codegen.uninterrupted import end_thread, release_llvm
-from ..._core.tensor.array_contents import contents
+from ..._core.tensor.dependencies import contents
 from ..build.executable import Program, table
 from ..ir.cost import GRADIENT_COSTS, nanoseconds
 from ..ir.elementwise_step import Elementwise
@@ -258,8 +258,8 @@ def _described(native: Program, k: int) -> str:
 COMPILATION, OF_STEP, OF_OPERATION = 0.06e9, 0.02e9, 1e6
 #: At least this number of evaluations, for arguments of a shape that may occur only once.
 FEWEST = 10
-_lock = forks.lock()
-_replacing = forks.lock()
+_lock = process.lock()
+_replacing = process.lock()
 _pool: list[ThreadPoolExecutor] = []
 _under_way: dict[Future, Callable] = {}  # submitted work that has not ended
 #: The work of a thread of a parent process.
@@ -364,7 +364,7 @@ def _submitted(job: Callable) -> Future:
     return future
 
 
-@forks.in_child
+@process.in_child
 def _alone() -> None:
     """The compiling thread is the parent's; here its work is done on `wait`."""
     _left.update({future: once(job) for future, job in _under_way.items()})

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.codegen import collection
+from ..._core.codegen import process
 from ..._core.codegen.layout import STATE_BYTES
 from ..._core.remembered import remembered
 from ..._core.tape import store
@@ -22,11 +22,9 @@ from ..._core.tape.native_types import get_word
 from ..._core.tape.reverse_sweep import Sweep
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.dependencies import NOTHING, Checked, Dependencies, joined
-from ..._core.tensor.own_code import own_code
-from ..._core.tensor.plain_data import answering, clear_caches
-from ..._core.tensor.possible_kinds import possible_kinds
+from ..._core.tensor.plain_data import answering, clear_caches, possible_kinds
 from ..._core.tensor.pytree import tree_build, tree_leaves
-from ..._core.tensor.reachable import Reach
+from ..._core.tensor.reachable import Reach, own_code
 from ..._core.tensor.row_listeners import places
 from ..._core.tensor.trace import SHARED, Guard, Trace
 from ..._core.tensor.values import array_of, is_recorded, is_tensor, value_of
@@ -286,7 +284,7 @@ class Traced:
         if self.trace.refusal is not None:
             return None, self.trace.refusal
         try:
-            with collection.paused(), store.Kept():  # chunks of other threads lie between its own
+            with process.paused(), store.Kept():  # chunks of other threads lie between its own
                 variant = self._convert()
         except Unsupported as error:
             return None, str(error)

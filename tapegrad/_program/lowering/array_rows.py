@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.codegen import layout
-from ..._core.ops.opaque_call import COMPUTED
+from ..._core.ops.call_rows import COMPUTED
 from ..._core.ops.table import Pointwise, Structural
 from ..._core.tape.row_reader import object_at
 from ..._core.tensor.trace import Call

@@ -8,7 +8,7 @@ writes of cells through maps of buffers, and returns at each marked row of array
 from __future__ import annotations
 
 from ..._core.codegen.factory import functions, once
-from ..._core.ops import comparisons as _declarations
+from ..._core.ops import elementwise as _declarations
 from ..._core.ops.table import find
 
 assert _declarations

@@ -12,10 +12,10 @@ import ast
 from collections.abc import Iterable
 
 from ..._core.codegen.elements import SINGLE
-from ..._core.codegen.parsing import expression_in
+from ..._core.codegen.sources import expression_in
 from ..._core.ops.elementwise_text import ElementwiseText
-from ..._core.ops.partial_products import product
 from ..._core.ops.slopes import shorter
+from ..._core.ops.table import product
 from ..ir.blocks import ONE
 from ..ir.elementwise_flow import Flow, Node
 from ..ir.steps import View

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..._core.ops.partial_products import in_branches, number_in, product
+from ..._core.ops.table import in_branches, number_in, product
 from .checkpoints import Kept
 from .loop_finding import Loop
 from .loop_operands import LOCAL, Chain, Operand, Operands, in_order

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable
 
-from ..._core.ops.partial_products import number_in, selects
+from ..._core.ops.table import number_in, selects
 from .loop_adjoints import Reverse
 from .loop_finding import Loop
 from .loop_operands import LOCAL, Chain, Operand

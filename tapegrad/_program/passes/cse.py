@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from ..._core.ops.comparisons import STEERING
+from ..._core.ops.elementwise import STEERING
 from ..._core.ops.table import MOST_CODES, TABLE
 from ..ir import scalar_scans
 from ..ir.scalars_step import Scalars

@@ -11,7 +11,6 @@ import functools
 
 from ..._core.codegen import elements
 from ..._core.codegen import machine_types as types
-from ..._core.codegen.descriptors import Strided
 from ..._core.codegen.elements import ITEM, floats, load_float, store_float, sum_of_run
 from ..._core.codegen.factory import compile_source
 from ..._core.codegen.intrinsics import (
@@ -24,7 +23,7 @@ from ..._core.codegen.intrinsics import (
     store_i64,
 )
 from ..._core.codegen.layout import DIMENSIONS, FRAME_BYTES, FRAME_SCRATCH
-from ..._core.codegen.strided_sums import add_block, block_of, next_line
+from ..._core.codegen.strided_memory import Strided, add_block, block_of, next_line
 from .row_moves import add_rows, copy_rows
 from .run_layout import RUN_SCRATCH
 

@@ -7,15 +7,7 @@ those inside it go back). What is picked: lists of places, or of runs of neighbo
 """
 
 from ..._core.codegen.elements import ITEM, add_run, floats, load_float, store_float
-from ..._core.codegen.intrinsics import (
-    apart,
-    helper,
-    i64s,
-    load_i64,
-    memcpy,
-    memset,
-    store_i64,
-)
+from ..._core.codegen.intrinsics import apart, helper, i64s, load_i64, memcpy, memset, store_i64
 from .row_moves import add_rows, copy_rows
 from .run_layout import (
     FINISHED,

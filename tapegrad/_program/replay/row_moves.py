@@ -5,7 +5,7 @@ Rows are short: a call of memcpy for each, or a loop with tests of its own, woul
 
 from ..._core.codegen.elements import ITEM, add_run, floats, load_float
 from ..._core.codegen.intrinsics import apart, f64s, helper, i64s, memcpy
-from ..._core.codegen.line_copies import LONG, add4, add_both4, copy4
+from ..._core.codegen.strided_memory import LONG, add4, add_both4, copy4
 
 #: Bytes that are moved at once.
 LANE_BYTES = 32

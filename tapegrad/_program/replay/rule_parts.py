@@ -18,11 +18,10 @@ import numpy as np
 from ..._core.codegen import elements
 from ..._core.codegen.elements import ITEM
 from ..._core.codegen.factory import compile_source
-from ..._core.ops.references import Site
-from ..._core.ops.table import Structural
+from ..._core.ops.table import Site, Structural
 from ..._core.sweep.kernels import compile_structural
 from ..._core.tape.overlaps import add_to_view
-from ..._core.tensor.error_state import silence
+from ..._core.tensor.runtime import silence
 from ..._core.tensor.values import value_of
 from ..._derivatives.declared_adjoints import parts_of, summed_to
 from ..ir.kernel_step import Kernel

@@ -13,7 +13,7 @@ import numpy as np
 from ..._core.codegen import elements
 from ..._core.codegen.elements import ITEM
 from ..._core.codegen.factory import compile_source
-from ..._core.ops.opcode_cases import adjoint_cases, declared, is_elementary, value_cases
+from ..._core.ops.elementwise_text import adjoint_cases, declared, is_elementary, value_cases
 from ..._core.ops.table import MOST_CODES, OPERANDS, TABLE, Pointwise
 from ..._core.tape.memory_order import memory_of
 from ..ir.operation_words import counted

@@ -7,7 +7,7 @@ import functools
 import os
 from typing import Any
 
-from ..._core.codegen import forks
+from ..._core.codegen import process
 from ..._core.tape.compiled_sweep import compiled_timed
 from ..._core.tape.reverse_sweep import Sweep
 from ..._core.tape.row_reader import name_of_op
@@ -22,7 +22,7 @@ from ._sweep_timer import Times, timed_run
 
 _run = row_listeners.Wrapped(Sweep, "run")
 _current: list[profile] = []
-_lock = forks.lock()
+_lock = process.lock()
 
 
 class _Reverse:

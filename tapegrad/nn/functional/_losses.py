@@ -8,8 +8,7 @@ import numpy as np
 
 from ..._core.operations import PUBLIC
 from ..._core.tensor.copies import unlisted
-from ..._core.tensor.refused_derivatives import lost_derivative
-from ..._core.tensor.trace import fixed, steered
+from ..._core.tensor.trace import fixed, lost_derivative, steered
 from ..._core.tensor.values import array_of, is_recorded
 
 

@@ -1,24 +1,263 @@
-"""Strided memory for adjoint kernels: sums into it, blocks and lines of it.
+"""Strided memory in generated code: descriptors, sums, blocks and lines."""
 
-An odometer counts through a shape; the inner loop runs along the last axis.
-"""
+from typing import Any, NamedTuple
 
-from .descriptors import Strided
+from . import machine_types as types
 from .intrinsics import (
+    LANES,
     apart,
     f32s,
     f64s,
     helper,
     i64s,
+    intrinsic,
+    load,
+    load_f64,
     load_i32,
     load_i64,
     memcpy,
+    spread,
+    store,
+    store_f64,
     store_i32,
     store_i64,
     sum_of,
 )
 from .layout import ARRAY_FLAGS, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, C_CONTIGUOUS, FRAME_SCRATCH
-from .line_copies import LONG, add_short_lines, copy_lines, swap4
+
+# --- Descriptors of memory that compiled helpers pass to each other: tuples of words --------------
+# Compiled code holds and passes the words one by one, so that a descriptor costs nothing. C
+# functions take them in the same way: see `shared_kernels`.
+
+
+class Matrix(NamedTuple):
+    """A matrix in memory: its address, its sizes, its strides in bytes."""
+
+    data: int
+    rows: int
+    columns: int
+    row_stride: int
+    column_stride: int
+
+
+class Line(NamedTuple):
+    """Elements of an array along an axis: the first, their number, their distance in bytes."""
+
+    data: int
+    n: int
+    step: int
+
+
+class Strided(NamedTuple):
+    """Strided memory: its address, the addresses of its strides in bytes and of its shape."""
+
+    data: int
+    strides: int
+    shape: int
+    ndim: int
+
+
+class Triangle(NamedTuple):
+    """How equations read a triangular matrix, each 0 or not.
+
+    As its transpose; from the lower triangle; with ones on the diagonal.
+    """
+
+    trans: int
+    lower: int
+    unit: int
+
+
+def words_of(kind: Any) -> Any:
+    """The type in compiled code of a word, `int`, of a double, `float`, or of a descriptor."""
+    if kind in (int, float):
+        return types.int64 if kind is int else types.float64
+    return kind(*[types.int64] * word_count(kind))
+
+
+def word_count(kind: Any) -> int:
+    """The number of words of a word, `int`, of a double, `float`, or of a descriptor."""
+    return 1 if kind in (int, float) else len(kind._fields)
+
+
+@helper
+def row_major(data, rows, columns):
+    """A matrix of doubles in C order."""
+    return Matrix(data, rows, columns, 8 * columns, 8)
+
+
+@helper
+def turned(a):
+    """The transpose of a matrix."""
+    return Matrix(a.data, a.columns, a.rows, a.column_stride, a.row_stride)
+
+
+@helper
+def moved(a, offset):
+    """A matrix like another one, some bytes on."""
+    return Matrix(a.data + offset, a.rows, a.columns, a.row_stride, a.column_stride)
+
+
+@helper
+def part_of(a, row, column, rows, columns):
+    """The part of a matrix of so many rows and columns that begins at a row and column."""
+    data = a.data + row * a.row_stride + column * a.column_stride
+    return Matrix(data, rows, columns, a.row_stride, a.column_stride)
+
+
+# --- Lines of doubles, many at a time: strided memory whose lines are short -----------------------
+# Numbers move four at a time. A line whose length is no multiple of four ends with four of which
+# some have been moved before, which is right for copies only: sums end one by one.
+
+
+#: The least length of a line for a call of its own.
+LONG = 64
+
+
+_TWO_ADDRESSES = types.none(types.int64, types.int64)
+
+
+@intrinsic(_TWO_ADDRESSES)
+def copy4(builder, target, source):
+    """Copy four doubles."""
+    store(builder, load(builder, source), target)
+
+
+@intrinsic(types.none(types.int64, types.float64))
+def fill4(builder, target, number):
+    """Write a double four times."""
+    store(builder, spread(builder, number), target)
+
+
+@intrinsic(_TWO_ADDRESSES)
+def add4(builder, target, source):
+    """Add four doubles to four others."""
+    store(builder, builder.fadd(load(builder, target), load(builder, source)), target)
+
+
+@intrinsic(types.none(types.int64, types.int64, types.int64))
+def add_both4(builder, target, source, distance):
+    """`add4` twice, the second time at a distance in bytes: what both add is added once."""
+    places = [builder.add(at, distance) for at in (target, source)]
+    pairs = (target, source), places
+    sums = [builder.fadd(*[load(builder, at) for at in pair]) for pair in pairs]
+    for at, made in zip((target, places[0]), sums, strict=True):
+        store(builder, made, at)
+
+
+@intrinsic(_TWO_ADDRESSES)
+def swap4(builder, one, other):
+    """Exchange four doubles with four others, or as many bytes."""
+    first, second = load(builder, one), load(builder, other)
+    store(builder, second, one)
+    store(builder, first, other)
+
+
+@helper
+def copy_lines(target, source, across, step, length, lines):
+    """Lines that begin `across` bytes apart, written contiguously.
+
+    The numbers of a line are `step` bytes apart.
+    """
+    end = 8 * length - 8 * LANES
+    if length == 2 or length == 3:
+        copy_tiny_lines(target, source, across, step, length, lines)
+        return
+    for _ in range(lines):
+        if step == 8 and length >= LONG:
+            memcpy(target, source, 8 * length)
+        elif step == 8 and length >= LANES:
+            for at in range(0, end, 8 * LANES):
+                copy4(target + at, source + at)
+            copy4(target + end, source + end)
+        elif step == 0 and length >= LANES:
+            number = load_f64(source, 0)
+            for at in range(0, end, 8 * LANES):
+                fill4(target + at, number)
+            fill4(target + end, number)
+        else:
+            t = f64s(target)
+            for i in range(length):
+                t[i] = load_f64(source, i * step)
+        target += 8 * length
+        source += across
+
+
+@helper
+def copy_tiny_lines(target, source, across, step, length, lines):
+    """`copy_lines` of two numbers each, or three, without a loop for each."""
+    if length == 3 and step == 0 and lines > 0:
+        for k in range(lines - 1):  # the fourth is written again
+            fill4(target + 24 * k, load_f64(source, k * across))
+        t, last = f64s(target + 24 * (lines - 1)), load_f64(source, (lines - 1) * across)
+        t[0], t[1], t[2] = last, last, last
+    elif length == 2:
+        for k in range(lines):
+            t, at = f64s(target + 16 * k), source + k * across
+            t[0], t[1] = load_f64(at, 0), load_f64(at, step)
+    else:
+        for k in range(lines):
+            t, at = f64s(target + 24 * k), source + k * across
+            t[0], t[1], t[2] = load_f64(at, 0), load_f64(at, step), load_f64(at, 2 * step)
+
+
+@helper
+def sum_tiny_lines(target, across, source, length, lines):
+    """Add the sum of each line of two to four numbers, as `sum_of_line` computes it."""
+    if length == 2:
+        for k in range(lines):
+            s = f64s(source + 16 * k)
+            f64s(target + k * across)[0] += s[0] + s[1]
+    elif length == 3:
+        for k in range(lines):
+            s = f64s(source + 24 * k)
+            f64s(target + k * across)[0] += (s[0] + s[2]) + s[1]
+    else:
+        for k in range(lines):
+            s = f64s(source + 32 * k)
+            f64s(target + k * across)[0] += (s[0] + s[2]) + (s[1] + s[3])
+
+
+@helper
+def sum_of_line(source, length):
+    """The sum of a short line, of its even and odd places by turns."""
+    s, even, odd, i = f64s(source), 0.0, 0.0, 0
+    while i + 1 < length:
+        even += s[i]
+        odd += s[i + 1]
+        i += 2
+    if i < length:
+        even += s[i]
+    return even + odd
+
+
+@helper
+def add_short_lines(target, across, step, source, length, lines):
+    """Add contiguous lines to lines that begin `across` bytes apart, numbers `step` apart."""
+    apart()
+    whole = length // LANES * LANES
+    if step == 0 and 2 <= length <= 4:
+        sum_tiny_lines(target, across, source, length, lines)
+        return
+    for _ in range(lines):
+        if step == 0:
+            store_f64(target, 0, load_f64(target, 0) + sum_of_line(source, length))
+        elif step == 8:
+            for at in range(0, 8 * whole, 8 * LANES):
+                add4(target + at, source + at)
+            for at in range(8 * whole, 8 * length, 8):
+                store_f64(target, at, load_f64(target, at) + load_f64(source, at))
+        else:
+            for i in range(length):
+                sum_ = load_f64(target, i * step) + load_f64(source, 8 * i)
+                store_f64(target, i * step, sum_)
+        source += 8 * length
+        target += across
+
+
+# --- Strided memory for adjoint kernels: sums into it, blocks and lines of it ---------------------
+# An odometer counts through a shape; the inner loop runs along the last axis.
+
 
 #: Groups of at most this many elements are processed together, up to this many of them.
 SHORT_GROUP, SIDE_BY_SIDE = 64, 32

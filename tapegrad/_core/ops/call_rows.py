@@ -1,23 +1,5 @@
-"""Rows whose adjoint is a compiled function of a user's, called by its address.
+"""Rows of calls: of compiled functions, of Python functions, of values without derivative."""
 
-Their references: the operands, arrays of the outputs' shapes, the number of outputs, the address of
-the bridge, and the row's array, in which the outputs are contiguous. The bridge (see
-`njit_adjoints`) gets one entry of words for each operand and output: the addresses of its elements
-and of their adjoint, its shape; numbers and their adjoints lie in the entry.
-"""
-
-from tapegrad._core.codegen.intrinsics import (
-    bits_of,
-    called,
-    free,
-    helper,
-    load_f64,
-    load_i32,
-    load_i64,
-    malloc,
-    store_f64,
-    store_i64,
-)
 from tapegrad._core.codegen.layout import (
     ARRAY,
     ARRAY_DATA,
@@ -25,9 +7,11 @@ from tapegrad._core.codegen.layout import (
     CALL_ADJOINT,
     CALL_BYTES,
     CALL_DATA,
+    CALL_PYTHON,
     CALL_SHAPE,
     CALL_TARGET,
     CALL_VALUE,
+    FRAME_ANSWERED,
     FRAME_SEEDS,
     FRAME_STATUS,
     FRAME_WANTED,
@@ -49,7 +33,25 @@ from tapegrad._core.codegen.sweep_frame import (
     scalar_operand,
 )
 
-from .table import Structural
+from ..codegen.intrinsics import (
+    bits_of,
+    called,
+    free,
+    helper,
+    load_f64,
+    load_i32,
+    load_i64,
+    malloc,
+    store_f64,
+    store_i64,
+)
+from .table import Structural, structural
+
+# --- Rows whose adjoint is a compiled function of a user's, called by its address -----------------
+# Their references: the operands, arrays of the outputs' shapes, the number of outputs, the address
+# of the bridge, and the row's array, in which the outputs are contiguous. The bridge (see
+# `njit_adjoints`) gets one entry of words for each operand and output: the addresses of its
+# elements and of their adjoint, its shape; numbers and their adjoints lie in the entry.
 
 
 @helper
@@ -127,3 +129,57 @@ def declaration(name: str, code: int, refusal) -> Structural:
     return Structural(
         name, code, doc, adjoint=called_adjoint, helpers=helpers, refusal=refusal, layout=""
     )
+
+
+# --- Rows whose adjoint is a Python function: the sweep stops there and continues afterwards ------
+# It is the rule of the row's operation, or else that of the object which the row refers to first.
+
+
+def python_adjoint(frame, id, refs, task):
+    """The first call requests Python, the second finds that it is done.
+
+    The request is the row, and the code of its operation.
+    """
+    if load_i64(frame, FRAME_ANSWERED):
+        store_i64(frame, FRAME_ANSWERED, 0)
+    else:
+        store_i64(frame, FRAME_STATUS, CALL_PYTHON)
+        store_i64(frame, FRAME_WANTED, id)
+        store_i64(frame, FRAME_WANTED_MASK, load_i32(row_of(frame, id), 0) - ARRAY)
+
+
+structural(
+    "function",
+    python_adjoint,
+    example='type("Twice", (tg.autograd.Function,), {"forward": lambda ctx, x: 2.0 * x, '
+    '"backward": lambda ctx, g: 2.0 * g}).apply(x)',
+    doc="a function whose backward is written in Python",
+    graph=lambda found: f"{found[0][1]}Backward",
+)
+
+
+# --- Rows of values without derivative, recorded while a program is traced; not in the table ------
+# References: the call, as an object; the recorded operands; the output.
+
+
+def computed_adjoint(frame, id, refs, task):
+    """Nothing passes on."""
+
+
+def no_adjoints(np, g, _out, *_operands):
+    return (None,) * len(_operands)
+
+
+def no_tangent(np, t, _out, *_operands):
+    return None
+
+
+COMPUTED = structural(
+    "computed",
+    computed_adjoint,
+    vjp=no_adjoints,
+    jvp=no_tangent,
+    layout="call",
+    doc="a mask, an index or another value without derivative, in a traced program",
+    table={},
+)
