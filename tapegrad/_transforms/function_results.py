@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.equal_values import with_choices
+from .._core.operations.equal_eigenvalues import with_choices
 from .._core.tape import store
 from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import runtime as rt

@@ -9,8 +9,12 @@ import operator
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.named_values import multiplied_and_added, sum_of_floats, sum_of_products
 from .._core.operations.numpy_protocols import OF_NUMBERS
+from .._core.operations.without_derivative import (
+    multiplied_and_added,
+    sum_of_floats,
+    sum_of_products,
+)
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
 from .._core.tensor.copies import unlisted

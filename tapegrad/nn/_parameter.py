@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from .._core.operations import pickling
+from .._core.operations import creation
 from .._core.operations.creation import tensor
 from .._core.tensor.values import is_tensor
 
@@ -49,4 +49,4 @@ class Parameter(metaclass=_Known):
         return made
 
 
-pickling.MAKERS.append((lambda source: isinstance(source, Parameter), Parameter))
+creation.MAKERS.append((lambda source: isinstance(source, Parameter), Parameter))

@@ -27,7 +27,7 @@ from typing import Any as _Any
 import numpy as _np
 
 from .._core.operations import PUBLIC as _PUBLIC
-from .._core.operations.named_values import accepted_parameters as _accepted_parameters
+from .._core.operations.without_derivative import accepted_parameters as _accepted_parameters
 from .._core.tensor import runtime as _rt
 from .._core.tensor.apply import apply as _apply
 from .._core.tensor.copies import unlisted as _unlisted

@@ -8,7 +8,7 @@ import operator
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations import fourier_pairs as pairs
+from .._core.operations import fourier_transforms as pairs
 from .._core.tensor.complex_tensors import combined, is_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import lost_derivative

@@ -7,7 +7,7 @@ import importlib
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations import fourier_pairs as pairs
+from .._core.operations import fourier_transforms as pairs
 from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
 from .._core.tensor.registry import by_products, conjugate_of

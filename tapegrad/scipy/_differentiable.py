@@ -8,9 +8,8 @@ import importlib
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.holomorphic import wofz
-from .._core.operations.named_values import all_finite
-from .._core.operations.special_results import SEVERAL
+from .._core.operations.elementwise_functions import SEVERAL, wofz
+from .._core.operations.without_derivative import all_finite
 from .._core.ops.table import TABLE, Pointwise
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply

@@ -9,8 +9,8 @@ import warnings
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations import fourier_pairs as pairs
-from .._core.operations.recursions import recursion
+from .._core.operations import fourier_transforms as pairs
+from .._core.operations.convolving import recursion
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import fixed, lost_derivative, named, steered

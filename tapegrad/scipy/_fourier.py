@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations import fourier_pairs as pairs
-from .._core.operations.cosine_transforms import cosine_transform
+from .._core.operations import fourier_transforms as pairs
+from .._core.operations.fourier_rows import cosine_transform
 from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import none_traced

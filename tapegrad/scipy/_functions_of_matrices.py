@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.operations import matrix_functions as functions
-from .._core.operations import matrix_logarithm as logarithm
-from .._core.operations import polar_factors as polars
-from .._core.operations import riccati
+from .._core.operations import matrix_functions as logarithm
+from .._core.operations import sylvester
 from .._core.operations import sylvester as equations
+from .._core.operations import sylvester as polars
 from .._core.operations.einsum import as_tensor
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
@@ -141,12 +141,12 @@ def _riccati(solve, balanced, *matrices):
 
 @differentiable("linalg.solve_continuous_are")
 def solve_continuous_are(a, b, q, r, e=None, s=None, balanced=True):
-    return _riccati(riccati.solve_continuous_are, balanced, a, b, q, r, e, s)
+    return _riccati(sylvester.solve_continuous_are, balanced, a, b, q, r, e, s)
 
 
 @differentiable("linalg.solve_discrete_are")
 def solve_discrete_are(a, b, q, r, e=None, s=None, balanced=True):
-    return _riccati(riccati.solve_discrete_are, balanced, a, b, q, r, e, s)
+    return _riccati(sylvester.solve_discrete_are, balanced, a, b, q, r, e, s)
 
 
 # --- orthogonal factors ---------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import warnings
 from typing import Any
 
 from .. import numpy as np
-from .._core.operations.polar_factors import orthogonal_procrustes
+from .._core.operations.sylvester import orthogonal_procrustes
 from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import DerivativeLost, learned, steered
 from .._core.tensor.values import dtype_of, shape_of, value_of

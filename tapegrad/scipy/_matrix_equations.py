@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.named_values import any_zero
-from .._core.operations.triangular_equations import solve_triangular as solve_columns
+from .._core.operations.triangular_factors import solve_triangular as solve_columns
+from .._core.operations.without_derivative import any_zero
 from .._core.tensor.complex_tensors import ComplexTensor
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import learned, steered

@@ -8,16 +8,16 @@ import warnings
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.packing import parts_of
-from .._core.operations.pivoted_factors import (
+from .._core.operations.declaring import parts_of
+from .._core.operations.triangular_factors import (
     lower_factor,
     order_of_rows,
     permutation,
     shapes_of_factors,
     upper_factor,
 )
-from .._core.operations.pivoted_factors import lu_factor as factor_pivoted
-from .._core.operations.triangular_equations import solve_triangular as solve_triangle
+from .._core.operations.triangular_factors import lu_factor as factor_pivoted
+from .._core.operations.triangular_factors import solve_triangular as solve_triangle
 from .._core.tensor.complex_tensors import real_part, value_of_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import steered

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations import image_filters as filters
-from .._core.operations.filter_kernels import MODES
+from .._core.operations.image_filters import MODES
 from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import none_recorded, none_traced

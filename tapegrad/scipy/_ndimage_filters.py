@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations import image_filters as filters
-from .._core.operations.moving_means import moving_mean
+from .._core.operations.image_filters import moving_mean
 from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
 from .._core.tensor.values import is_tensor, shape_of

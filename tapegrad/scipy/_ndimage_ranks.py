@@ -11,7 +11,7 @@ import inspect
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.image_extensions import ends_of, sources
+from .._core.operations.image_filters import ends_of, sources
 from .._core.tensor.trace import lost_derivative, named, steered
 from .._core.tensor.values import shape_of
 from ._ndimage_arguments import each, entered, like, number_of, of_scipy

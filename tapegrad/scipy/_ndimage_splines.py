@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations import spline_filters as splines
+from .._core.operations import image_filters as splines
 from .._core.tensor.trace import named, steered
 from .._core.tensor.values import shape_of
 from ._ndimage_arguments import known_mode, like, of_scipy

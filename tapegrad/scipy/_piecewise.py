@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.piecewise_polynomials import piecewise_polynomial
+from .._core.operations.interpolation import piecewise_polynomial
 from .._core.tensor.pytree import none_traced
 from .._core.tensor.values import shape_of
 from . import _interpolators as shared

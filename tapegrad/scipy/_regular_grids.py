@@ -13,7 +13,7 @@ import operator
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.piecewise_polynomials import intervals
+from .._core.operations.interpolation import intervals
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import steered

@@ -11,7 +11,7 @@ import re
 import warnings
 
 from .. import numpy as np
-from .._core.operations.polar_factors import polar_factor
+from .._core.operations.sylvester import polar_factor
 from .._core.tensor.trace import learned
 from .._core.tensor.values import shape_of, value_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.sparse_solving import (
+from .._core.operations.sparse_products import (
     ORDERS,
     factored_solve,
     factors,

@@ -7,7 +7,7 @@ import importlib
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.named_values import any_zero, asked_of_matrix
+from .._core.operations.without_derivative import any_zero, asked_of_matrix
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import dtype_of, shape_of, value_of

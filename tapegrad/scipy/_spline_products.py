@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.piecewise_polynomials import intervals
+from .._core.operations.interpolation import intervals
 from .._core.tensor.trace import steered
 from .._core.tensor.values import shape_of
 from ._basis_splines import local_basis

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.toeplitz_equations import solve_toeplitz as solve_columns
+from .._core.operations.banded_equations import solve_toeplitz as solve_columns
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import dtype_of, shape_of, value_of
 from ._differentiable import differentiable

@@ -11,8 +11,7 @@ from ruled_programs import programs_of, refuse_python
 
 import tapegrad as tg
 import tapegrad.scipy.linalg as la
-from tapegrad._core.operations.complex_forms import parted, whole
-from tapegrad._core.operations.kernel_values import by_kernel
+from tapegrad._core.operations.declaring import by_kernel, parted, whole
 from tapegrad._core.ops.table import COMPLEX, TABLE
 from tapegrad._core.tensor.registry import load_families
 from tapegrad._program.files.verify import check

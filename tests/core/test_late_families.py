@@ -156,7 +156,7 @@ def test_families_that_two_threads_import_at_once():
             usual(self, *given, **named)
 
         table.Structural.__init__ = slow
-        other = threading.Thread(target=family, args=("recursions",), name="slow")
+        other = threading.Thread(target=family, args=("convolving",), name="slow")
         other.start()
         inside.wait()
         family("softmax")

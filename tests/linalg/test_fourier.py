@@ -14,11 +14,7 @@ from hypothesis import strategies as st
 
 import tapegrad as tg
 from tapegrad._core.codegen import compat, pocketfft, ufunc
-from tapegrad._core.operations.fourier_rows import (
-    complex_fourier,
-    hermitian_fourier,
-    real_fourier,
-)
+from tapegrad._core.operations.fourier_rows import complex_fourier, hermitian_fourier, real_fourier
 from tapegrad._core.ops.table import TABLE
 from tapegrad._core.tensor.registry import load_families
 

@@ -256,7 +256,7 @@ def test_values_of_the_time_of_the_call(rng):
 
 def test_order_of_products(rng):
     """A chain is multiplied in the cheapest order, as by trying all."""
-    from tapegrad._core.operations.product_chains import cheapest_splits
+    from tapegrad._core.operations.inverses import cheapest_splits
 
     def cost(sizes, splits, first, last):
         if first == last:

@@ -6,8 +6,7 @@ import scipy.linalg
 from declared import difference
 
 import tapegrad as tg
-from tapegrad._core.operations.factors import cholesky_adjoint
-from tapegrad._core.operations.triangular_equations import solve_triangular
+from tapegrad._core.operations.triangular_factors import cholesky_adjoint, solve_triangular
 from tapegrad.scipy import linalg
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad._core.operations.turned_bases import turned_basis
+from tapegrad._core.operations.symmetric_eigenvalues import turned_basis
 
 V = np.array([[0.3, -0.7], [1.1, 0.4], [-0.2, 0.9]])
 NOT_DETERMINED = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad._core.operations.kernel_values import by_kernel
+from tapegrad._core.operations.declaring import by_kernel
 from tapegrad._core.ops.table import TABLE
 from tapegrad._core.tensor.registry import load_families
 

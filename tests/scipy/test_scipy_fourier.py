@@ -8,7 +8,7 @@ import scipy.fft
 
 import tapegrad as tg
 import tapegrad.scipy.fft as ours
-from tapegrad._core.operations.cosine_transforms import cosine_transform
+from tapegrad._core.operations.fourier_rows import cosine_transform
 
 FOURIER = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]
 COSINE = ["dct", "idct", "dst", "idst"]

@@ -1,22 +1,25 @@
-"""Creation of tensors, and their properties."""
+"""Creation of tensors: from data, from ranges, like others, from pickles."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import numbers
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..tape import store
-from ..tape.memory_order import dense, has_order
+from ..tape.memory_order import dense, has_order, inverse, memory_axes
 from ..tensor import runtime as rt
+from ..tensor.apply import apply
 from ..tensor.complex_tensors import combined, imag_part, is_complex, real_part
-from ..tensor.copies import convert, copy_tensor, pack, unlisted
+from ..tensor.copies import convert, copy_tensor, holds_tensor, pack, unlisted
 from ..tensor.indexing import set_item
-from ..tensor.registry import OF_COMPLEX, alike, function, real_dtype
-from ..tensor.trace import fixed, is_steering, named, refuse, steering_tensor
+from ..tensor.registry import OF_COMPLEX, OF_NUMPY, PUBLIC, alike, function, real_dtype
+from ..tensor.trace import fixed, is_steering, named, refuse, steered, steering_tensor
 from ..tensor.values import (
     FLOATS,
     Leaf,
@@ -28,13 +31,116 @@ from ..tensor.values import (
     is_recorded,
     is_tensor,
     meta_of,
+    shape_of,
     storage_of,
     tell_each_other,
     told_of,
     value_of,
     wrap,
 )
-from .ranges import RECORDED
+from .shapes import array_tensor, broadcast_to, expand_dims, moveaxis, reshape, transpose
+
+# --- Arrays from one number or two ends, which may be recorded: `full`, `linspace` and others -----
+# `creation` makes them by NumPy where nothing is recorded.
+
+
+def full(shape, fill_value, dtype=None, order="C"):
+    """An array filled with a value, which is broadcast to it."""
+    filled = copy_tensor(broadcast_to(array_tensor(unlisted(fill_value)), shape), order)
+    return filled if dtype is None else filled.astype(dtype, copy=False)
+
+
+def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None):
+    """An array of the shape and dtype of another, filled with a value."""
+    a = unlisted(a)
+    like = np.empty_like(array_of(a), dtype, order, shape=shape)
+    axes = memory_axes(like)
+    filled = broadcast_to(array_tensor(unlisted(fill_value)), like.shape)
+    if axes is None:
+        return copy_tensor(filled).astype(like.dtype, copy=False)
+    made = copy_tensor(transpose(filled, axes)).astype(like.dtype, copy=False)
+    return transpose(made, inverse(axes))
+
+
+def arange(start, stop=None, step=1, dtype=None):
+    """Numbers from `start` on at distances of `step`, as long as they are before `stop`."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    count = int(fixed(steered(_count, start, stop, step), "the length of arange()"))
+    plain = np.arange(value_of(start), value_of(stop), value_of(step), dtype)
+    made = apply("add", start, apply("multiply", step, np.arange(count, dtype=np.float64)))
+    return made.astype(plain.dtype, copy=False) if is_tensor(made) else wrap(plain)
+
+
+@named("creation.count")
+def _count(start, stop, step):
+    """The number of elements of arange."""
+    return len(np.arange(start, stop, step))
+
+
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+    """`num` numbers at equal distances between two ends, which may be arrays."""
+    start, stop, num = unlisted(start), unlisted(stop), operator.index(num)
+    plain = np.linspace(value_of(start), value_of(stop), num, endpoint, axis=axis)
+    spaces = num - 1 if endpoint else num
+    steps = _along(np.arange(num, dtype=float), plain.ndim)
+    difference = apply("subtract", stop, start)
+    step = apply("divide", difference, spaces) if spaces > 0 else np.nan
+    made = apply("add", start, apply("multiply", steps, step if spaces > 0 else difference))
+    if endpoint and num > 1:
+        made = apply("where", steps == num - 1, stop, made)
+    made = _arranged(made, plain, dtype, axis)
+    return (made, step) if retstep else made
+
+
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    """`num` numbers with equal quotients between two ends, which may be arrays."""
+    start, stop, num = unlisted(start), unlisted(stop), operator.index(num)
+    plain = np.geomspace(value_of(start), value_of(stop), num, endpoint, axis=axis)
+    parts = _along(np.linspace(0.0, 1.0, num, endpoint), plain.ndim)
+    quotient = apply("power", apply("divide", stop, start), parts)
+    made = apply("multiply", start, quotient)
+    if endpoint and num > 1:
+        made = apply("where", parts == 1.0, stop, made)
+    return _arranged(made, plain, dtype, axis)
+
+
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    """Powers of `base` with `num` exponents at equal distances."""
+    start, stop, base = unlisted(start), unlisted(stop), unlisted(base)
+    if shape_of(base):
+        ndim = len(np.broadcast_shapes(*map(shape_of, (start, stop, base))))
+        start, stop, base = (_with_axes(x, ndim) for x in (start, stop, base))
+        base = expand_dims(base, axis)
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    made = apply("power", base, exponents)
+    return made if dtype is None else made.astype(dtype)
+
+
+def _along(numbers: np.ndarray, ndim: int) -> np.ndarray:
+    """Numbers along the first of `ndim` axes."""
+    return numbers.reshape(-1, *(1,) * (ndim - 1))
+
+
+def _with_axes(x, ndim: int):
+    shape = shape_of(x)
+    return reshape(x, (1,) * (ndim - len(shape)) + shape)
+
+
+def _arranged(made, plain: np.ndarray, dtype, axis: int):
+    """Numbers along the first axis as NumPy's function gives them: its dtype, along `axis`."""
+    made = made if axis == 0 else moveaxis(made, 0, axis)
+    wanted = plain.dtype if dtype is None else np.dtype(dtype)
+    if wanted.kind in "iu":
+        made = apply("floor", made)
+    return made if array_of(made).dtype == wanted else made.astype(wanted)
+
+
+RECORDED = {
+    made.__name__: made for made in (full, full_like, arange, linspace, geomspace, logspace)
+}
+
+
+# --- Creation of tensors, and their properties ----------------------------------------------------
 
 
 def _input(array: Any):
@@ -476,3 +582,107 @@ def _full_of_complex(ours, shape, fill_value, dtype=None, **kwargs):
 
 
 OF_COMPLEX["full"] = _full_of_complex
+
+
+# --- NumPy's functions that make arrays, with `like=` a tensor: they make tensors -----------------
+
+
+_OF_DATA = "array asarray asanyarray ascontiguousarray asfortranarray require".split()
+_ORDERS = {"ascontiguousarray": "C", "asfortranarray": "F"}
+_MAKING = (
+    "zeros ones empty full eye identity arange tri fromfunction fromiter frombuffer fromfile "
+    "fromstring loadtxt genfromtxt"
+).split()
+
+
+def _from_data(name: str):
+    numpy_function = getattr(np, name)
+
+    def make(data, dtype=None, *args, **kwargs):
+        data = unlisted(data) if isinstance(data, (list, tuple)) and holds_tensor(data) else data
+        if not is_tensor(data):
+            return wrap(np.asarray(numpy_function(data, dtype, *args, **kwargs)))
+        empty = numpy_function(np.empty((1,) * len(shape_of(data))), dtype, *args, **kwargs)
+        made = data if dtype is None else astype(data, empty.dtype, copy=False)
+        if len(shape_of(made)) < empty.ndim:
+            made = reshape(made, (1,) * (empty.ndim - len(shape_of(made))) + shape_of(made))
+        order = kwargs.get("order") or _ORDERS.get(name, "K")
+        is_copied = name == "array" and kwargs.get("copy", True) and made is data
+        if is_copied or not has_order(array_of(made), order):
+            return copy_tensor(made, order)
+        return made
+
+    return make
+
+
+def _from_shape(name: str):
+    numpy_function = getattr(np, name)
+
+    def make(*args, **kwargs):
+        kwargs = {key: value for key, value in kwargs.items() if value is not None}
+        if name in PUBLIC and kwargs.get("order", "C") == "C":
+            return PUBLIC[name](*args, **kwargs)
+        args = [fixed(argument, f"{name}()") for argument in args]
+        made = numpy_function(*args, **{k: fixed(v, f"{name}()") for k, v in kwargs.items()})
+        return made if is_tensor(made) else wrap(np.asarray(made))
+
+    return make
+
+
+for _name in _OF_DATA:
+    OF_NUMPY[getattr(np, _name)] = _from_data(_name)
+for _name in _MAKING:
+    OF_NUMPY.setdefault(getattr(np, _name), _from_shape(_name))
+
+
+# --- Tensors copied by `copy` and `pickle` --------------------------------------------------------
+# In a function that is differentiated a copy keeps its derivative. A copy of a user's input is
+# another input, as in PyTorch.
+
+
+#: Makers of inputs with an array, after a test of the tensor that is copied; the first that fits.
+MAKERS: list[tuple[Callable, Callable]] = []
+
+
+def _maker_of(source) -> Callable:
+    return next((make for test, make in MAKERS if test(source)), tensor)
+
+
+def _is_own_input(source) -> bool:
+    """Whether a tensor is an input that the user has made, not one of a transform."""
+    return source.is_leaf and is_recorded(source) and source._id not in rt.noted_inputs()
+
+
+def _shallow_copy(self):
+    """The result of `copy.copy(t)`: as in NumPy, a copy of the elements; recorded."""
+    return self if type(self) is rt.Scalar else copy_tensor(self, "K")
+
+
+def _deeply_copied(self, memo):
+    """The result of `copy.deepcopy(t)`: a recorded copy; for an input of the user a new input."""
+    if not _is_own_input(self):
+        return _shallow_copy(self)
+    refuse("it copies an input (copy.deepcopy)")
+    return _maker_of(self)(array_of(self), requires_grad=True)
+
+
+def _reduced(self, protocol):
+    """The state that `pickle` saves: the value, and whether it is an input."""
+    if is_recorded(self) and not _is_own_input(self):
+        raise TypeError(
+            "tapegrad.pickle: the tensor is recorded, so its derivative would be lost; pickle "
+            "t.detach()"
+        )
+    if is_recorded(self):
+        refuse("an input is pickled")
+    return rebuilt, (_maker_of(self), np.array(array_of(self)), is_recorded(self))
+
+
+def rebuilt(make: Callable, array: np.ndarray, requires_grad: bool):
+    """A tensor from a pickle."""
+    return make(array, requires_grad=requires_grad)
+
+
+_PICKLING = {"__copy__": _shallow_copy, "__deepcopy__": _deeply_copied, "__reduce_ex__": _reduced}
+for _name, _method in _PICKLING.items():
+    setattr(rt.Tensor, _name, _method)

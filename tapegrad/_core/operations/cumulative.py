@@ -28,10 +28,18 @@ from ..tensor.operators import written_to
 from ..tensor.registry import function
 from ..tensor.values import differentiates, shape_of, value_of, wrap
 from .joining import checked_axis, concatenate
-from .products import product_before
-from .reductions import axes_of, grouped, kept_shape, operand, plain, sum, wide_enough
+from .reductions import (
+    axes_of,
+    grouped,
+    kept_shape,
+    operand,
+    plain,
+    product_before,
+    sum,
+    wide_enough,
+)
 from .shapes import array_tensor, broadcast_to, ravel
-from .unrecorded import unrecorded
+from .without_derivative import unrecorded
 
 
 def same_shape(op, out: np.ndarray, x, axes):

@@ -1,4 +1,4 @@
-"""Every element-wise operation of the table as a function, made in one loop."""
+"""Element-wise functions: one for every operation of the table, floats split, several results."""
 
 from __future__ import annotations
 
@@ -7,16 +7,88 @@ import inspect
 
 import numpy as np
 
+from ..codegen.vector_math import OF_SCIPY
+from ..ops.holomorphic_functions import NAMES
 from ..ops.table import TABLE, Pointwise, words_of
 from ..tensor import runtime as rt
-from ..tensor.apply import apply
+from ..tensor.apply import ELEMENTWISE_OF_COMPLEX, apply
+from ..tensor.complex_tensors import combined, is_complex
 from ..tensor.copies import copy_tensor, unlisted
 from ..tensor.operators import divided, power, written_to
 from ..tensor.registry import OF_NUMPY, PUBLIC, function
-from ..tensor.trace import steering_tensor
-from ..tensor.values import differentiates, is_tensor, value_of, wrap
-from .elementwise_examples import EXAMPLES
-from .unrecorded import unrecorded
+from ..tensor.trace import lost_derivative, named, steered, steering_tensor, tensor_like
+from ..tensor.values import differentiates, dtype_of, is_tensor, value_of, wrap
+from .complex_operations import parts
+from .without_derivative import unrecorded
+
+# --- Examples in the docstrings of element-wise operations: a point, and the gradient there -------
+
+
+#: Arguments and partial derivatives, rounded to six decimals, by the name of the operation.
+EXAMPLES: dict[str, tuple[str, str]] = {
+    "add": ("3.0, 4.0", "(1.0, 1.0)"),
+    "subtract": ("3.0, 4.0", "(1.0, -1.0)"),
+    "multiply": ("3.0, 4.0", "(4.0, 3.0)"),
+    "divide": ("3.0, 2.0", "(0.5, -0.75)"),
+    "remainder": ("7.0, 3.0", "(1.0, -2.0)"),
+    "fmod": ("7.0, 3.0", "(1.0, -2.0)"),
+    "negative": ("3.0", "-1.0"),
+    "square": ("3.0", "6.0"),
+    "reciprocal": ("2.0", "-0.25"),
+    "absolute": ("-3.0", "-1.0"),
+    "copysign": ("3.0, -1.0", "(-1.0, 0.0)"),
+    "degrees": ("1.0", "57.29578"),
+    "radians": ("1.0", "0.017453"),
+    "sqrt": ("4.0", "0.25"),
+    "cbrt": ("8.0", "0.083333"),
+    "exp": ("0.0", "1.0"),
+    "exp2": ("1.0", "1.386294"),
+    "expm1": ("0.0", "1.0"),
+    "log": ("2.0", "0.5"),
+    "log2": ("1.0", "1.442695"),
+    "log10": ("1.0", "0.434294"),
+    "log1p": ("1.0", "0.5"),
+    "logaddexp": ("0.0, 0.0", "(0.5, 0.5)"),
+    "logaddexp2": ("0.0, 0.0", "(0.5, 0.5)"),
+    "sin": ("0.0", "1.0"),
+    "cos": ("1.0", "-0.841471"),
+    "tan": ("0.0", "1.0"),
+    "sinc": ("2.0", "0.5"),
+    "arcsin": ("0.0", "1.0"),
+    "arccos": ("0.0", "-1.0"),
+    "arctan": ("1.0", "0.5"),
+    "arctan2": ("1.0, 2.0", "(0.4, -0.2)"),
+    "hypot": ("3.0, 4.0", "(0.6, 0.8)"),
+    "sinh": ("0.0", "1.0"),
+    "cosh": ("1.0", "1.175201"),
+    "tanh": ("0.0", "1.0"),
+    "arcsinh": ("0.0", "1.0"),
+    "arccosh": ("2.0", "0.57735"),
+    "arctanh": ("0.5", "1.333333"),
+    "maximum": ("3.0, 4.0", "(0.0, 1.0)"),
+    "minimum": ("3.0, 4.0", "(1.0, 0.0)"),
+    "fmax": ("3.0, 4.0", "(0.0, 1.0)"),
+    "fmin": ("3.0, 4.0", "(1.0, 0.0)"),
+    "sign": ("2.0", "0.0"),
+    "floor": ("2.5", "0.0"),
+    "ceil": ("2.5", "0.0"),
+    "rint": ("2.6", "0.0"),
+    "trunc": ("2.5", "0.0"),
+    "heaviside": ("0.0, 0.5", "(0.0, 1.0)"),
+    "floor_divide": ("7.0, 3.0", "(0.0, 0.0)"),
+    "sigmoid": ("0.0", "0.25"),
+    "erf": ("1.0", "0.415107"),
+    "erfc": ("1.0", "-0.415107"),
+    "gamma": ("2.0", "0.422784"),
+    "gammaln": ("2.0", "0.422784"),
+    "digamma": ("2.0", "0.644934"),
+    "polygamma": ("1.0, 2.0", "(0.0, -0.404114)"),
+    "i0": ("1.0", "0.565159"),
+    "i1": ("0.0", "0.5"),
+}
+
+
+# --- Every element-wise operation of the table as a function, made in one loop --------------------
 
 
 @functools.cache
@@ -277,3 +349,200 @@ for _name, _what in {
     "logical_not": "operands are false",
 }.items():
     _flag(_name, _what)
+
+
+# --- Ufuncs of `scipy.special` with several results, each an element-wise operation ---------------
+
+
+def _several(name: str, parts: list[str]):
+    """The function that computes all results."""
+
+    def operation(*operands):
+        count = OF_SCIPY[parts[0]].inputs
+        if len(operands) != count:  # more would be out=
+            raise TypeError(
+                f"tapegrad: scipy.special.{name}() got {len(operands)} arguments; it takes {count}"
+            )
+        return tuple([apply(part, *operands) for part in parts])
+
+    operation.__name__ = operation.__qualname__ = name
+    operation.is_element_wise = True  # type: ignore[attr-defined]
+    return operation
+
+
+_PARTS: dict[str, list[str]] = {}
+for _part, _found in OF_SCIPY.items():
+    if _found.outputs and not _found.of_complex:
+        _PARTS.setdefault(_found.name, []).append(_part)
+#: By name below `scipy.special`.
+SEVERAL = {name: _several(name, parts) for name, parts in _PARTS.items()}
+OF_NUMPY.update(SEVERAL)
+
+
+# --- Floats split and combined: `frexp`, `ldexp`, `modf`; their neighbours, `nextafter` -----------
+
+
+#: Beyond this many doublings every number is 0 or infinite, by the size of its dtype.
+_MOST = {8: 2200, 4: 300}
+
+
+@function("ldexp")
+def ldexp(x1, x2):
+    """Compute x1 · 2ˣ², element by element.
+
+    The derivative is 2ˣ².
+
+    Parameters
+    ----------
+    x2 : array_like of ints
+        The exponents, which have no derivative.
+
+    Raises
+    ------
+    TypeError
+        If `x2` is recorded.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.ldexp(tg.tensor([1.0, 3.0]), [3, -1])
+    tensor([8. , 1.5])
+    """
+    x, power = unlisted(x1), unlisted(x2)
+    if dtype_of(power).kind not in "iub":
+        raise TypeError(
+            f"tapegrad.ldexp: x2 has dtype {dtype_of(power)}; it must hold integers: a power of 2 "
+            "with a derivative is x1 * np.exp2(x2)"
+        )
+    if not differentiates(x):
+        return steering_tensor(np.ldexp, x, power)
+    size = dtype_of(x).itemsize
+    for part in range(3):  # one factor would be infinite or 0 before the product is
+        x = apply("multiply", x, steered(_doublings, power, part=part, size=size))
+    return x
+
+
+@named("parts.doublings")
+def _doublings(power, part, size):
+    """A third of a power of two, as a float of a size."""
+    power = np.clip(np.asarray(power, np.int64), -_MOST[size], _MOST[size])
+    third = power // 3
+    return np.ldexp(np.ones((), f"f{size}"), power - 2 * third if part == 2 else third)
+
+
+@function("frexp")
+def frexp(x):
+    """Decompose x = m · 2ᵉ, with ½ ≤ |m| < 1 and integers e.
+
+    Returns
+    -------
+    tuple
+        The mantissas m, whose derivative is 2⁻ᵉ, and the exponents e, which have none.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.frexp(tg.tensor([3.0, -0.5]))
+    (tensor([ 0.75, -0.5 ]), tensor([2, 0], dtype=int32))
+    """
+    x = unlisted(x)
+    mantissa, power = steered(np.frexp, x)
+    power = tensor_like(power, x)
+    if not differentiates(x):
+        return tensor_like(mantissa, x), power
+    return ldexp(x, steered(np.negative, power)), power
+
+
+@function("modf")
+def modf(x):
+    """Separate the fractional from the integral part; both have the sign of x.
+
+    Returns
+    -------
+    tuple
+        The fractional part, with derivative 1, and the integral part, with derivative 0.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.modf(tg.tensor([1.5, -0.25]))
+    (tensor([ 0.5 , -0.25]), tensor([ 1., -0.]))
+    """
+    x = unlisted(x)
+    if not differentiates(x):
+        return steering_tensor(np.modf, x)
+    nothing = apply("copysign", 0.0, x)
+    fraction = apply("where", steered(np.isinf, x), nothing, apply("fmod", x, 1.0))
+    return fraction, apply("trunc", x)
+
+
+@function("positive")
+def positive(x):
+    """Return +x, a new tensor."""
+    x = unlisted(x)
+    return apply("multiply", x, 1.0) if differentiates(x) else steering_tensor(np.positive, x)
+
+
+@function("conjugate")
+def conjugate(x):
+    """Return the complex conjugate; for a real operand, a copy."""
+    x = unlisted(x)
+    return apply("multiply", x, 1.0) if differentiates(x) else steering_tensor(np.conjugate, x)
+
+
+PUBLIC["conj"] = conjugate
+
+
+@function("spacing")
+def spacing(x):
+    """Return the distance from x to the next float away from 0. The derivative is zero."""
+    return steering_tensor(np.spacing, unlisted(x))
+
+
+@function("nextafter")
+def nextafter(x1, x2):
+    """Return the float next to x1 in the direction of x2.
+
+    Raises
+    ------
+    TypeError
+        If an operand is recorded: the step is one of rounding and has no derivative.
+    """
+    if differentiates(x1, x2):
+        raise lost_derivative(
+            "tapegrad.nextafter: an argument is recorded, and a step from float to float has no "
+            "derivative; use x.detach(), or x itself, whose derivative is that of the result",
+            (x1, x2),
+        )
+    return steering_tensor(np.nextafter, unlisted(x1), unlisted(x2))
+
+
+# --------------------------------------------------------------------------------------------------
+# Special functions of complex tensors, by the parts that `ops.holomorphic_functions` declares.
+
+
+#: Those whose operations of real numbers have other names.
+_NAMED = {"psi": "digamma"}
+
+
+def _of_complex(name: str):
+    """The function of a complex operand."""
+
+    def how(z):
+        x, y = parts(z)
+        return combined(apply(f"complex_{name}_real", x, y), apply(f"complex_{name}_imag", x, y))
+
+    return how
+
+
+for _name in NAMES:
+    ELEMENTWISE_OF_COMPLEX[_NAMED.get(_name, _name)] = _of_complex(_name)
+
+
+def wofz(z):
+    """Faddeeva's function w, which is complex for real numbers, too."""
+    z = unlisted(z)
+    return ELEMENTWISE_OF_COMPLEX["wofz"](z if is_complex(z) else combined(z, 0.0 * z))
+
+
+OF_NUMPY["wofz"] = wofz

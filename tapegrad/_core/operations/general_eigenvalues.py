@@ -13,9 +13,8 @@ from ..tensor.copies import unlisted
 from ..tensor.registry import alike, function
 from ..tensor.trace import learned, steered
 from ..tensor.values import is_tensor, shape_of, value_of
-from .complex_forms import parted, whole
-from .declaring import adjoint, declared
-from .equal_values import (
+from .declaring import adjoint, declared, packed, parted, parts_of, whole
+from .equal_eigenvalues import (
     CLOSE,
     inverse_or_zero,
     learn_equality,
@@ -24,7 +23,6 @@ from .equal_values import (
     warn_of_phases,
     warn_of_values,
 )
-from .packing import packed, parts_of
 
 
 def _parts(x, n):

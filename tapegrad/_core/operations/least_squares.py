@@ -25,14 +25,13 @@ from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.trace import learned, named, steered
 from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, value_of
-from .declaring import adjoint, declared
+from .declaring import adjoint, declared, packed, parts_of
+from .inverses import pseudo_inverse
 from .linear_algebra import matmul
-from .packing import packed, parts_of
-from .pseudo_inverses import pseudo_inverse
 from .reductions import sum as sum_of
 from .shapes import reshape
 from .singular_values import svdvals
-from .spectral_kernels import is_finite, wanted_words
+from .symmetric_eigenvalues import is_finite, wanted_words
 
 # --- values in programs ---------------------------------------------------------------------------
 

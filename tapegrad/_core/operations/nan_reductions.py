@@ -19,14 +19,13 @@ from ..tensor.registry import function
 from ..tensor.trace import named, of_each, steered
 from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, value_of
 from .cumulative import cumprod, cumsum
-from .extremes import max as max_of
-from .extremes import min as min_of
-from .extremes import take_along_axis
-from .products import prod
-from .reductions import axes_of, fixed_ddof, kept_shape, reduced_axes, root
+from .reductions import axes_of, fixed_ddof, kept_shape, prod, reduced_axes, root
 from .reductions import sum as sum_of
 from .shapes import reshape, transpose
-from .unrecorded import unrecorded
+from .sorting import max as max_of
+from .sorting import min as min_of
+from .sorting import take_along_axis
+from .without_derivative import unrecorded
 
 # --- what all of them share -------------------------------------------------------------------
 

@@ -16,15 +16,14 @@ from ..tensor.values import dtype_of, is_recorded, is_tensor, shape_of, tensor_o
 from .convolving import convolve
 from .cumulative import cumprod
 from .general_eigenvalues import all_real, eigvals
-from .inserting import trim_zeros
 from .inverses import inv
 from .joining import concatenate, stack
 from .least_squares import rank_of
 from .linear_algebra import matmul
-from .orthogonal_factors import qr
+from .padding import trim_zeros
 from .reductions import sum as sum_of
 from .shapes import array_tensor, atleast_1d, broadcast_to, reshape
-from .singular_values import svdvals
+from .singular_values import qr, svdvals
 from .solving import solve
 
 #: So many powers are products one by one, more are running products.

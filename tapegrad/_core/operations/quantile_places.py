@@ -10,7 +10,7 @@ import numpy as np
 
 from ..tensor.runtime import silence
 from ..tensor.trace import named, of_each
-from .ranked import at_ranks
+from .sorting import at_ranks
 
 #: Constants α and β of the continuous methods: the position of q among n elements, from 0, is n·q +
 #: α + q·(1 − α − β) − 1.

@@ -17,12 +17,12 @@ from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, value_of
 from . import quantile_places as places
-from .extremes import refuse_order, take_along_axis
 from .joining import checked_axis
 from .nan_reductions import lines_first
 from .reductions import axes_of, kept_shape
 from .shapes import ravel, reshape
-from .unrecorded import unrecorded
+from .sorting import refuse_order, take_along_axis
+from .without_derivative import unrecorded
 
 
 def _quantile(name, a, q, *, axis, out, method, keepdims, weights):

@@ -1,25 +1,160 @@
-"""Methods of ufuncs on tensors: `np.add.reduce`, `accumulate`, `reduceat`, `outer`."""
+"""Ufuncs on tensors: their keywords, and methods such as `np.add.reduce` and `np.add.at`."""
 
 from __future__ import annotations
 
 import functools
+import math
+import re
 
 import numpy as np
 
 from ..tensor.apply import apply
-from ..tensor.copies import unlisted
+from ..tensor.copies import copy_tensor, in_dtype, unlisted
+from ..tensor.indexing import (
+    added,
+    as_tuple,
+    axes_and_parts,
+    is_basic,
+    of_elements,
+    scatter_add,
+    set_item,
+    steered_positions,
+)
+from ..tensor.lost_derivatives import written
 from ..tensor.operators import begun, written_to
 from ..tensor.registry import PUBLIC
 from ..tensor.trace import fixed, lost_derivative, named, of_each, steered, steering_tensor
-from ..tensor.values import array_of, differentiates, dtype_of, is_tensor, shape_of, value_of, wrap
+from ..tensor.values import (
+    FLOATS,
+    array_of,
+    check_casting,
+    differentiates,
+    dtype_of,
+    is_recorded,
+    is_tensor,
+    shape_of,
+    value_of,
+    wrap,
+)
 from .cumulative import cumprod, cumsum
-from .extremes import take, take_along_axis
 from .joining import checked_axis, concatenate
 from .logsumexp import logsumexp
 from .nan_reductions import extreme_number
 from .reductions import masked, reduced_axes, sum
-from .shapes import array_tensor, moveaxis
-from .ufunc_keywords import called
+from .shapes import array_tensor, broadcast_to, expand_dims, moveaxis
+from .sorting import take, take_along_axis
+
+# --- Calls of ufuncs with NumPy's keywords: `out=`, `where=`, `dtype=`, `casting=`, `order=` ------
+
+
+def called(call, ufunc, inputs, out=None, where=True, casting="same_kind", order="K", **kwargs):
+    """The result of a ufunc with keywords; `call(ufunc, inputs)` is the call without.
+
+    `subok` has no meaning for tensors. Raises TypeError for keywords that tensors do not have.
+    """
+    name = ufunc.__name__
+    kwargs.pop("subok", None)
+    if ufunc.signature is not None and not kwargs.keys().isdisjoint(("axis", "axes", "keepdims")):
+        inputs, call = _along_axes(call, ufunc, inputs, kwargs)
+    signature = _signature(ufunc, kwargs.pop("dtype", None), kwargs)
+    if kwargs:
+        raise TypeError(
+            f"tapegrad.{name}: the argument {sorted(kwargs)[0]} is not supported on tensors"
+        )
+    targets = out if out is not None else (None,) * ufunc.nout
+    if where is not True and any([target is None for target in targets]):
+        raise TypeError(
+            f"tapegrad.{name}: where= without out= leaves elements without a value; give out=, "
+            "for instance out=tg.zeros_like(x), or use np.where"
+        )
+    if signature is not None or casting != "same_kind":
+        inputs = _in_loop(ufunc, inputs, targets, signature, casting)
+    made = call(ufunc, inputs)
+    results = made if isinstance(made, tuple) else (made,)
+    if order not in ("K", "A"):
+        results = [copy_tensor(r, order) if is_tensor(r) and r.ndim else r for r in results]
+    options = dict(where=where, casting=casting, broadcast=ufunc.signature is None)
+    written = tuple(
+        [
+            written_to(name, result, target, **options)
+            for result, target in zip(results, targets, strict=True)
+        ]
+    )
+    return written if isinstance(made, tuple) else written[0]
+
+
+def _along_axes(call, ufunc, inputs, kwargs):
+    """Operands whose core axes are the last, and a call that moves those of the result back.
+
+    `axis`, `axes` and `keepdims` are taken out of the keywords; see NumPy's generalized ufuncs.
+    """
+    counts = [len(core.split(",")) if core else 0 for core in _CORES.findall(ufunc.signature)]
+    axes, keepdims = kwargs.pop("axes", None), kwargs.pop("keepdims", False)
+    if "axis" in kwargs:
+        axes = [(kwargs.pop("axis"),)] * ufunc.nin
+    if axes is None:
+        axes = [tuple(range(-count, 0)) for count in counts]
+    axes = [one if isinstance(one, tuple) else (one,) for one in axes]
+    kept = keepdims and not counts[-1]
+    axes += [axes[0] if kept else ()] * (len(counts) - len(axes))
+    if [len(one) for one in axes] != counts[:-1] + [len(axes[-1]) if kept else counts[-1]]:
+        raise ValueError(f"tapegrad.{ufunc.__name__}: axes is {axes}; the core has {counts} axes")
+    if keepdims and not kept:
+        raise TypeError(f"tapegrad.{ufunc.__name__}: keepdims= is for results without core axes")
+    *ins, out = axes
+    inputs = [moveaxis(x, one, range(-len(one), 0)) for x, one in zip(inputs, ins, strict=True)]
+
+    def moved(ufunc, inputs):
+        made = call(ufunc, inputs)
+        made = expand_dims(made, -1) if kept else made
+        return moveaxis(made, range(-len(out), 0), out) if out else made
+
+    return inputs, moved
+
+
+_CORES = re.compile(r"\(([^)]*)\)")
+
+
+def _signature(ufunc, dtype, kwargs):
+    """The dtypes of a loop that `dtype=` or `signature=` requests; None if neither is given."""
+    given = kwargs.pop("signature", kwargs.pop("sig", None))
+    if given is None and dtype is not None:
+        return (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
+    if isinstance(given, str):
+        ins, _, outs = given.partition("->")
+        return tuple([np.dtype(letter) for letter in ins + outs])
+    return None if given is None else tuple([d if d is None else np.dtype(d) for d in given])
+
+
+def _in_loop(ufunc, inputs, targets, signature, casting):
+    """The inputs in the dtypes of the loop that NumPy chooses."""
+    inputs = [unlisted(x) for x in inputs]
+    weak = (int, float, complex)
+    kinds = [type(x) if type(x) in weak else dtype_of(x) for x in inputs]
+    outs = [None if target is None else dtype_of(target) for target in targets]
+    options = {} if signature is None else {"signature": signature}
+    try:
+        dtypes = ufunc.resolve_dtypes((*kinds, *outs), casting=casting, **options)
+    except TypeError as error:
+        raise TypeError(f"tapegrad.{ufunc.__name__}: {error}") from None
+    return [_cast(ufunc.__name__, x, d) for x, d in zip(inputs, dtypes[: ufunc.nin], strict=True)]
+
+
+def _cast(name: str, x, dtype):
+    if differentiates(x):
+        if dtype not in FLOATS:
+            raise TypeError(
+                f"tapegrad.{name}: a recorded tensor would be converted to {dtype}; only float64 "
+                "and float32 have derivatives: use one of these, or detach()"
+            )
+        return in_dtype(x, dtype)
+    if is_tensor(x):
+        return x.astype(dtype, copy=False)
+    return np.asarray(value_of(x), dtype)
+
+
+# --- Methods of ufuncs on tensors: `np.add.reduce`, `accumulate`, `reduceat`, `outer` -------------
+
 
 # --- without derivative -----------------------------------------------------------------------
 
@@ -306,3 +441,104 @@ def outer(call, ufunc, a, b, out=None, **kwargs):
     a = a[(..., *[None] * len(shape_of(b)))]
     b = b if is_tensor(b) else np.asarray(b)
     return called(call, ufunc, (a, b), out, **kwargs)
+
+
+# --- `np.add.at`: elements changed at positions, where one may be named many times ----------------
+
+
+#: Operations whose contributions to one element can be combined first.
+_ASSOCIATIVE = ("multiply", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2")
+
+
+def change_at(call, ufunc, target, key, *given) -> None:
+    """`np.add.at(target, key, value)` and those of other ufuncs: in place, repeated elements too.
+
+    `call(ufunc, inputs)` is a call. An element named several times is changed as often.
+    """
+    name, values = ufunc.__name__, [unlisted(value) for value in given]
+    if not is_tensor(target):
+        _change_plain(ufunc, target, key, values)
+        return
+    _check(ufunc, target, values)
+    shape = shape_of(target)
+    picked = None if is_basic(key) else steered_positions(shape, key)
+    axes = () if picked is None else axes_and_parts(shape, key)[0]
+    if picked is None or _is_once(picked, math.prod(axes)):
+        set_item(target, key, call(ufunc, (target[key], *values)))
+    elif name in ("add", "subtract"):
+        row = shape[len(axes) :]
+        sums = _sums(values[0], picked, (math.prod(axes), *row), array_of(target).dtype)
+        set_item(target, ..., apply(name, target, sums.reshape(shape)))
+    else:
+        picked = np.asarray(fixed(picked, f"{name}.at()"))
+        picked = of_elements(picked, (*picked.shape, *shape[len(axes) :]))
+        values = [broadcast_to(v, picked.shape).reshape(-1) for v in values]
+        _change_in_rounds(call, ufunc, target, picked.ravel(), values)
+
+
+def _check(ufunc, target, values) -> None:
+    if ufunc.nout != 1 or ufunc.signature is not None:
+        raise TypeError(f"tapegrad.{ufunc.__name__}.at: a ufunc of one result is needed")
+    if len(values) != ufunc.nin - 1:
+        raise ValueError(
+            f"tapegrad.{ufunc.__name__}.at: got {len(values)} operands beside the target; the "
+            f"ufunc takes {ufunc.nin - 1}"
+        )
+    dtypes = [dtype_of(x) for x in (target, *values)]
+    made = ufunc.resolve_dtypes((*dtypes, None), casting="unsafe")[-1]
+    check_casting(f"{ufunc.__name__}.at", made, target)
+
+
+def _change_in_rounds(call, ufunc, target, picked, values) -> None:
+    """Change elements at positions: in each round those that have been named once more."""
+    order = np.argsort(picked, kind="stable")
+    ordered = picked[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    counts = np.diff(np.append(starts, len(ordered)))
+    if not picked.size:
+        return
+    if ufunc.__name__ in _ASSOCIATIVE:
+        value = values[0][order]
+        if differentiates(value):
+            values = [stretches(ufunc.__name__, value, starts)]
+        else:
+            values = [without_derivative(ufunc, "reduceat", value, starts)]
+        picked, order, starts = ordered[starts], np.arange(len(starts)), np.arange(len(starts))
+        counts = np.ones(len(starts), np.int64)
+    for k in range(int(np.max(counts, initial=0))):
+        those = order[starts[counts > k] + k]
+        key = np.unravel_index(picked[those], shape_of(target))
+        set_item(target, key, call(ufunc, (target[key], *[value[those] for value in values])))
+
+
+def _change_plain(ufunc, target, key, values) -> None:
+    name = ufunc.__name__
+    if any([is_recorded(value) for value in values]):
+        raise written(values, f".{name}.at")
+    parts = [unlisted(part) if isinstance(part, list) and part else part for part in as_tuple(key)]
+    parts = [fixed(part, f"{name}.at()") for part in parts]
+    plain = tuple(parts) if isinstance(key, tuple) else parts[0]
+    ufunc.at(target, plain, *map(value_of, values))
+
+
+def _is_once(picked, count: int) -> bool:
+    """Whether positions that no program computes again name each of so many rows once at most."""
+    if is_tensor(picked) or picked.size > count:
+        return False
+    ordered = np.sort(picked, axis=None)
+    return not np.any(ordered[1:] == ordered[:-1])
+
+
+def _sums(value, picked, rows: tuple[int, ...], dtype):
+    """Rows of some shape, each the sum of those of `value` whose position it is."""
+    if not differentiates(value):
+        return steered(sums_at, value, picked, size=rows, dtype=dtype)
+    spread = broadcast_to(array_tensor(in_dtype(value, dtype)), (*shape_of(picked), *rows[1:]))
+    return scatter_add(spread, picked, math.prod(rows))
+
+
+@named("adding.sums_at")
+def sums_at(values, picked, size, dtype):
+    rows = size if isinstance(size, tuple) else (size,)
+    spread = np.broadcast_to(np.asarray(values, dtype), (*np.shape(picked), *rows[1:]))
+    return added(spread, np.asarray(picked), math.prod(rows)).reshape(rows)

@@ -288,10 +288,10 @@ _NAMED_HANDLERS: dict[str, Callable[..., Result | None]] = {
     "scans.top": _shift,
     "norms.chosen": _largest,
     "norms.count": _count_of_largest,
-    "extremes.middle": _middle,
-    "counting.bins": _bins,
+    "sorting.middle": _middle,
+    "histograms.count_of_bins": _bins,
     "lstsq.rank": _rank,
-    "counting.whole": _whole,
+    "histograms.whole": _whole,
     "steering.shapes": _shapes,
     "steering.part": _part,
 }

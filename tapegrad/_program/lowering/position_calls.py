@@ -200,9 +200,9 @@ def _elements_of_rows(lower: Lowering, picked: Given, shape) -> Result | None:
 
 #: Functions by their names in files.
 HANDLERS: dict[str, Callable[..., Result | None]] = {
-    "extremes.rows_taken": _taken,
-    "filling.positions": _put,
-    "extremes.taken_along": _taken_along,
+    "sorting.rows_taken": _taken,
+    "inplace_functions.positions": _put,
+    "sorting.taken_along": _taken_along,
     "indexing.positions_of": key_positions,
     "indexing.positions_of_elements": _elements_of_rows,
     "unwritten.places": _placed,

@@ -11,8 +11,8 @@ from ..tensor.lost_derivatives import written
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import differentiates, dtype_of, is_recorded, is_tensor, shape_of, value_of
-from .extremes import take
 from .shapes import ravel
+from .sorting import take
 
 
 def _plain(name: str, target, *values):
@@ -74,7 +74,7 @@ def put(a, ind, v, mode="raise"):
         _write_at(a, flat, _cycled(v, _size(flat)))
 
 
-@named("filling.positions")
+@named("inplace_functions.positions")
 def _positions(ind, size, mode):
     """Positions that are not negative, each once: the last of equal ones is written."""
     return np.take(np.arange(size), np.ravel(np.asarray(ind).astype(np.intp)), mode=mode)
@@ -158,12 +158,12 @@ def putmask(a, mask, values):
     _write_where(a, steered(_mask, mask, shape=shape), wide)
 
 
-@named("filling.mask")
+@named("inplace_functions.mask")
 def _mask(mask, shape):
     return np.reshape(np.asarray(mask, bool), shape)
 
 
-@named("filling.spread")
+@named("inplace_functions.spread")
 def _spread(mask, shape):
     return np.broadcast_to(np.asarray(mask, bool), shape)
 
@@ -251,7 +251,7 @@ def put_along_axis(arr, indices, values, axis):
     set_item(arr, tuple(found), values)
 
 
-@named("filling.along")
+@named("inplace_functions.along")
 def _along(indices, shape, axis):
     places = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)
     return np.take_along_axis(places, indices, axis)

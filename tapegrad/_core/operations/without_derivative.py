@@ -1,19 +1,45 @@
-"""Functions without derivative that take several arrays, give text or write files."""
+"""Functions without derivative, and values that stand-ins need in programs."""
 
 from __future__ import annotations
+
+import importlib
+import math
 
 import numpy as np
 
 from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
 from ..tensor.registry import OF_NUMPY, function
-from ..tensor.trace import learned, named, refuse, steered, tensor_like
-from ..tensor.values import is_tensor, value_of
+from ..tensor.trace import fixed, learned, lost_derivative, named, refuse, steered, tensor_like
+from ..tensor.values import differentiates, is_tensor, value_of
+
+# --- NumPy's result where nothing is recorded, converted to ours ----------------------------------
+
+
+def unrecorded(numpy_function, *operands, **keywords):
+    """A NumPy function of operands without derivative: a tensor if an operand is one."""
+    name = numpy_function.__name__
+    for key, value in keywords.items():
+        if differentiates(value):
+            raise lost_derivative(
+                f"tapegrad.{name}: {key} is recorded, so its derivative would be lost; give it as "
+                f"{key}=t.detach() if no derivative is needed",
+                value,
+            )
+    keywords = {key: fixed(value, f"{name}()") for key, value in keywords.items()}
+    made = steered(numpy_function, *operands, **keywords)
+    if isinstance(made, tuple):
+        return tuple([tensor_like(part, *operands) for part in made])
+    return tensor_like(made, *operands)
+
+
+# --- Functions without derivative that take several arrays, give text or write files --------------
+
 
 # --- indices ----------------------------------------------------------------------------------
 
 
-@named("answers.lexsorted")
+@named("without_derivative.lexsorted")
 def _lexsorted(*keys, axis):
     return np.lexsort(keys, axis)
 
@@ -33,7 +59,7 @@ def lexsort(keys, axis=-1):
     return tensor_like(steered(_lexsorted, *keys, axis=axis), *keys)
 
 
-@named("answers.raveled")
+@named("without_derivative.raveled")
 def _raveled(*indices, dims, mode, order):
     return np.ravel_multi_index(indices, dims, mode, order)
 
@@ -155,3 +181,70 @@ def _to_file(self, fid, sep="", format="%s"):
 METHODS["tofile"] = _to_file
 for _name, _method_of in METHODS.items():
     setattr(rt.Tensor, _name, _method_of)
+
+
+# --------------------------------------------------------------------------------------------------
+# Values without derivative that the stand-ins of `math`, SciPy and `random` need in programs.
+# They have names in files, so they are here, where every process that loads a file has them.
+
+
+@named("math.fsum")
+def sum_of_floats(numbers):
+    """`math.fsum`, NaN where that raises."""
+    try:
+        return np.float64(math.fsum(numbers))
+    except (ValueError, OverflowError):
+        return np.float64(math.nan)
+
+
+@named("math.sumprod")
+def sum_of_products(p, q):
+    """`math.sumprod`, NaN where that raises."""
+    try:
+        return np.float64(math.sumprod(p.tolist(), q.tolist()))
+    except (ValueError, OverflowError):
+        return np.float64(math.nan)
+
+
+@named("math.fma")
+def multiplied_and_added(x, y, z):
+    """`math.fma`, NaN where that raises."""
+    try:
+        return np.float64(math.fma(float(x), float(y), float(z)))
+    except (ValueError, OverflowError):
+        return np.float64(math.nan)
+
+
+@named("math.isclose")
+def are_close(a, b, rel_tol, abs_tol):
+    """`math.isclose`."""
+    return np.bool_(math.isclose(a, b, rel_tol=float(rel_tol), abs_tol=float(abs_tol)))
+
+
+@named("scipy.all_finite")
+def all_finite(*parts):
+    """Whether no element is infinite or NaN, of an array or of both parts of a complex one."""
+    return np.bool_(all(np.isfinite(x).all() for x in parts))
+
+
+@named("scipy.any_zero")
+def any_zero(*parts):
+    """Whether an element is 0, of an array or of both parts of a complex one."""
+    return np.any(np.logical_and.reduce([np.equal(x, 0.0) for x in parts]))
+
+
+@named("scipy.asked_of_matrix")
+def asked_of_matrix(*parts, name, **keywords):
+    """A property of a matrix by a function of `scipy.linalg`, such as whether it is symmetric."""
+    a = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
+    return np.asarray(getattr(importlib.import_module("scipy.linalg"), name)(a, **keywords))
+
+
+@named("random.accepted")
+def accepted_parameters(*parameters, name):
+    """Whether a distribution of NumPy accepts these parameters."""
+    try:
+        getattr(np.random.default_rng(0), name)(*parameters)
+    except (ValueError, OverflowError):
+        return np.bool_(False)
+    return np.bool_(True)
