@@ -14,7 +14,7 @@ from extent import rounds, some
 from hypothesis import HealthCheck, settings
 
 import tapegrad as tg
-from tapegrad._flow.reading import kept_readings
+from tapegrad._flow.reading import readings
 from tapegrad._program.build import executable
 from tapegrad._program.dispatch import evaluation
 from tapegrad._program.files.verify import check
@@ -67,7 +67,7 @@ def seeded():
 @pytest.fixture(autouse=True)
 def read_anew():
     """What one test reads is not known to the next one."""
-    kept_readings.clear()
+    readings.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -16,11 +16,9 @@ from .._core.remembered import remembered
 from .interpreted.encoding import Encoding
 from .interpreted.interpreter import compiled, compiled_with_checks
 from .ir import frame as layout
-from .ir.activity import varying
-from .ir.flow_graph import Graph, Leave, Reason, Return
+from .ir.flow_graph import Graph, Leave, Reason, Return, varying
 from .ir.frame import ARITHMETIC, FINISHED, LEFT, OUTSIDE, TAPE_FULL, TOO_MANY_JUMPS
-from .kinds.kind_lookup import kind_of
-from .kinds.step_kinds import BOOL, FLOAT, REASON
+from .kinds.step_kinds import BOOL, FLOAT, REASON, kind_of
 
 #: The number of runs kept for later calls.
 _KEPT = 8

@@ -19,7 +19,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.row_listeners import users_level
 from .._entering.entering import entering
 from .._flow.reading.forms import Known
-from .._flow.reading.read import Instance
+from .._flow.reading.readings import Instance
 from .._transforms.derivative_products import hvp, jvp, vjp
 from .._transforms.gradients import grad, value_and_grad
 from .._transforms.jacobians import hessian, jacobian

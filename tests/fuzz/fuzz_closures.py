@@ -19,7 +19,7 @@ import seed_runs
 from fuzz_branches import PATIENCE, differs, hangs, is_refused_eagerly, outcome
 
 import tapegrad as tg
-from tapegrad._flow.reading import kept_readings
+from tapegrad._flow.reading import readings
 
 #: Functions and calls of a sequence, and sequences of a process at a time.
 FUNCTIONS, CALLS, BATCH = 6, 24, 50
@@ -73,7 +73,7 @@ def _is_of_plain_numbers(wanted) -> bool:
 
 def check(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
     """Call the functions of a sequence; returns counts, and what went wrong."""
-    kept_readings.clear()
+    readings.clear()
     rng, wrong, counts = np.random.default_rng(seed), [], collections.Counter(sequences=1)
     sequence = random_closures.Sequence(seed)
     verify = ("never", "once", "never", "always")[seed % 4]

@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from tapegrad._flow.ir.block_builder import Builder
-from tapegrad._flow.ir.flow_graph import Edge, Graph, Input
-from tapegrad._flow.ir.validation import validate
+from tapegrad._flow.ir.flow_graph import Builder, Edge, Graph, Input, validate
 
 _UNARY = "sin cos tanh exp negative absolute square sqrt arctan sigmoid".split()
 _BINARY = "add subtract multiply divide minimum maximum hypot copysign".split()

@@ -6,7 +6,7 @@ import random_closures
 from assumed import needs
 from closure_data import KINDS
 
-from tapegrad._flow.reading import kept_readings
+from tapegrad._flow.reading import readings
 
 SEQUENCES, AT_ONCE = 24, 8
 
@@ -33,5 +33,5 @@ def test_sequences_are_of_all_kinds():
 
 @needs("numba-reader")
 def test_a_graph_of_other_data_is_found(monkeypatch):
-    monkeypatch.setattr(kept_readings, "_is_alike", lambda a, b: True)
+    monkeypatch.setattr(readings, "_is_alike", lambda a, b: True)
     assert any(fuzz_closures.check(seed, False)[1] for seed in range(40))

@@ -263,8 +263,8 @@ def test_float64_is_refused_by_name(text, reason):
     scope = {**globals()}
     source = "def f(x, k):\n s = x[0] * 0.0\n for i in range(len(x)):\n"
     exec(f"{source}  if x[i] > -0.4:\n   s = s + {text}\n  else:\n   s = s * 0.7\n return s", scope)
-    from tapegrad._flow.reading.errors import Refused
-    from tapegrad._flow.reading.read import Given, read
+    from tapegrad._flow.reading.forms import Refused
+    from tapegrad._flow.reading.readings import Given, read
 
     given = [Given("s", (3,), True), Given("i", (3,), False)]
     with pytest.raises(Refused, match=reason):
@@ -295,8 +295,8 @@ def test_float64_runs_eagerly_with_a_warning(rng):
 
 @needs("numba-reader")
 def test_numbers_of_two_dtypes_in_one_place_are_refused():
-    from tapegrad._flow.reading.errors import Refused
-    from tapegrad._flow.reading.read import Given, read
+    from tapegrad._flow.reading.forms import Refused
+    from tapegrad._flow.reading.readings import Given, read
 
     def in_a_list(x):
         kept = []

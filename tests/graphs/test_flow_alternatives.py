@@ -7,7 +7,7 @@ from read_graphs import Graphs
 
 import tapegrad as tg
 import tapegrad.math as math
-from tapegrad._flow.reading.errors import Refused
+from tapegrad._flow.reading.forms import Refused
 
 RNG = np.random.default_rng(7)
 

@@ -6,7 +6,7 @@ from assumed import needs
 from read_graphs import Graphs
 
 import tapegrad.math as math
-from tapegrad._flow.reading.errors import Refused
+from tapegrad._flow.reading.forms import Refused
 
 pytestmark = needs("numba-reader")
 

@@ -13,8 +13,7 @@ from random_flow import RandomGraph
 from saved_functions import GRAPHS, X, described, looked_up, newton, robust, stepped, with_graph
 
 import tapegrad as tg
-from tapegrad._flow.ir.block_builder import Builder
-from tapegrad._flow.ir.flow_graph import Edge, Graph, Input
+from tapegrad._flow.ir.flow_graph import Builder, Edge, Graph, Input
 from tapegrad._flow.ir.frame import FINISHED
 from tapegrad._flow.kinds.step_kinds import FLOAT, INT
 from tapegrad._flow.program import FlowProgram

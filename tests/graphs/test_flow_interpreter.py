@@ -8,10 +8,8 @@ from naive_flow import PLAIN, Run, evaluate
 
 from tapegrad._core.ops.sample_inputs import points
 from tapegrad._core.ops.table import TABLE, Pointwise
-from tapegrad._flow.ir.block_builder import Builder
-from tapegrad._flow.ir.flow_graph import Edge, Graph, Input, Place
+from tapegrad._flow.ir.flow_graph import Builder, Edge, Graph, Input, Place, validate
 from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT
-from tapegrad._flow.ir.validation import validate
 from tapegrad._flow.kinds.step_kinds import BOOL, FLOAT, INT
 from tapegrad._flow.kinds.step_kinds import KINDS as STEP_KINDS
 from tapegrad._flow.program import FlowProgram, Limits

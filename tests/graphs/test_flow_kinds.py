@@ -18,13 +18,10 @@ import tapegrad as tg
 from tapegrad._core.ops.table import TABLE
 from tapegrad._flow import program
 from tapegrad._flow.interpreted import interpreter
-from tapegrad._flow.ir import activity
-from tapegrad._flow.ir.block_builder import Builder
-from tapegrad._flow.ir.flow_graph import Edge, Graph, Input, Step
+from tapegrad._flow.ir import flow_graph
+from tapegrad._flow.ir.flow_graph import Builder, Edge, Graph, Input, Step, validate
 from tapegrad._flow.ir.frame import FINISHED, LEFT
-from tapegrad._flow.ir.validation import validate
-from tapegrad._flow.kinds.kind_lookup import kind_of
-from tapegrad._flow.kinds.step_kinds import FLOAT, INT, KINDS, declare
+from tapegrad._flow.kinds.step_kinds import FLOAT, INT, KINDS, declare, kind_of
 from tapegrad._flow.native.flow_functions import compiled
 from tapegrad._flow.passes.simplify import simplified
 from tapegrad._flow.passes.tangents import with_tangents
@@ -76,7 +73,7 @@ def _kinds():
     for name in {*KINDS} - DECLARED:
         del KINDS[name]
     kind_of.cache_clear()
-    activity.names_read.cache_clear()
+    flow_graph.names_read.cache_clear()
 
 
 def begun():

@@ -5,7 +5,7 @@ from assumed import needs
 from language import FUNCTIONS
 from read_graphs import check, read_for_vectors
 
-from tapegrad._flow.reading.errors import Refused
+from tapegrad._flow.reading.forms import Refused
 
 pytestmark = needs("numba-reader")
 

@@ -8,8 +8,8 @@ from assumed import needs
 from read_graphs import Graphs, given
 
 import tapegrad as tg
-from tapegrad._flow.reading.errors import Refused
-from tapegrad._flow.reading.read import read
+from tapegrad._flow.reading.forms import Refused
+from tapegrad._flow.reading.readings import read
 
 pytestmark = needs("numba-reader")
 

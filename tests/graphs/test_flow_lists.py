@@ -7,7 +7,7 @@ from read_graphs import Graphs
 
 import tapegrad.math as math
 import tapegrad.numpy as tnp
-from tapegrad._flow.reading.errors import Refused
+from tapegrad._flow.reading.forms import Refused
 
 pytestmark = needs("numba-reader")
 

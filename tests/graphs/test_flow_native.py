@@ -10,10 +10,8 @@ from random_flow import RandomGraph
 from tapegrad._core.ops.elementwise import STEERING
 from tapegrad._core.ops.table import TABLE, Pointwise
 from tapegrad._flow.ir import frame as layout
-from tapegrad._flow.ir.block_builder import Builder
-from tapegrad._flow.ir.flow_graph import Edge, Graph, Input
+from tapegrad._flow.ir.flow_graph import Builder, Edge, Graph, Input, validate
 from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT, TAPE_FULL, TOO_MANY_JUMPS
-from tapegrad._flow.ir.validation import validate
 from tapegrad._flow.kinds.step_kinds import KINDS as STEP_KINDS
 from tapegrad._flow.native.flow_functions import compiled
 from tapegrad._flow.program import FlowProgram, Functions

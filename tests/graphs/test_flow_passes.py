@@ -5,11 +5,17 @@ import pytest
 from naive_flow import evaluate
 
 from tapegrad._core.ops.table import TABLE, Pointwise
-from tapegrad._flow.ir.activity import varying
-from tapegrad._flow.ir.block_builder import Builder
-from tapegrad._flow.ir.flow_graph import Edge, Graph, Input, Line, Place
-from tapegrad._flow.ir.text import text_of
-from tapegrad._flow.ir.validation import validate
+from tapegrad._flow.ir.flow_graph import (
+    Builder,
+    Edge,
+    Graph,
+    Input,
+    Line,
+    Place,
+    text_of,
+    validate,
+    varying,
+)
 from tapegrad._flow.passes.tangents import with_tangents
 
 OPERATIONS = [op for op in TABLE.values() if isinstance(op, Pointwise) and not op.apart]

@@ -6,7 +6,7 @@ from language import FUNCTIONS
 from read_graphs import check
 
 from tapegrad._flow.reading import reader
-from tapegrad._flow.reading.errors import Refused
+from tapegrad._flow.reading.forms import Refused
 
 RIGHT = """
     loop branches while_with_break early_return swap closure generator comprehension stack

@@ -9,25 +9,25 @@ from assumed import needs
 import tapegrad as tg
 from tapegrad._flow.ir.flow_graph import Value
 from tapegrad._flow.kinds.step_kinds import FLOAT, INT
-from tapegrad._flow.reading import forms, joins, read
+from tapegrad._flow.reading import forms, joins, readings
 from tapegrad._program.dispatch import flow_choice
 
 
 @pytest.fixture
-def readings(monkeypatch):
+def counted(monkeypatch):
     """How often the code of functions is followed from its start."""
-    counted, original = [], read._read
+    counted, original = [], readings._read
 
     def counting(*args):
         counted.append(args)
         return original(*args)
 
-    monkeypatch.setattr(read, "_read", counting)
+    monkeypatch.setattr(readings, "_read", counting)
     return counted
 
 
 @needs("numba-reader")
-def test_lists_that_one_reading_puts_into_the_arena_are_there_in_the_next(readings):
+def test_lists_that_one_reading_puts_into_the_arena_are_there_in_the_next(counted):
     def f(p, x):
         found = []
         for v in x:
@@ -40,11 +40,11 @@ def test_lists_that_one_reading_puts_into_the_arena_are_there_in_the_next(readin
     c = tg.compile(f)
     for p in (0.0, 1.0, -1.0):
         c.value_and_grad(p, np.array([0.5, -0.5, 2.0]))
-    first = len(readings)
+    first = len(counted)
     assert first > 1  # a list of known length at first
     x = np.array([0.3, 0.7, -2.0])
     value, tangent = c.jvp((0.4, x), (1.0, np.ones(3)))
-    assert len(readings) == first + 1
+    assert len(counted) == first + 1
     assert (value, tangent) == pytest.approx(tg.jvp(f, (0.4, x), (1.0, np.ones(3))))
 
 

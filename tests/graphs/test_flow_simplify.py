@@ -9,15 +9,12 @@ from naive_flow import Run, evaluate
 from random_flow import RandomGraph
 from test_flow_native import Native
 
-from tapegrad._flow.ir.block_builder import Builder
-from tapegrad._flow.ir.flow_graph import Branch, Edge, Graph, Input
+from tapegrad._flow.ir.flow_graph import Branch, Builder, Edge, Graph, Input, text_of, validate
 from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT
-from tapegrad._flow.ir.text import text_of
-from tapegrad._flow.ir.validation import validate
 from tapegrad._flow.passes.simplify import simplified
 from tapegrad._flow.passes.tangents import with_tangents
 from tapegrad._flow.program import FlowProgram
-from tapegrad._flow.reading.read import Given, read
+from tapegrad._flow.reading.readings import Given, read
 
 
 def begun(kinds="f"):

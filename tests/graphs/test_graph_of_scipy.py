@@ -14,8 +14,8 @@ from scipy.stats._distr_params import distcont, distdiscrete
 import tapegrad as tg
 from tapegrad._flow.passes.simplify import simplified
 from tapegrad._flow.program import FlowProgram
-from tapegrad._flow.reading.errors import Refused
-from tapegrad._flow.reading.read import Given, read
+from tapegrad._flow.reading.forms import Refused
+from tapegrad._flow.reading.readings import Given, read
 from tapegrad.scipy import stats as ours
 from tapegrad.scipy._distribution_table import RELEASED
 

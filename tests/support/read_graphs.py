@@ -9,7 +9,7 @@ from tapegrad._flow.native.flow_functions import compiled
 from tapegrad._flow.passes.simplify import simplified
 from tapegrad._flow.passes.tangents import with_tangents
 from tapegrad._flow.program import FlowProgram, Functions
-from tapegrad._flow.reading.read import Given, read
+from tapegrad._flow.reading.readings import Given, read
 
 VECTORS = [np.array([0.7, -1.3, 2.1, 0.4]), np.array([-0.2, 3.0, -1.5, 1.1])]
 

@@ -5,7 +5,7 @@ from compiled import by_ways
 
 import tapegrad as tg
 import tapegrad.numpy as tnp
-from tapegrad._flow.reading.read import Reading
+from tapegrad._flow.reading.readings import Reading
 from tapegrad._program.dispatch.evaluation import Compilation
 from tapegrad._program.dispatch.flows import Flow
 from tapegrad._program.passes.input_planning import LARGE

@@ -10,10 +10,8 @@ import numpy as np
 
 from ..._core.ops.table import Pointwise
 from ..._core.sweep import kernels
-from ..ir.activity import varying
-from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Leave, Return, Step, Value
-from ..kinds.kind_lookup import kind_of
-from ..kinds.step_kinds import CHOICE, CONTROL, FLOAT, PLACE
+from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Leave, Return, Step, Value, varying
+from ..kinds.step_kinds import CHOICE, CONTROL, FLOAT, PLACE, kind_of
 from .encoding_layout import ROW_BYTES
 
 _ROW_WORDS = ROW_BYTES // 4

@@ -1,16 +1,22 @@
-"""What a kind of steps of graphs declares, and the table of those that are declared."""
+"""Kinds of steps of graphs: what a kind declares, and all that are declared."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..._core.ops.table import Pointwise, ValueAndPartials
+from ..._core.codegen.vector_math import halves, raised
+from ..._core.ops.powers import OF_NUMBERS
+from ..._core.ops.table import Pointwise, ValueAndPartials, find
 from ..._core.remembered import remembered
+
+# --- What a kind of steps of graphs declares, and the table of those that are declared ------------
+
 
 #: Kinds of values: float64, int64, truth.
 FLOAT, INT, BOOL = "f", "i", "b"
@@ -161,3 +167,415 @@ def declare(name: str, signature: str, value: str = "", traits: str = "", **fact
 def true_of(traits: str) -> dict[str, Any]:
     """Fields of a kind that are true, by their names; "cheap" stands for two."""
     return dict.fromkeys(traits.replace("cheap", "in_arms again").split(), True)
+
+
+# --- Steps on numbers: constants, integers, floats, truths ----------------------------------------
+# An integer beyond 64 bits, or a divisor of 0, leaves the graph; Python's rounding. Floats have the
+# operations of the table, too.
+
+
+_SMALLEST = str(-(2**63))
+
+
+def _checked(name: str):
+    """An instruction of LLVM that says whether its result fits."""
+
+    def emit(code, x: str, y: str) -> str:
+        if code.leave is None:
+            return code.let(f"{name} nsw i64 {x}, {y}")
+        full = f"llvm.s{name}.with.overflow.i64"
+        code.module.declared[full] = f"declare {{i64, i1}} @{full}(i64, i64)"
+        both = code.let(f"call {{i64, i1}} @{full}(i64 {x}, i64 {y})")
+        result = code.let(f"extractvalue {{i64, i1}} {both}, 0")
+        code.check(code.let(f"extractvalue {{i64, i1}} {both}, 1"))
+        return result
+
+    return emit
+
+
+def _extreme(comparison: str):
+    def emit(code, x: str, y: str) -> str:
+        takes = code.let(f"icmp {comparison} i64 {x}, {y}")
+        return code.let(f"select i1 {takes}, i64 {x}, i64 {y}")
+
+    return emit
+
+
+def _divided(code, op: str, x: str, y: str) -> tuple[str, str]:
+    """Quotient or remainder rounded towards 0, and whether Python rounds to one less."""
+    result = code.let(f"s{op} i64 {x}, {y}")
+    rest = result if op == "rem" else code.let(f"srem i64 {x}, {y}")
+    other_sign = code.let(f"icmp slt i64 {code.let(f'xor i64 {rest}, {y}')}, 0")
+    inexact = code.let(f"icmp ne i64 {rest}, 0")
+    return result, code.let(f"and i1 {other_sign}, {inexact}")
+
+
+def _floor_divide(code, x: str, y: str) -> str:
+    code.check(code.let(f"icmp eq i64 {y}, 0"))
+    smallest, minus = code.let(f"icmp eq i64 {x}, {_SMALLEST}"), code.let(f"icmp eq i64 {y}, -1")
+    code.check(code.let(f"and i1 {smallest}, {minus}"))
+    quotient, less = _divided(code, "div", x, y)
+    return code.let(f"sub i64 {quotient}, {code.let(f'zext i1 {less} to i64')}")
+
+
+def _remainder(code, x: str, y: str) -> str:
+    """The processor cannot divide the smallest integer by −1: over 1 the remainder is 0, too."""
+    code.check(code.let(f"icmp eq i64 {y}, 0"))
+    y = code.let(f"select i1 {code.let(f'icmp eq i64 {y}, -1')}, i64 1, i64 {y}")
+    rest, less = _divided(code, "rem", x, y)
+    return code.let(f"add i64 {rest}, {code.let(f'select i1 {less}, i64 {y}, i64 0')}")
+
+
+def _negative(code, x: str) -> str:
+    return _checked("sub")(code, "0", x)
+
+
+def _absolute(code, x: str) -> str:
+    less = code.let(f"icmp slt i64 {x}, 0")
+    return code.let(f"select i1 {less}, i64 {_negative(code, x)}, i64 {x}")
+
+
+def _is_finite(code, x: str) -> str:
+    return code.let(f"fcmp olt double {code.step('absolute', x)}, {code.constant(float('inf'))}")
+
+
+def _to_int(code, x: str) -> str:
+    size = code.step("absolute", x)
+    code.check(code.let(f"fcmp uge double {size}, {code.constant(2.0**53)}"))
+    return code.let(f"fptosi double {x} to i64")
+
+
+def _to_single(code, x: str) -> str:
+    return code.let(f"fpext float {code.let(f'fptrunc double {x} to float')} to double")
+
+
+def _float(code, number: float) -> str:
+    return code.constant(number)
+
+
+def _word(_code, number: int | bool) -> str:
+    return str(number).lower()
+
+
+#: The constants by the kinds of their values.
+CONSTANT_OF = {
+    FLOAT: declare("float_const", "-> f", payload=CONSTANT, native=_float),
+    INT: declare("int_const", "-> i", payload=CONSTANT, native=_word),
+    BOOL: declare("bool_const", "-> b", payload=CONSTANT, native=_word),
+}
+#: The types of Python of the numbers of each kind.
+TYPE_OF: dict[str, type] = {FLOAT: float, INT: int, BOOL: bool}
+
+declare(
+    *("int_add", "ii -> i", "x + y", "hot cheap"),
+    holds="sum_fits(x, y)",
+    native=_checked("add"),
+    neutral=0,
+)
+declare(
+    *("int_subtract", "ii -> i", "x - y", "cheap"),
+    holds="difference_fits(x, y)",
+    native=_checked("sub"),
+    neutral_right=0,
+    twice=0,
+)
+declare(
+    *("int_multiply", "ii -> i", "x * y", "again"),
+    holds="product_fits(x, y)",
+    native=_checked("mul"),
+    neutral=1,
+    absorbing=0,
+)
+declare(
+    *("int_floor_divide", "ii -> i", "x // y", "divides"),
+    holds="y != 0 and (y != -1 or x != LEAST)",
+    native=_floor_divide,
+    neutral_right=1,
+)
+declare(
+    *("int_remainder", "ii -> i", "x % y if y != -1 else 0", "divides"),
+    holds="y != 0",
+    native=_remainder,
+)
+declare("int_min", "ii -> i", "min(x, y)", "cheap idempotent", native=_extreme("slt"))
+declare("int_max", "ii -> i", "max(x, y)", "cheap idempotent", native=_extreme("sgt"))
+declare("int_and", "ii -> i", "x & y", "cheap idempotent", native="and i64 {}, {}")
+declare("int_or", "ii -> i", "x | y", "cheap idempotent", native="or i64 {}, {}")
+declare("int_xor", "ii -> i", "x ^ y", "cheap", native="xor i64 {}, {}", twice=0)
+declare("int_negative", "i -> i", "-x", "again", holds="x != LEAST", native=_negative)
+declare("int_absolute", "i -> i", "abs(x)", holds="x != LEAST", native=_absolute)
+declare("int_equal", "ii -> b", "x == y", "hot cheap", native="icmp eq i64 {}, {}", twice=True)
+declare("int_less", "ii -> b", "x < y", "hot cheap", native="icmp slt i64 {}, {}", twice=False)
+declare(
+    *("int_less_equal", "ii -> b", "x <= y", "hot cheap"),
+    native="icmp sle i64 {}, {}",
+    twice=True,
+)
+
+declare("float_equal", "ff -> b", "x == y", "cheap", native="fcmp oeq double {}, {}")
+declare("float_less", "ff -> b", "x < y", "hot cheap", native="fcmp olt double {}, {}")
+declare("float_less_equal", "ff -> b", "x <= y", "cheap", native="fcmp ole double {}, {}")
+declare("is_finite", "f -> b", "x - x == 0.0", "in_arms", native=_is_finite)
+declare("int_to_float", "i -> f", "float(x)", "hot cheap", native="sitofp i64 {} to double")
+# rounded to float32
+declare(*("to_single", "f -> f", "single(x)", "hot cheap"), native=_to_single, partials=("1.0",))
+# towards 0; leaves where it is not finite, or where a float may stand for another integer
+declare(
+    *("float_to_int", "f -> i", "int(x)", "stays"),
+    holds="-9007199254740992.0 < x < 9007199254740992.0",
+    native=_to_int,
+)
+
+declare(
+    *("bool_and", "bb -> b", "x & y", "cheap idempotent"),
+    native="and i1 {}, {}",
+    neutral=True,
+    absorbing=False,
+)
+declare(
+    *("bool_or", "bb -> b", "x | y", "cheap idempotent"),
+    native="or i1 {}, {}",
+    neutral=False,
+    absorbing=True,
+)
+declare(
+    *("bool_xor", "bb -> b", "x ^ y", "cheap"), native="xor i1 {}, {}", neutral=False, twice=False
+)
+declare("bool_not", "b -> b", "not x", "cheap negates", native="xor i1 {}, true")
+declare("bool_to_int", "b -> i", "x", "cheap", native="zext i1 {} to i64")
+
+
+# --- Element-wise operations of the table as steps: what graphs know of them beside the table -----
+
+
+def _intrinsic(name: str):
+    """An instruction of LLVM."""
+    return lambda code, *x: code.call(f"llvm.{name}.f64", *x)
+
+
+def _extreme_operation(less: int, missing: int):
+    """The first operand or the second, as NumPy has it: of two equal numbers the second.
+
+    `less` is the operand that has to be less for the first to be taken, `missing` the one that is
+    NaN then.
+    """
+
+    def emit(code, *x: str) -> str:
+        wins = code.let(f"fcmp olt double {x[less]}, {x[1 - less]}")
+        isnan = code.let(f"fcmp uno double {x[missing]}, {x[missing]}")
+        either = code.let(f"or i1 {wins}, {isnan}")
+        return code.let(f"select i1 {either}, double {x[0]}, double {x[1]}")
+
+    return emit
+
+
+def _power(code, x: str, y: str) -> str:
+    """By products for many constant exponents."""
+    exponent = code.number(y)
+    twice = None if exponent is None else halves(exponent)
+    return code.call("pow", x, y) if twice is None else raised(code, x, twice)
+
+
+#: What is known of operations, as `StepKind` has it.
+_FACTS: dict[str, dict[str, Any]] = {}
+
+
+def _known(name: str, traits: str = "", **facts: Any) -> None:
+    _FACTS[name] = {**facts, **true_of(traits)}
+
+
+# the partial derivatives of those in arms are finite, also of NaN, or operands, by which an adjoint
+# of 0 is not multiplied
+_known("add", "hot cheap exact", native="fadd double {}, {}", of_ints="int_add")
+_known("subtract", "hot cheap exact", native="fsub double {}, {}", of_ints="int_subtract")
+_known("multiply", "hot cheap exact", native="fmul double {}, {}", of_ints="int_multiply")
+_known("divide", "exact", native="fdiv double {}, {}")
+_known("floor_divide", of_ints="int_floor_divide")
+_known("remainder", of_ints="int_remainder")
+_known("negative", "cheap exact", native="fneg double {}", of_ints="int_negative")
+_known("absolute", "again exact", native=_intrinsic("fabs"), of_ints="int_absolute")
+_known("power", native=_power)
+for _exponent, _op in OF_NUMBERS.items():
+    if _exponent > 0 and _exponent == int(_exponent):
+        _known(_op.name, "in_arms", of_ints="int_multiply" if _exponent == 2 else "")
+_known("maximum", "in_arms", native=_extreme_operation(1, 0), of_ints="int_max")
+_known("minimum", "in_arms", native=_extreme_operation(0, 0), of_ints="int_min")
+_known("fmax", native=_extreme_operation(1, 1))
+_known("fmin", native=_extreme_operation(0, 1))
+for _name in ("sqrt", "floor", "ceil", "rint", "trunc", "copysign"):
+    _known(_name, native=_intrinsic(_name))
+#: Operations with cases of their own in the loops of the interpreter.
+HOT = tuple(name for name, facts in _FACTS.items() if "hot" in facts)
+
+
+def element_wise(op: Pointwise) -> StepKind:
+    """The kind of steps of an operation."""
+    facts = _FACTS.get(op.name, {})
+    operands = FLOAT * len(op.inputs)
+    return StepKind(
+        *(op.name, op.code, operands, FLOAT, op.value), partials=op.partials, declared=op, **facts
+    )
+
+
+# --- Steps on memory: words that are allocated, loaded and stored ---------------------------------
+
+
+def _allocate(code, count: str) -> str:
+    code.check(code.let(f"icmp slt i64 {count}, 0"))
+    used = code.let("load i64, ptr %used")
+    room = code.let(f"sub i64 %arena_words, {used}")
+    code.fork(code.let(f"icmp sgt i64 {count}, {room}"), "arena_full")
+    code.put(f"store i64 {code.let(f'add i64 {used}, {count}')}, ptr %used")
+    size = code.let(f"shl i64 {count}, 3")
+    fill = "llvm.memset.p0.i64"
+    code.module.declared[fill] = f"declare void @{fill}(ptr, i8, i64, i1)"
+    for space in range(code.module.spaces):
+        at = code.word(f"%arena{space}", used)
+        code.put(f"call void @{fill}(ptr {at}, i8 0, i64 {size}, i1 false)")
+    return used
+
+
+def _load(kind: str):
+    def emit(code, place, at: str) -> str:
+        return code.read(f"%arena{place.space}", at, TYPES[kind], code.module.alias(place))
+
+    return emit
+
+
+def _store(kind: str):
+    def emit(code, place, at: str, value: str) -> None:
+        code.write(f"%arena{place.space}", at, value, TYPES[kind], code.module.alias(place))
+
+    return emit
+
+
+def _load_back(reverse, step, g: str) -> None:
+    base, at, kind, alias = reverse.shadow(step)
+    total = reverse.code.let(f"fadd double {reverse.code.read(base, at, kind, alias)}, {g}")
+    reverse.code.write(base, at, total, kind, alias)
+
+
+def _store_back(reverse, step, _g: str) -> None:
+    base, at, kind, alias = reverse.shadow(step)
+    if step.operands[1] in reverse.variation:
+        reverse.add(step.operands[1], reverse.code.read(base, at, kind, alias))
+    reverse.code.write(base, at, reverse.code.constant(0.0), kind, alias)
+
+
+# words, 0 in all spaces; gives the address of the first
+declare(
+    *("allocate", "i -> i", "load_i64(frame, ARENA_USED)", "stays fresh"),
+    holds="x >= 0",
+    effect="return allocated(frame, load_i64(data, SPACES), x)",
+    native=_allocate,
+)
+#: By the kind of the word.
+LOAD_OF = {
+    FLOAT: declare(
+        *("load_float", "i -> f", "load_f64(arena + payload * words, 8 * x)", "hot again"),
+        payload=PLACE,
+        native=_load(FLOAT),
+        back="store_f64(place, 0, load_f64(place, 0) + g)",
+        native_back=_load_back,
+    ),
+    INT: declare(
+        *("load_int", "i -> i", "load_i64(arena + payload * words, 8 * x)", "again"),
+        payload=PLACE,
+        native=_load(INT),
+    ),
+}
+STORE_OF = {
+    FLOAT: declare(
+        *("store_float", "if ->", "", "hot stays"),
+        effect="store_f64(arena + payload * words, 8 * x, y)",
+        payload=PLACE,
+        native=_store(FLOAT),
+        back="y += load_f64(place, 0)\nstore_f64(place, 0, 0.0)",
+        native_back=_store_back,
+    ),
+    INT: declare(
+        *("store_int", "ii ->", "", "stays"),
+        effect="store_i64(arena + payload * words, 8 * x, y)",
+        payload=PLACE,
+        native=_store(INT),
+    ),
+}
+
+
+# --- Steps that choose between values, note which way calls took, or leave the graph --------------
+
+
+def _select(kind: str):
+    def emit(code, number: int | None, condition: str, x: str, y: str) -> str:
+        made = code.let(f"select i1 {condition}, {TYPES[kind]} {x}, {TYPES[kind]} {y}")
+        if number is not None:
+            code.note(number, condition, "true")
+        return made
+
+    return emit
+
+
+def _select_back(reverse, step, g: str) -> None:
+    condition, first, second = step.operands
+    holds, nothing = reverse.value(condition), reverse.code.constant(0.0)
+    if first in reverse.variation:
+        reverse.add(first, reverse.code.step(step.op, holds, g, nothing))
+    if second in reverse.variation:
+        reverse.add(second, reverse.code.step(step.op, holds, nothing, g))
+
+
+def _check(code, reason: int, condition: str) -> None:
+    code.check(code.step("bool_not", condition), reason)
+
+
+_TAKEN = "if payload != 0 and covered != 0:\n    store_u8(covered, payload - x, 1)"
+#: The second operand where the first, a truth, holds, else the third; by their kind.
+SELECT_OF = {
+    FLOAT: declare(
+        *("float_select", "bff -> f", "y if x else z", "cheap"),
+        effect=_TAKEN,
+        payload=CHOICE,
+        native=_select(FLOAT),
+        back="if x:\n    y += g\nelse:\n    z += g",
+        native_back=_select_back,
+    ),
+    INT: declare(
+        *("int_select", "bii -> i", "y if x else z", "cheap"),
+        effect=_TAKEN,
+        payload=CHOICE,
+        native=_select(INT),
+    ),
+    BOOL: declare(
+        *("bool_select", "bbb -> b", "y if x else z", "in_arms"),
+        effect=_TAKEN,
+        payload=CHOICE,
+        native=_select(BOOL),
+    ),
+}
+declare("check", "b ->", "", "hot stays", holds="x", payload=REASON, native=_check)
+#: Which way a select went that was a branch inside an arm, where the second truth holds.
+NOTE = declare(
+    *("note_choice", "bb ->", "", "hot stays in_arms"),
+    effect="if y != 0 and covered != 0:\n    store_u8(covered, payload - x, 1)",
+    payload=CHOICE,
+    native=lambda code, number, condition, counts: code.note(number, condition, counts),
+)
+
+
+# --- The kind of steps of a name ------------------------------------------------------------------
+
+
+@functools.lru_cache(4096)
+def kind_of(name: str) -> StepKind:
+    """The kind of a name in KINDS, or of an element-wise operation; ValueError for others."""
+    if name in KINDS:
+        return KINDS[name]
+    declared = find(name)
+    if not isinstance(declared, Pointwise):
+        raise ValueError(f"{name} is not element-wise")
+    return element_wise(declared)
+
+
+def with_cases() -> list[StepKind]:
+    """The kinds with cases of their own in the interpreter."""
+    return [*map(kind_of, HOT), *KINDS.values()]

@@ -10,8 +10,7 @@ from ..._core.ops.table import number_in
 from ..ir import frame
 from ..ir.expressions import products_of
 from ..ir.flow_graph import Block, Edge, Graph, Return, Step, Value
-from ..kinds.kind_lookup import kind_of
-from ..kinds.step_kinds import CHOICE, TYPES
+from ..kinds.step_kinds import CHOICE, TYPES, kind_of
 from .assembly_text import Assembly, Module
 from .tape_plan import TapePlan
 from .values_code import PARAMETERS, bases

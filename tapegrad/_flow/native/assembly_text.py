@@ -14,7 +14,7 @@ from ..._core.ops.table import Pointwise
 from ..ir.expressions import is_elementary, value
 from ..ir.flow_graph import Graph, Place
 from ..ir.frame import ARITHMETIC
-from ..kinds.kind_lookup import kind_of
+from ..kinds.step_kinds import kind_of
 
 
 class Module:

@@ -11,8 +11,7 @@ from ..ir import frame
 from ..ir.flow_graph import Graph
 from .adjoints_code import Adjoints
 from .assembly_text import Module
-from .live_adjoints import live
-from .tape_plan import TapePlan, Ways
+from .tape_plan import TapePlan, Ways, live
 from .values_code import WORDS, Values
 
 _HELPER = """

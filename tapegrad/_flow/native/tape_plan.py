@@ -1,19 +1,57 @@
-"""The tape of a call for its reverse pass: words for each block that runs.
-
-Blocks with one predecessor share a frame with it: a tree, entered at its root. A frame has the
-number of the edge to its root, then what is saved in each of the blocks, in order. What is cheap is
-recomputed from what is saved.
-"""
+"""What the reverse pass of a graph needs: values with adjoints, and the tape of a call."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
 
-from ..ir.activity import Variation
-from ..ir.block_order import ordered
-from ..ir.flow_graph import Block, Edge, Graph, Place, Return, Step, Value
-from ..kinds.kind_lookup import kind_of
+from ..ir.flow_graph import (
+    Block,
+    Edge,
+    Graph,
+    Place,
+    Return,
+    Step,
+    Value,
+    Variation,
+    differentiable_operands,
+    ordered,
+    varying,
+)
+from ..kinds.step_kinds import kind_of
+
+# --------------------------------------------------------------------------------------------------
+# The values that have adjoints: they vary with a differentiated input, and a result with them.
+
+
+def live(graph: Graph) -> Variation:
+    """Values and places with adjoints."""
+    values, places = varying(graph)
+    return Variation(values & _read_by_results(graph), places)
+
+
+def _read_by_results(graph: Graph) -> set[Value]:
+    """Values on which a result depends; writes to memory always count."""
+    found: set[Value] = set()
+    count = -1
+    while count < len(found):
+        count = len(found)
+        for block in reversed(graph.blocks):
+            found.update(block.end.reads)  # type: ignore[union-attr]
+            for edge in block.end.edges:  # type: ignore[union-attr]
+                pairs = zip(edge.arguments, edge.target.parameters, strict=True)
+                found.update(given for given, parameter in pairs if parameter in found)
+            for step in reversed(block.steps):
+                if step.result is None or step.result in found:
+                    found.update(differentiable_operands(step))
+    return found
+
+
+# --- The tape of a call for its reverse pass: words for each block that runs ----------------------
+# Blocks with one predecessor share a frame with it: a tree, entered at its root. A frame has the
+# number of the edge to its root, then what is saved in each of the blocks, in order. What is cheap
+# is recomputed from what is saved.
+
 
 #: The number of cheap operations that are recomputed to avoid saving a number.
 _CHEAP = 3

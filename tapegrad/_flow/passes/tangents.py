@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from ..ir.activity import varying
-from ..ir.block_builder import Builder
 from ..ir.expressions import products_of
 from ..ir.flow_graph import (
     Block,
     Branch,
+    Builder,
     Edge,
     Graph,
     Jump,
@@ -20,9 +19,9 @@ from ..ir.flow_graph import (
     Return,
     Step,
     Value,
+    varying,
 )
-from ..kinds.kind_lookup import kind_of
-from ..kinds.step_kinds import FLOAT
+from ..kinds.step_kinds import FLOAT, kind_of
 
 
 def with_tangents(

@@ -4,31 +4,96 @@ from __future__ import annotations
 
 import operator
 
+import numpy as np
+
 from ..ir.flow_graph import Edge, Value
-from ..kinds.step_kinds import INT
-from . import loops
-from .errors import Again, Raises, Refused
+from ..kinds.step_kinds import FLOAT, INT
+from . import views
 from .forms import (
     NONE,
     NOTHING,
+    Again,
     Choice,
     Form,
     Known,
     Number,
+    Raises,
     Ref,
+    Refused,
     Row,
     Tuple,
+    Unfollowed,
     bound,
     described,
     kinds_of,
     shape_of,
     unbound,
 )
-from .joins import element_joined, is_option, joined
-from .matching import matched
-from .numbers import arithmetic, converted, number
-from .positions import clamped, position
-from .unfollowed import Unfollowed
+from .joins import element_joined, is_option, joined, matched
+from .numbers import EXACT, arithmetic, converted, number
+from .views import clamped, position
+
+# --- Lists of numbers from outside as words of memory: the data of a list in the arena ------------
+
+
+#: Integers of the kind that graphs compute with.
+_LARGEST = 2**62
+
+
+def words_of(items: tuple[Form, ...], wanted: Form | None) -> tuple[Form, np.ndarray] | None:
+    """The form of the items, which holds `wanted` too, and their words; None if there is none.
+
+    Items are numbers, or tuples of these. An integer or a truth is a word that is no float.
+    """
+    element = wanted
+    try:
+        for one in {shape_of(form): form for form in map(_lifted_list, items)}.values():
+            element = element_joined(element, one, _one_region)
+    except Refused:
+        return None
+    if element is None or not _is_of_numbers(element):
+        return None
+    kinds = kinds_of(element)
+    words = np.zeros((len(items), len(kinds)))
+    columns = zip(*map(_values, items), strict=True) if items else [()] * len(kinds)
+    for k, (kind, column) in enumerate(zip(kinds, columns, strict=True)):
+        if kind == FLOAT:
+            if any([type(x) is int and abs(x) > EXACT for x in column]):
+                return None
+            words[:, k] = list(map(float, column))
+        elif max(map(abs, column), default=0) >= _LARGEST:
+            return None
+        else:
+            words.view(np.int64)[:, k] = list(map(int, column))
+    return element, words.reshape(-1)
+
+
+def _one_region(a: int, b: int) -> None:
+    """Numbers are in no memory of their own."""
+
+
+def _lifted_list(form: Form) -> Form:
+    if isinstance(form, Known) and form.kind is not None:
+        return Number(form.kind, None)
+    if isinstance(form, Tuple):
+        return form.with_parts(tuple(map(_lifted_list, form.items)))
+    raise Refused("an item that is no number")
+
+
+def _is_of_numbers(form: Form) -> bool:
+    if isinstance(form, Tuple):
+        return all(map(_is_of_numbers, form.items))
+    return isinstance(form, Number)
+
+
+def _values(form: Form) -> list:
+    if isinstance(form, Known):
+        return [form.value]
+    return [value for part in form.parts for value in _values(part)]
+
+
+# --- Python lists in the arena: their length, capacity and data are found by their handle ---------
+
 
 _LENGTH, _ROOM, _DATA, _HEAD = 0, 1, 2, 3
 
@@ -105,7 +170,7 @@ def filled(reader, site, item: Form, count: Form) -> Row:
             _set(reader, made, Number(INT, k, natural=True), item)
             return []
 
-        loops.counted(build, size, body, [])
+        views.counted(build, size, body, [])
     return made
 
 
@@ -136,7 +201,7 @@ def _copy(reader, made: Row, before: Form, part: tuple[Row, Form, Form, Form]) -
         _set(reader, made, target, item(reader, row, place))
         return []
 
-    loops.counted(build, converted(build, count, INT), body, [])
+    views.counted(build, converted(build, count, INT), body, [])
 
 
 def whole(reader, row: Row) -> tuple[Row, Form, Form, Form]:
@@ -152,7 +217,7 @@ def extended(reader, row: Row, other: Row) -> None:
         return []
 
     if other.element is not NOTHING:
-        loops.counted(reader.builder, length(reader, other).value, body, [])  # type: ignore[arg-type]
+        views.counted(reader.builder, length(reader, other).value, body, [])  # type: ignore[arg-type]
 
 
 def _allocated(reader, site, element: Form, count: Form, room: Form) -> Row:
@@ -280,7 +345,7 @@ def _grown(reader, row: Row, handle: Value, count: Value, room: Value) -> None:
             build.store(region, target, build.load(region, source))
             return []
 
-        loops.counted(build, count, body, [])
+        views.counted(build, count, body, [])
     build.store(head, _at(build, handle, _ROOM), wider)
     build.store(head, _at(build, handle, _DATA), data)
 
@@ -301,7 +366,7 @@ def _moved(reader, row: Row, first: Value, last: Value, by: int) -> None:
             build.store(region, target, build.load(region, source))
         return []
 
-    loops.counted(build, build.step("int_subtract", last, first), body, [])
+    views.counted(build, build.step("int_subtract", last, first), body, [])
 
 
 def emptied(reader, row: Row) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from ..ir.flow_graph import Block, Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT
-from . import loops
-from .errors import Raises, Refused
+from . import views
 from .forms import (
     FLOATS,
     NARROW,
@@ -17,6 +16,8 @@ from .forms import (
     Array,
     Form,
     Number,
+    Raises,
+    Refused,
     described,
     value_kind,
 )
@@ -34,17 +35,7 @@ from .numbers import (
     of_numpy,
     rounded,
 )
-from .views import (
-    broadcast,
-    common,
-    element,
-    fill,
-    new,
-    of,
-    same_length,
-    stored,
-    view,
-)
+from .views import broadcast, common, element, fill, new, of, same_length, stored, view
 
 _OF_TRUTHS = frozenset((*COMPARISONS, operator.and_, operator.or_, operator.xor))
 
@@ -63,7 +54,7 @@ def mapped(reader, function: Callable[..., Form], *forms: Form) -> Array:
         stored(reader, element(reader, made, places), result)
         return []
 
-    loops.nested(build, [converted(build, one, INT) for one in lengths], body, [])
+    views.nested(build, [converted(build, one, INT) for one in lengths], body, [])
     return made
 
 
@@ -191,7 +182,7 @@ def matmul(reader, a: Form, b: Form) -> Form:
             total = arithmetic(build, operator.add, Number(FLOAT, carried[0]), made)
             return [converted(build, total, FLOAT)]
 
-        found = loops.counted(build, depth, body, [build.constant(0.0)])
+        found = views.counted(build, depth, body, [build.constant(0.0)])
         result = Number(FLOAT, found[0], True)
         return rounded(build, result) if is_single else result
 
@@ -205,5 +196,5 @@ def matmul(reader, a: Form, b: Form) -> Form:
         stored(reader, element(reader, made, places), dot(places))
         return []
 
-    loops.nested(build, [converted(build, one, INT) for one in lengths], each, [])
+    views.nested(build, [converted(build, one, INT) for one in lengths], each, [])
     return made

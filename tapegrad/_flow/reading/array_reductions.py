@@ -1,18 +1,34 @@
-"""Reductions of arrays, of all elements or along axes, as loops."""
+"""Reductions of arrays as loops: sums, extremes, logarithms of sums of exponentials."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import operator
+import sys
 from collections.abc import Callable
 
+from ..._core.tensor.registry import PUBLIC
 from ..ir.flow_graph import Block, Edge, Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT
-from . import loops
+from . import array_arithmetic, views
 from .array_arithmetic import in_doubles, quiet
-from .errors import Raises, Refused
-from .forms import FLOATS, NARROW, NONE, SINGLE, Array, Form, Known, Number, Tuple, described
+from .forms import (
+    FLOATS,
+    NARROW,
+    NONE,
+    SINGLE,
+    Array,
+    Form,
+    Known,
+    Number,
+    Raises,
+    Refused,
+    Tuple,
+    described,
+)
 from .numbers import (
+    applied,
     arithmetic,
     compared,
     converted,
@@ -24,6 +40,9 @@ from .numbers import (
     truth,
 )
 from .views import element, loaded, new, of, product, stored
+
+# --- Reductions of arrays, of all elements or along axes, as loops --------------------------------
+
 
 # --- of all elements ------------------------------------------------------------------------------
 
@@ -46,7 +65,7 @@ def folded_elements(
         made = step(Number(kind, carried[0]), of(reader, a, _places(indices)))
         return [converted(build, made, kind)]
 
-    (found,) = loops.nested(build, _counts(reader, a), body, [converted(build, first, kind)])
+    (found,) = views.nested(build, _counts(reader, a), body, [converted(build, first, kind)])
     return of_numpy(build, kind, found)
 
 
@@ -131,7 +150,7 @@ def _found(reader, a: Array, better: Callable) -> tuple[Array, Value, Value]:
         ]
 
     first = converted(build, a.address, INT)
-    address, index, equal, _ = loops.nested(
+    address, index, equal, _ = views.nested(
         build, _counts(reader, a), body, [first, zero, zero, zero]
     )
     return _at(a, address), index, equal
@@ -177,7 +196,7 @@ def _shared(reader, a: Array, best: Number, equal: Value) -> Number:
         return list(on.parameters)
 
     first = [best.value, build.constant(0)]
-    total, _ = loops.nested(build, _counts(reader, a), body, first)
+    total, _ = views.nested(build, _counts(reader, a), body, first)
     build.jump(after, total)
     build.block = after
     return Number(FLOAT, after.parameters[0], True)
@@ -217,7 +236,7 @@ def _along(reader, a: Array, axes: list[int], keepdims: bool, reduction: Callabl
         stored(reader, element(reader, target, _places(indices)), reduction(reader, part))
         return []
 
-    loops.nested(reader.builder, _counts(reader, target), body, [])
+    views.nested(reader.builder, _counts(reader, target), body, [])
     return dataclasses.replace(made, plain=a.plain)
 
 
@@ -296,3 +315,61 @@ REDUCTIONS: dict[str, Callable] = {
         "all": _truths("bool_and"),
     }.items()
 }
+
+
+# --- Logarithms of sums of exponentials, and the shares in these: `logsumexp`, `softmax` ----------
+
+
+def _total(reader, a: Array) -> Number:
+    """Two by two: no exponential overflows, and each step has the derivatives of the operation."""
+
+    def step(total: Form, x: Form) -> Form:
+        return applied(reader.builder, "logaddexp", total, x)
+
+    return folded_elements(reader, a, step, Known(-math.inf), FLOAT)
+
+
+def _prepared(s, name: str, form: Form) -> Array:
+    form = settled(s.builder, form)
+    if not isinstance(form, Array) or form.element != FLOAT:
+        raise Refused(f"{name} of {described(form)}")
+    return form
+
+
+def _logsumexp(s, a, axis=NONE, b=NONE, keepdims=Known(False)):  # noqa: B008
+    if b.head != NONE.head or not isinstance(keepdims, Known):
+        raise Refused("logsumexp with weights")
+    array = _prepared(s, "logsumexp", a)
+    return along_axes(s.reader, array, axis, bool(keepdims.value), _total)
+
+
+def _log_softmax(s, x, axis=NONE):
+    array = _prepared(s, "log_softmax", x)
+    totals = along_axes(s.reader, array, axis, True, _total)
+    return array_arithmetic.operator_of(s.reader, operator.sub, array, totals)
+
+
+def _softmax(s, x, axis=NONE):
+    build, array = s.builder, _prepared(s, "softmax", x)
+    totals = along_axes(s.reader, array, axis, True, _total)
+
+    def share(one: Form, total: Form) -> Form:
+        return applied(build, "exp", arithmetic(build, operator.sub, one, total))
+
+    return array_arithmetic.mapped(s.reader, share, array, totals)
+
+
+_HANDLERS: dict[str, Callable] = {
+    "logsumexp": _logsumexp,
+    "softmax": _softmax,
+    "log_softmax": _log_softmax,
+}
+
+
+def handler_of(function) -> Callable | None:
+    """The replacement of one of these functions, of SciPy or of ours."""
+    name = getattr(function, "__name__", None)
+    if name not in _HANDLERS:
+        return None
+    theirs = getattr(sys.modules.get("scipy.special"), name, None)
+    return _HANDLERS[name] if function in (theirs, PUBLIC[name]) else None

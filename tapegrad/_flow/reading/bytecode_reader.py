@@ -9,7 +9,7 @@ from numba.core import bytecode, errors, interpreter, ir
 
 from ..ir.flow_graph import Line
 from .code import FORMATTED, SAVED
-from .errors import Refused
+from .forms import Refused
 
 #: Instructions of statements that are not read, of every Python.
 _UNREAD = {

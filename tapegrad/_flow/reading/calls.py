@@ -1,13 +1,18 @@
-"""Calls: functions that are followed, and those that are replaced."""
+"""Calls: functions that are followed, replaced, or of which no result is read."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import inspect
+import io
+import logging
+import time
 import types
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from ..._core.config import config
 from ..._core.tensor.dependencies import (
@@ -17,25 +22,96 @@ from ..._core.tensor.dependencies import (
     partial_dependencies,
 )
 from ..._entering.stand_ins import stand_in
-from . import outside_calls, outside_changes, prelude, recorded_calls
+from . import outside_changes, prelude, recorded_calls
 from .access import special_method
-from .builtin_functions import BUILTINS
-from .errors import Raises, Refused
+from .builtin_functions import BUILTINS, method_of
 from .forms import (
+    NONE,
     Array,
     Form,
     Function,
     Known,
     Method,
     Number,
+    Raises,
     Ref,
+    Refused,
+    Unfollowed,
     described,
+    is_plain,
 )
-from .method_calls import method_of
-from .numbers import is_float, is_tensor
+from .numbers import folded, is_float, is_tensor
 from .numpy_functions import handler_of
-from .parametrised import Parametrised
-from .unfollowed import Unfollowed
+from .outside_changes import TEXT, WRITERS, combined, counted, is_container, line_of
+from .recorded_calls import Parametrised
+
+# --------------------------------------------------------------------------------------------------
+# Calls that write texts, read clocks, or take what is not followed: no result depends on them.
+
+
+#: Functions of values that are not followed: they change nothing.
+_OF_NUMBERS = (abs, bool, divmod, float, int, isinstance, len, max, min, round, sum)
+_OF_ARRAYS = (np.mean, np.sum, np.max, np.min, np.std, np.var, np.median)
+_COPIES = (list, tuple, dict, set, frozenset, sorted)
+_CLOCKS = (time.time, time.perf_counter, time.monotonic, time.process_time)
+_TEXTS = (str, repr, format)
+_WRITING = ("write", "writelines", "flush")
+_OUR_FILES = ("numpy", "scipy", "tapegrad", "numba", "builtins", "math")
+
+
+def of_call(reader, target, args: list[Form], kwargs: dict[str, Form]) -> Form | None:
+    """The result of a call that writes a text, reads a clock, or takes what is not followed."""
+    owner = getattr(target, "__self__", None)
+    if target is print or _is_of_logging(target) or _writes(owner, target):
+        return written(reader, f"calls {target.__name__}")
+    if target is logging.getLogger and all(isinstance(form, Known) for form in args):
+        return Known(target(*[form.value for form in args]))  # type: ignore[attr-defined]
+    if _is_one(target, _CLOCKS):
+        return Unfollowed("the time", True)
+    if _is_one(target, _TEXTS) or isinstance(owner, str):
+        is_fixed = all(isinstance(form, Known) and is_plain(form) for form in args) and not kwargs
+        return folded(target, *[form.value for form in args]) if is_fixed else TEXT  # type: ignore[attr-defined]
+    if target is isinstance and isinstance(args[0], Known):
+        return None
+    if _is_one(target, (len, bool)) and len(args) == 1 and is_container(args[0]):
+        return counted(reader, args[0].value, target)  # type: ignore[attr-defined]
+    found = combined(reader, *args, *kwargs.values())
+    if found is None:
+        return None
+    if _is_one(target, _OF_NUMBERS) or getattr(target, "__module__", "") == "math":
+        return dataclasses.replace(found, plain=True)
+    is_ufunc = isinstance(target, np.ufunc) and "out" not in kwargs
+    if is_ufunc or _is_one(target, _OF_ARRAYS + _COPIES):
+        return dataclasses.replace(found, plain=False)
+    if (getattr(target, "__module__", "") or "").split(".")[0] in _OUR_FILES:
+        raise Refused(f"it calls {getattr(target, '__name__', target)} with {found.words}")
+    return None
+
+
+def _writes(owner, target) -> bool:
+    """Whether a method writes a text to a log or a file; others may read the file."""
+    is_file = isinstance(owner, io.IOBase)
+    return isinstance(owner, WRITERS) and not (is_file and target.__name__ not in _WRITING)
+
+
+def _is_one(target, among: tuple) -> bool:
+    return any(target is one for one in among)
+
+
+def _is_of_logging(target) -> bool:
+    """Whether a function of the module logs a message."""
+    is_function = isinstance(target, types.FunctionType) and target.__module__ == "logging"
+    return is_function and hasattr(logging.Logger, target.__name__)
+
+
+def written(reader, what: str) -> Form:
+    """A text that is written somewhere."""
+    reader.changes.texts.setdefault(line_of(reader), what)
+    return NONE
+
+
+# --- Calls: functions that are followed, and those that are replaced ------------------------------
+
 
 _signature = functools.lru_cache(1024)(inspect.signature)
 _OURS = ("numpy", "scipy", "tapegrad", "numba")
@@ -52,7 +128,7 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
     if not isinstance(function, Known):
         raise Refused(f"it calls {described(function)}")
     target = (function := _entered(function)).value
-    if (made := outside_calls.of_call(s.reader, target, args, kwargs)) is not None:
+    if (made := of_call(s.reader, target, args, kwargs)) is not None:
         return made
     if (made := _of_scipy(s, function, args, kwargs)) is not None:
         return made

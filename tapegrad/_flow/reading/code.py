@@ -10,7 +10,7 @@ from typing import Any
 from ..._core.codegen import compat
 from ..._core.codegen.process import Later
 from ..._core.codegen.process import numba_ir as ir
-from .errors import Unread
+from .forms import Unread
 
 #: An expression: a variable as it is, or nothing where it is unbound.
 SAVED = "saved"

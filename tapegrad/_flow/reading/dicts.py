@@ -5,10 +5,21 @@ from __future__ import annotations
 import operator
 
 from ..kinds.step_kinds import BOOL, INT
-from .errors import Raises, Refused
-from .forms import ABSENT, Contents, Form, Known, Number, Possible, Ref, Tuple, described
+from .forms import (
+    ABSENT,
+    Contents,
+    Form,
+    Known,
+    Number,
+    Possible,
+    Raises,
+    Ref,
+    Refused,
+    Tuple,
+    described,
+)
+from .joins import selected
 from .numbers import compared, converted
-from .selections import selected
 
 #: Dicts in the heap: those whose order is known, and those whose keys may be missing.
 DICT, UNORDERED = "dict", "unordered dict"

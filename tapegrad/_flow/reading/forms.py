@@ -1,9 +1,4 @@
-"""Forms: facts about values of the user's function while its bytecode is read.
-
-A form has a `head`, which two forms share if they differ in numbers alone, and `parts`, forms in
-turn. The leaves are objects that are known (`Known`) and numbers that a call computes (`Number`).
-Where branches join, forms are merged part by part.
-"""
+"""Forms: facts about values of the user's function while its bytecode is read; errors."""
 
 from __future__ import annotations
 
@@ -12,8 +7,68 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from ..ir.flow_graph import Value
+from ..ir.flow_graph import Line, Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT
+
+# --- Exceptions that end the reading of a function, or restart it ---------------------------------
+
+
+class Refused(Exception):
+    """A function has no graph, for this reason, found at a line if it is known."""
+
+    line: Line | None = None
+    dependencies: list | None = None  # what was read before, if reading can be repeated
+    #: The branch at which calls take one path each, once that is known, shared by equal refusals.
+    paths: list[str] | None = None
+
+    def __str__(self) -> str:
+        return super().__str__() + (f" ({self.line})" if self.line else "")
+
+
+class Unread(Refused):
+    """Functions are not read here at all."""
+
+
+class Lost(Refused):
+    """A derivative would be lost, whatever the lengths of the arguments are."""
+
+
+class ReadsChanges(Refused):
+    """A result depends on something outside that the function itself changes."""
+
+
+class Leaves(Exception):
+    """A call leaves the graph here, for this reason."""
+
+
+class Raises(Leaves):
+    """Python raises here: the call leaves the graph."""
+
+    def __str__(self) -> str:
+        return f"the function raises {super().__str__()}"
+
+
+class Again(Exception):
+    """Reading must restart: lists made at these sites lie in the arena.
+
+    `element` is the form of their elements, None if that is not known yet; `why` is the reason to
+    refuse if they lie there already, or are no lists.
+    """
+
+    def __init__(self, sites, element, why="its lists hold items of kinds that do not fit"):
+        super().__init__(why)
+        self.sites, self.element, self.why = sites, element, why
+
+
+class Outdated(Exception):
+    """Something was read as a value that the function is found to change: it is read once more."""
+
+
+# --- Forms: facts about values of the user's function while its bytecode is read ------------------
+# A form has a `head`, which two forms share if they differ in numbers alone, and `parts`, forms in
+# turn. The leaves are objects that are known (`Known`) and numbers that a call computes (`Number`).
+# Where branches join, forms are merged part by part.
+
 
 _KIND = {bool: BOOL, int: INT, float: FLOAT}
 #: The kind of numbers of float32: in the graph they are floats that are rounded. That of elements
@@ -456,3 +511,44 @@ def described(form: Form) -> str:
     if isinstance(form, Choice):
         return " or ".join(map(described, form.options))
     return getattr(form, "words", f"a {type(form).__name__.lower()}")
+
+
+# --------------------------------------------------------------------------------------------------
+# Values that a graph does not compute, since no result depends on them, as those of counters.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Unfollowed(Form):
+    """A value that the graph does not compute: no result may depend on it. `words` describe it.
+
+    One that is `plain` is a number, a string or None: nothing can be written to it. `changed` says
+    that the function itself changes it: if a result depends on it, no program of it is right.
+    """
+
+    words: str
+    plain: bool = False
+    changed: bool = False
+
+    @property
+    def head(self) -> tuple:
+        return Unfollowed, self.plain, self.changed
+
+    def united(self, other: Form) -> Form:
+        """The form of a value that is this or another one."""
+        plain = self.plain and is_plain(other)
+        changed = self.changed or (isinstance(other, Unfollowed) and other.changed)
+        if (plain, changed) == (self.plain, self.changed):
+            return self
+        return dataclasses.replace(self, plain=plain, changed=changed)
+
+
+def is_plain(form: Form) -> bool:
+    """Whether a value is a number, a string or None: nothing can be written to it."""
+    if isinstance(form, Known):
+        return form.value is None or isinstance(form.value, (bool, int, float, str))
+    return isinstance(form, Number) or (isinstance(form, Unfollowed) and form.plain)
+
+
+def dependence(what: str, form: Unfollowed) -> Refused:
+    """The error where something depends on a value that the graph does not compute."""
+    return (ReadsChanges if form.changed else Refused)(f"{what} depends on {form.words}")

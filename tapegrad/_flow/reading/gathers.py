@@ -8,11 +8,10 @@ import numpy as np
 
 from ..ir.flow_graph import Value
 from ..kinds.step_kinds import BOOL, INT
-from . import loops, views
-from .errors import Refused
-from .forms import NARROW, Array, Form, Known, Number, Ref, Tuple, described
+from . import views
+from .forms import NARROW, Array, Form, Known, Number, Ref, Refused, Tuple, described
 from .numbers import converted, number
-from .positions import is_slice, natural, position
+from .views import is_slice, natural, position
 
 
 def indexed(reader, array: Array, index: Form) -> Form:
@@ -59,7 +58,7 @@ def _gathered(reader, array: Array, axis: int, chosen: Array) -> Array:
         views.stored(reader, views.element(reader, made, every), item)
         return []
 
-    loops.nested(build, [converted(build, one, INT) for one in lengths], body, [])
+    views.nested(build, [converted(build, one, INT) for one in lengths], body, [])
     return dataclasses.replace(made, plain=array.plain)
 
 
@@ -76,7 +75,7 @@ def _places(reader, length: Form, chosen: Array) -> Array:
     def counted(k: Value, found: list) -> list:
         return [build.step("int_add", found[0], is_set(k))]
 
-    (count,) = loops.counted(build, size, counted, [zero])
+    (count,) = views.counted(build, size, counted, [zero])
     room = natural(number(build.step("int_add", count, build.constant(1))))
     made = views.new(reader, (room,), INT)
 
@@ -85,5 +84,5 @@ def _places(reader, length: Form, chosen: Array) -> Array:
         views.stored(reader, views.element(reader, made, [here]), number(k))
         return [build.step("int_add", found[0], is_set(k))]
 
-    loops.counted(build, size, written, [zero])
+    views.counted(build, size, written, [zero])
     return dataclasses.replace(made, lengths=(natural(number(count)),))

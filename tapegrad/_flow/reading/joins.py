@@ -1,15 +1,17 @@
-"""The join of two forms, where branches join."""
+"""The join of two forms, where branches join; one form as an instance of another."""
 
 from __future__ import annotations
 
 import dataclasses
 
+from ..ir.flow_graph import Edge, Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT
-from .errors import Again, Refused
 from .forms import (
     ABSENT,
+    NONE,
     NOTHING,
     SINGLE,
+    Again,
     Array,
     Choice,
     Contents,
@@ -21,15 +23,21 @@ from .forms import (
     Number,
     Possible,
     Ref,
+    Refused,
     Row,
+    Unfollowed,
+    bound,
     described,
     is_natural,
+    kinds_of,
     numbers,
     shape_of,
     unbound,
 )
-from .numbers import is_mixed, is_strong, kind_of
-from .unfollowed import Unfollowed
+from .numbers import converted, is_mixed, is_strong, joined_value, kind_of
+
+# --- The join of two forms, where branches join ---------------------------------------------------
+
 
 #: Kinds of numbers, each a part of the next.
 _ORDER = {BOOL: 0, INT: 1, FLOAT: 2, SINGLE: 3}
@@ -224,3 +232,61 @@ def _is_none(form: Form) -> bool:
 
 def _tensor(form: Form) -> bool:
     return isinstance(form, Number) and form.tensor
+
+
+# --- Values for the numbers of a form, from a form that is an instance of it ----------------------
+
+
+_ZERO = {FLOAT: 0.0, INT: 0, BOOL: False}
+
+
+def matched(builder, wanted: Form, given: Form) -> list[Value]:
+    """A value for each number of `wanted`, in order; 0 where `given` lacks it."""
+    if given is ABSENT and not isinstance(wanted, Possible):
+        return [builder.constant(_ZERO[kind]) for kind in kinds_of(wanted)]
+    if isinstance(wanted, Unfollowed):
+        return []
+    if isinstance(wanted, Number):
+        return [joined_value(builder, given, wanted.kind)]
+    if isinstance(wanted, Choice):
+        return [_place(builder, wanted, given)]
+    if isinstance(wanted, (Maybe, Possible)) and type(given) is not type(wanted):
+        missing = given is ABSENT or (isinstance(wanted, Maybe) and given.head == NONE.head)
+        rest = matched(builder, wanted.form, ABSENT if missing else given)
+        return [builder.constant(not missing), *rest]
+    wanted, given = aligned(wanted, given)
+    pairs = zip(wanted.parts, given.parts, strict=True)
+    return [value for part, other in pairs for value in matched(builder, part, other)]
+
+
+def _place(builder, wanted: Choice, given: Form) -> Value:
+    """The place among the options of `wanted`."""
+    places = {shape_of(option): k for k, option in enumerate(wanted.options)}
+    if not isinstance(given, Choice):
+        return builder.constant(places[shape_of(given)])
+    index = converted(builder, given.index, INT)
+    found = [places[shape_of(option)] for option in given.options]
+    if found == [*range(len(found))]:
+        return index
+    value = builder.constant(found[0])
+    for k, place in enumerate(found[1:], 1):
+        here = builder.step("int_equal", index, builder.constant(k))
+        value = builder.step("int_select", here, builder.constant(place), value)
+    return value
+
+
+# --- One of two forms, by a truth -----------------------------------------------------------------
+
+
+def selected(reader, condition: Value, a: Form, b: Form) -> Form:
+    """`a` where the condition holds, else `b`."""
+    build = reader.builder
+    form = unbound(joined(a, b, reader.unite))
+    after = build.begin(*kinds_of(form))
+    then, other = build.begin(), build.begin()
+    build.branch(condition, Edge(then, []), Edge(other, []))
+    for block, given in ((then, a), (other, b)):
+        build.block = block
+        build.jump(after, *matched(build, form, given))
+    build.block = after
+    return bound(form, iter(after.parameters))

@@ -6,12 +6,22 @@ import operator
 from collections.abc import Callable, Sequence
 
 from ..._core.ops.powers import OF_NUMBERS
-from ..ir.block_builder import Builder
-from ..ir.flow_graph import Value
+from ..ir.flow_graph import Builder, Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT, rounded_to_single
-from .errors import Again, Raises, Refused
-from .forms import FLOATS, SINGLE, Form, Known, Maybe, Number, described
-from .unfollowed import Unfollowed, dependence
+from .forms import (
+    FLOATS,
+    SINGLE,
+    Again,
+    Form,
+    Known,
+    Maybe,
+    Number,
+    Raises,
+    Refused,
+    Unfollowed,
+    dependence,
+    described,
+)
 
 _TYPES: dict[str, Callable] = {FLOAT: float, INT: int, BOOL: bool, SINGLE: rounded_to_single}
 _LARGEST = 2**62

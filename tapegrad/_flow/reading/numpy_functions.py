@@ -1,23 +1,26 @@
-"""Replacements of functions of NumPy, those that make arrays among them."""
+"""Replacements of functions of NumPy: of numbers, of arrays, those that make arrays."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..._core.ops.table import TABLE
+from ..._core.ops.table import TABLE, Pointwise
 from ..._core.tensor.pytree import stop_gradient
-from ..._core.tensor.registry import theirs
-from ..kinds.choice_kinds import SELECT_OF
-from ..kinds.step_kinds import BOOL, FLOAT, INT
-from . import access, array_arithmetic, constant_arrays, exponential_sums, views
+from ..._core.tensor.registry import declared_by, theirs
+from ..ir.expressions import tested
+from ..kinds.step_kinds import BOOL, FLOAT, INT, SELECT_OF
+from ..kinds.step_kinds import kind_of as kind_of_steps
+from . import access, array_arithmetic, array_reductions, views
 from .array_reductions import REDUCTIONS, summed
-from .errors import Raises, Refused
+from .builtin_functions import rounded_to_int
 from .forms import (
     FLOATS,
     NONE,
@@ -25,18 +28,22 @@ from .forms import (
     Array,
     Form,
     Known,
+    Number,
+    Raises,
     Ref,
+    Refused,
     Row,
     Tuple,
     described,
     is_natural,
     value_kind,
 )
-from .number_functions import function_of_numbers, of_operation, refuse_strong
 from .numbers import (
     applied,
     compared,
     converted,
+    float_value,
+    folded,
     is_number,
     is_tensor,
     kind_of,
@@ -44,11 +51,187 @@ from .numbers import (
     refuse_mixed,
     refuse_narrow,
     rounded,
+    settled,
     stopped,
     truth,
     widest,
 )
-from .positions import natural
+from .views import natural
+
+# --- Arrays that are the same in each call: functions of known numbers, called while reading ------
+
+
+#: Functions of NumPy that make arrays of numbers.
+_NAMES = "arange linspace logspace geomspace eye identity tri".split()
+
+
+def value_of(s, form: Form) -> Any:
+    """The object that a form is; Refused where a call computes it."""
+    if isinstance(form, Known):
+        return form.value
+    if isinstance(form, Tuple):
+        return tuple([value_of(s, one) for one in form.items])
+    if isinstance(form, Ref) and form.what == "list":
+        return [value_of(s, one) for one in s.reader.contents(form).items]
+    raise Refused(f"an array made of {described(form)}")
+
+
+def made_once(s, name: str, *args: Form, **kwargs: Form) -> Form:
+    """The array that a function of NumPy makes; the graph does not change it."""
+    values = [value_of(s, one) for one in args]
+    named = {key: value_of(s, one) for key, one in kwargs.items()}
+    try:
+        array = getattr(np, name)(*values, **named)
+    except Exception as error:
+        raise Raises(f"{type(error).__name__}: {error}") from None
+    return s.reader.constant((name, repr(values), repr(named)), array)
+
+
+def _creator(name: str) -> Callable:
+    def handler(s, *args, **kwargs):
+        return made_once(s, name, *args, **kwargs)
+
+    return handler
+
+
+CREATORS: dict[str, Callable] = {name: _creator(name) for name in _NAMES}
+
+
+# --------------------------------------------------------------------------------------------------
+# Element-wise operations called as functions, of numbers and of arrays, by their declarations.
+
+
+def function_of_numbers(function: Any, target) -> Callable | None:
+    """The replacement of a declared function, of a library's or a user's, called as `target`."""
+    op = declared_by(function)
+    if op is None or op.name.startswith("complex_"):
+        return None
+    if hasattr(function, "declaration"):
+        return functools.partial(_of_user, function)
+    if getattr(operator, function.__name__, None) is function:
+        is_binary = len(op.inputs) == 2
+        return (lambda s, x, y: s.operator(function, x, y)) if is_binary else None
+    is_of_math = getattr(math, function.__name__, None) is function
+    if not is_of_math:
+        return of_operation(op, function)
+    if type(function(*[0.5 * sum(ends) for ends in op.domain])) is int:
+        return rounded_to_int(op.name, function)
+    return _of_math(op, function, target is not function)
+
+
+def refuse_strong(s, what: str) -> None:
+    """Refuse a number that NumPy makes of Python's, where arrays are of float32."""
+    if s.builder.single:
+        raise Refused(f"{what}, whose result makes float64 of float32")
+
+
+def _given(s, op: Pointwise, args) -> list[Form]:
+    if len(args) != len(op.inputs):
+        raise Refused(f"{op.name} of {len(args)} arguments")
+    return [settled(s.builder, x) for x in args]
+
+
+def _check_numbers(op: Pointwise, forms) -> None:
+    for one in forms:
+        if not is_number(one):
+            raise Refused(f"{op.name} of {described(one)}")
+
+
+@functools.cache
+def of_operation(op: Pointwise, function: Callable) -> Callable:
+    """The replacement of a function that computes an operation as NumPy does."""
+
+    def one(s, *forms):
+        if s.builder.single and not any(kind_of(x) == SINGLE for x in forms):
+            refuse_strong(s, f"np.{op.name} of other numbers than float32")
+        if all(isinstance(x, Known) for x in forms):
+            with np.errstate(all="ignore"):
+                made = folded(function, *[x.value for x in forms])
+            return Known(made.value.item()) if isinstance(made.value, np.generic) else made
+        if op.test:
+            return _tested(s, op, forms)
+        kinds = tuple([kind_of(x) for x in forms])
+        if {*kinds} <= {INT, BOOL} and _result_of(function, kinds) is not np.float64:
+            return _of_integers(s, op, kinds, forms)
+        made = applied(s.builder, op.name, *[array_arithmetic.quiet(x) for x in forms])
+        return dataclasses.replace(made, tensor=True)
+
+    def handler(s, *args):
+        given = _given(s, op, args)
+        if any(isinstance(x, Array) for x in given):
+            return array_arithmetic.mapped(s.reader, lambda *x: one(s, *x), *given)
+        _check_numbers(op, given)
+        return one(s, *given)
+
+    return handler
+
+
+@functools.cache
+def _result_of(function: Callable, kinds: tuple[str, ...]) -> type:
+    """The type that a function gives of integers and truths."""
+    with np.errstate(all="ignore"):
+        return type(function(*[np.int64(1) if kind == INT else np.True_ for kind in kinds]))
+
+
+def _of_integers(s, op: Pointwise, kinds: tuple[str, ...], forms) -> Number:
+    of_ints = kind_of_steps(op.name).of_ints
+    if not of_ints or INT not in kinds:
+        raise Refused(f"{op.name} of integers")
+    refuse_narrow(s.builder, *forms)
+    values = [converted(s.builder, x, INT) for x in forms]
+    count = len(kind_of_steps(of_ints).operands) // len(values)  # a square is a product
+    return of_numpy(s.builder, INT, s.builder.step(of_ints, *values * count))
+
+
+def _tested(s, op: Pointwise, forms) -> Form:
+    for name in op.functions:
+        module, _, last = name.rpartition(".")
+        if module == "operator":
+            return compared(s.builder, getattr(operator, last), *forms)
+    values = [float_value(s.builder, x) for x in forms]
+    return of_numpy(s.builder, BOOL, tested(op, values, s.builder))
+
+
+@functools.cache
+def _of_math(op: Pointwise, function: Callable, takes_tensors: bool) -> Callable:
+    """The replacement of one of Python's functions, which raise where they have no result."""
+
+    def handler(s, *args):
+        given = _given(s, op, args)
+        _check_numbers(op, given)
+        if all(isinstance(x, Known) for x in given):
+            return folded(function, *[x.value for x in given])
+        if op.test:
+            return _tested(s, op, given)
+        is_of_tensors = any(map(is_tensor, given))
+        if is_of_tensors and not takes_tensors:
+            raise Raises(f"TypeError: math.{function.__name__} of a tensor")
+        made = applied(s.builder, op.name, *[array_arithmetic.quiet(x) for x in given])
+        if made.kind == SINGLE:
+            raise Refused(f"math.{function.__name__} of float32, which gives float64")
+        finite = s.builder.step("is_finite", made.value)
+        s.builder.check(finite, f"math.{function.__name__} may raise")
+        return Number(FLOAT, made.value, is_of_tensors)
+
+    return handler
+
+
+def _of_user(function, s, *args, **kwargs):
+    """A call of an operation that `tg.elementwise` has made, which may have defaults."""
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(*args, **kwargs).arguments
+    except TypeError as error:
+        raise Raises(f"TypeError: {error}") from None
+    given = [
+        bound[name] if name in bound else s.reader.outside(one.default)
+        for name, one in signature.parameters.items()
+    ]
+    return of_operation(function.declaration, function)(s, *given)
+
+
+# --- Replacements of functions of NumPy, those that make arrays among them ------------------------
+
 
 #: Arrays with more items are no sequence of writes, if their items are known.
 _FEW = 8
@@ -162,7 +345,7 @@ def _array(s, form, dtype=None):
     is_known = len(items) > _FEW or len(shape) > 1
     if not shape or (is_known and all(isinstance(one, Known) for one in items)):
         named = {} if dtype is None else {"dtype": dtype}
-        return constant_arrays.made(s, "array", form, **named)
+        return made_once(s, "array", form, **named)
     kinds = {kind_of(one) for one in items}
     if dtype is None:
         refuse_mixed(*items)
@@ -221,7 +404,7 @@ def handler_of(target) -> Callable | None:
     function = theirs(target)
     handler = _functions().get(function)
     if handler is None:
-        return exponential_sums.handler_of(function) or function_of_numbers(function, target)
+        return array_reductions.handler_of(function) or function_of_numbers(function, target)
     is_plain = target is function and function.__name__ in _MAKING
     return _of_plain_numpy(handler) if is_plain else handler
 
@@ -258,7 +441,7 @@ _NUMPY: dict[str, Callable] = {
     "empty_like": _zeros_like(0.0),
     "array": _array,
     "asarray": _as_array,
-    **constant_arrays.CREATORS,
+    **CREATORS,
     **REDUCTIONS,
     "amax": REDUCTIONS["max"],
     "amin": REDUCTIONS["min"],

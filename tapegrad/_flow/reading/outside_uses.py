@@ -1,11 +1,10 @@
-"""Which arrays from outside a function hands to recorded operations only, as they lie.
-
-The statements of a function are followed on each way through it, with the objects that it reads
-from outside as they are. Whatever is not known ends this: nothing is shown then.
-"""
+"""Uses of arrays from outside, followed through a function on each way."""
 
 from __future__ import annotations
 
+import builtins
+import collections
+import dataclasses
 import functools
 import inspect
 import math
@@ -16,28 +15,527 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.codegen.process import numba_ir as ir
 from ..._core.tensor.dependencies import SMALL
+from ..._core.tensor.reachable import held_by
 from ..._core.tensor.registry import declared_by, theirs
-from .errors import Refused
-from .followed_forms import (
-    DATA,
-    RECORDED,
-    UNSURE,
-    Derived,
-    Items,
-    Iterator,
-    Known,
-    Method,
-    Unknown,
-    Way,
-    is_array,
-    is_number,
-    is_operand,
-    is_plain,
-    is_recorded,
-)
-from .followed_frames import Frame
-from .followed_objects import Objects
+from .code import Code, code_of
+from .forms import Refused
+
+# --- What is known of values where the uses of arrays from outside are followed -------------------
+
+
+#: Types of arrays that do what NumPy's do.
+ARRAYS = (np.ndarray, np.memmap)
+#: Types of numbers, texts and indices that never change.
+PLAIN = (int, float, bool, str, type(None), type(Ellipsis), slice, range)
+
+
+class Unknown(Exception):
+    """Something that a function does is not known here."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """An object from outside, or one that follows from such objects and constants."""
+
+    value: Any
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Derived:
+    """What an element-wise function of NumPy's gives of an array from outside and of numbers."""
+
+    function: np.ufunc
+    operands: tuple[Known, ...]
+
+    @property
+    def array(self) -> np.ndarray:
+        """The array."""
+        (found,) = [one.value for one in self.operands if isinstance(one.value, np.ndarray)]
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Other:
+    """Numbers and arrays that are computed; `recorded` of arguments, else of plain data.
+
+    `sure` says that they are recorded floats, so that an operation of one is recorded.
+    """
+
+    recorded: bool
+    sure: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Items:
+    """A tuple or a list that the function makes."""
+
+    items: tuple
+    is_list: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A method of something that is computed, or of an array."""
+
+    owner: Any
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Iterator:
+    """An iterator; where it stands is in the state of a way."""
+
+    key: int
+
+
+RECORDED, UNSURE, DATA = Other(True, True), Other(True), Other(False)
+#: What is not followed: whatever reads it ends this.
+NOTHING = None
+
+
+@dataclasses.dataclass
+class Way:
+    """A way through a function so far: which operands operations read, and iterators."""
+
+    uses: list[tuple]
+    iterators: dict[int, tuple[tuple, int]]
+
+    def copy(self) -> Way:
+        return Way([*self.uses], dict(self.iterators))
+
+    def iterator(self, items: list) -> Iterator:
+        """A new iterator over some items."""
+        found = Iterator(len(self.iterators))
+        self.iterators[found.key] = tuple(items), 0
+        return found
+
+
+def is_plain(value) -> bool:
+    """Whether an object is a number or a text, or a tuple of such."""
+    if type(value) is tuple:
+        return all(map(is_plain, value))
+    if type(value) is slice:
+        return all(map(is_plain, (value.start, value.stop, value.step)))
+    return type(value) in PLAIN or isinstance(value, np.dtype)
+
+
+def is_operand(form) -> bool:
+    """Whether a form is a number or an array."""
+    if isinstance(form, Known):
+        return is_plain(form.value) or isinstance(form.value, np.number) or is_array(form.value)
+    return isinstance(form, (Other, Derived))
+
+
+def is_number(value) -> bool:
+    """Whether an object is a number of Python's."""
+    return type(value) in (int, float)
+
+
+def is_array(value) -> bool:
+    """Whether an object is an array of numbers."""
+    return type(value) in ARRAYS and not value.dtype.hasobject
+
+
+def is_recorded(form) -> bool:
+    if isinstance(form, Items):
+        return any(map(is_recorded, form.items))
+    return isinstance(form, Other) and form.recorded
+
+
+def value_of(form):
+    """The object that a form is."""
+    if not isinstance(form, Known):
+        raise Unknown("something computed")
+    return form.value
+
+
+def key_of(form) -> tuple | None:
+    """An index that gives views, in a tuple; None for others."""
+    if isinstance(form, Items):
+        if form.is_list:
+            return None  # as an index a list is an array
+        found = [key_of(one) for one in form.items]
+        return None if None in found else (tuple([one[0] for one in found if one]),)
+    return (form.value,) if isinstance(form, Known) and is_plain(form.value) else None
+
+
+# --------------------------------------------------------------------------------------------------
+# Arrays and other objects from outside where the uses of arrays are followed: parts, writes.
+
+
+#: Items that are gone through.
+_ITEMS = 20_000
+#: Attributes of an array that tell how it lies.
+_LAYOUT = frozenset(("shape", "ndim", "size", "dtype", "T", "mT"))
+#: All parts of a container.
+_ALL = object()
+#: The class of the fields of named tuples.
+_TUPLE_FIELD = type(vars(collections.namedtuple("_Pair", "a b"))["a"])
+_GENERIC = (object.__getattribute__, types.SimpleNamespace.__getattribute__)
+
+
+class Objects:
+    """The arrays `given`, of which those that are `dirty` do more than enter recorded operations.
+
+    Objects are as they are now: what the function writes to is not read any more.
+    """
+
+    def __init__(self, given: Sequence[np.ndarray]):
+        self.given = {id(one): one for one in given}
+        self.dirty: set[int] = set()
+        self._written: set[tuple[int, Any]] = set()  # parts of objects, on any way
+
+    # --- arrays -------------------------------------------------------------------------------
+
+    def arrays(self, form) -> list[int]:
+        """The given arrays in whose memory an operand may lie, or of which it is computed."""
+        if isinstance(form, Derived):
+            return [key for one in form.operands for key in self.arrays(one)]
+        if isinstance(form, Items):
+            return [key for one in form.items for key in self.arrays(one)]
+        if isinstance(form, Method):
+            return self.arrays(form.owner)
+        if not isinstance(form, Known) or not isinstance(form.value, np.ndarray):
+            return []
+        return [k for k, one in self.given.items() if np.may_share_memory(one, form.value)]
+
+    def spend(self, *forms) -> None:
+        """Values of arrays are read by something else than recorded operations."""
+        for form in forms:
+            self.dirty.update(self.arrays(form))
+
+    def spend_all(self, form) -> None:
+        """The same of all that a result or an argument of unknown use holds."""
+        if isinstance(form, Items):
+            for one in form.items:
+                self.spend_all(one)
+        elif not is_operand(form):
+            kind = type(form.value if isinstance(form, Known) else form).__name__
+            raise Unknown(f"an object of type {kind}")
+        self.spend(form)
+
+    def computed_form(self, form):
+        """A form, or data where it is computed of an array from outside."""
+        if not isinstance(form, Derived):
+            return form
+        self.spend(form)
+        return DATA
+
+    def view(self, made, of: np.ndarray):
+        """What an operation that gives views has made of an array."""
+        if type(made) is np.ndarray and np.may_share_memory(made, of):
+            return Known(made)
+        if type(made) in PLAIN or type(made) is tuple or isinstance(made, np.dtype):
+            return Known(made)
+        self.spend(Known(of))
+        return DATA
+
+    # --- parts --------------------------------------------------------------------------------
+
+    def item(self, owner, key):
+        """`owner[key]`."""
+        if isinstance(owner, Items):
+            if isinstance(key, Known) and isinstance(key.value, (int, slice)):
+                found = owner.items[key.value]
+                return Items(found) if isinstance(key.value, slice) else found
+            raise Unknown("an item by a computed index")
+        owner = self.computed_form(owner)
+        if isinstance(owner, Other):
+            self.spend_all(key)
+            return owner
+        value, key = value_of(owner), key_of(key)
+        if is_array(value):
+            if key is None or not self.arrays(owner):
+                self.spend(owner)
+                return DATA
+            return self.view(value[key[0]], value)
+        if key is None or type(value) not in (list, tuple, dict):
+            raise Unknown("an item of an object")
+        self._check_unwritten(value, key[0] if type(value) is dict else None)
+        return Known(value[key[0]])
+
+    def write(self, owner, key) -> None:
+        """A write to a part of an object from outside: what is read of it later is not known."""
+        value = value_of(owner)
+        if type(value) not in (list, dict):
+            raise Unknown("a write to an object")
+        key = key_of(key) if type(value) is dict else (None,)
+        if key is None:
+            raise Unknown("a write at a computed key")
+        self._written.update([(id(value), key[0]), (id(value), _ALL)])
+
+    def write_attribute(self, owner, name: str) -> None:
+        """The same of an attribute."""
+        value = value_of(owner)
+        kind = type(value)
+        is_data = hasattr(inspect.getattr_static(kind, name, None), "__set__")
+        is_plain_one = kind.__setattr__ is object.__setattr__ and name in held_by(value)
+        is_plain_one = is_plain_one and not is_data
+        if not is_plain_one or isinstance(value, (type, types.ModuleType)):
+            raise Unknown("a write to an attribute")
+        self.write_name(value, name)
+
+    def write_name(self, owner, name: str) -> None:
+        """The same of a name, by what holds it."""
+        self._written.add((id(owner), name))
+
+    def name(self, owner, name: str, value) -> Known:
+        """The value of a name, which has not been written to."""
+        self._check_unwritten(owner, name)
+        return Known(value)
+
+    def _check_unwritten(self, owner, key) -> None:
+        if (id(owner), key) in self._written:
+            raise Unknown("something that the function has written")
+
+    def attribute(self, owner, name: str):
+        """`owner.name`."""
+        owner = self.computed_form(owner)
+        if isinstance(owner, Other):
+            if callable(getattr(np.ndarray, name, None)):
+                return Method(owner, name)
+            return owner if name == "T" or not owner.recorded else UNSURE
+        value = value_of(owner)
+        if is_array(value):
+            if name in _LAYOUT:
+                return self.view(getattr(value, name), value)
+            return Method(owner, name)
+        if isinstance(value, types.ModuleType):
+            is_plain_module = type(value) is types.ModuleType and name in vars(value)
+            if is_plain_module or value.__name__.split(".")[0] in ("numpy", "math", "tapegrad"):
+                return Known(getattr(value, name))
+            raise Unknown("an attribute of a module")
+        if type(value) is list and name == "append":
+            return Method(owner, name)
+        self._check_unwritten(value, name)
+        return _attribute_of_instance(value, name)
+
+    def iterated(self, form) -> list:
+        if isinstance(form, Items):
+            return [*form.items]
+        value = value_of(form)
+        if is_array(value) and value.ndim > 1 and len(value) <= _ITEMS:
+            return [self.view(row, value) for row in value]
+        self._check_unwritten(value, _ALL)
+        if type(value) in (range, list, tuple, dict) and len(value) <= _ITEMS:
+            return [Known(one) for one in value]
+        raise Unknown("an iteration")
+
+
+def _attribute_of_instance(value, name: str):
+    """An attribute that an instance holds, or a method of its class."""
+    kind = type(value)
+    if isinstance(value, type) or kind.__getattribute__ not in _GENERIC:
+        raise Unknown("an attribute of an object")
+    raw, held = inspect.getattr_static(kind, name, None), getattr(value, "__dict__", {})
+    if isinstance(raw, types.MemberDescriptorType):
+        return Known(getattr(value, name))
+    is_data = hasattr(type(raw), "__set__") or hasattr(type(raw), "__delete__")
+    if type(raw) is _TUPLE_FIELD or (name in held and not is_data):
+        return Known(held[name] if name in held else getattr(value, name))
+    if isinstance(raw, types.FunctionType):
+        return Known(types.MethodType(raw, value))
+    if isinstance(raw, np.ndarray) or is_plain(raw) and raw is not None:
+        return Known(raw)
+    raise Unknown(f"the attribute {name} of an object")
+
+
+# --------------------------------------------------------------------------------------------------
+# Statements of a function followed on each way through it, for the uses of arrays from outside.
+
+
+#: Ways through a function.
+WAYS = 32
+
+
+class Frame:
+    """A call of a function: its variables on the way that is followed."""
+
+    def __init__(self, uses: Any, f: types.FunctionType, arguments: dict[str, Any]):
+        self.uses, self.f, self.arguments = uses, f, arguments
+        self.code: Code = code_of(f.__code__)
+        self.cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
+        if f.__code__.co_flags & inspect.CO_GENERATOR:
+            raise Unknown("a generator")
+
+    def run(self, way: Way) -> list[tuple[Any, Way]]:
+        """The results on all ways."""
+        waiting, ends = [(self.code.first, 0, dict(self.arguments), way)], []
+        while waiting:
+            label, at, variables, way = waiting.pop()
+            found = self._follow(label, at, variables, way)
+            ends += [one for one in found if len(one) == 2]
+            waiting += [one for one in found if len(one) == 4]
+            if len(waiting) + len(ends) > WAYS:
+                raise Unknown("too many ways")
+        return ends
+
+    def _follow(self, label: int, at: int, variables: dict, way: Way) -> list[tuple]:
+        """The statements of a block from one on: its ends, and where it goes on."""
+        body = self.code.blocks[label].body
+        for k in range(at, len(body)):
+            self.uses.spend_statement()
+            one = body[k]
+            if isinstance(one, ir.Assign):
+                ways = self._value(one.value, one.target.name, variables, way)
+                if len(ways) != 1:
+                    return [
+                        (label, k + 1, self._with(variables, one.target.name, form), other)
+                        for form, other in ways
+                    ]
+                form, way = ways[0]
+                variables = self._with(variables, one.target.name, form)
+            elif isinstance(one, (ir.SetItem, ir.StaticSetItem, ir.SetAttr)):
+                self._write(one, variables)
+            elif isinstance(one, ir.Del):
+                variables.pop(one.value, None)
+            elif isinstance(one, ir.Jump):
+                return [(one.target, 0, variables, way)]
+            elif isinstance(one, ir.Branch):
+                return self._branch(one, variables, way)
+            elif isinstance(one, ir.Return):
+                return [(variables[one.value.name], way)]
+            elif isinstance(one, (ir.Raise, ir.StaticRaise)):
+                return []
+            else:
+                raise Unknown(f"a statement {type(one).__name__}")
+        raise Unknown("a block without an end")
+
+    def _with(self, variables: dict, name: str, form) -> dict:
+        """The variables after an assignment; a name from outside is no variable."""
+        if name in self.code.assigned_globals:
+            self.uses.write_name(self.f.__globals__, name)
+            return variables
+        if name in self.cells:
+            self.uses.write_name(self.cells[name], name)
+            return variables
+        return {**variables, name: form}
+
+    def _write(self, one, variables: dict) -> None:
+        """A write to an item or an attribute."""
+        owner = variables[one.target.name]
+        if isinstance(one, ir.SetAttr):
+            self.uses.write_attribute(owner, one.attr)
+        elif isinstance(one, ir.StaticSetItem):
+            self.uses.write(owner, Known(one.index))
+        else:
+            self.uses.write(owner, variables[one.index.name])
+
+    def _branch(self, one: ir.Branch, variables: dict, way: Way) -> list[tuple]:
+        asked = variables[one.cond.name]
+        if isinstance(asked, Known) and (is_plain(asked.value) or type(asked.value) is tuple):
+            return [(one.truebr if asked.value else one.falsebr, 0, variables, way)]
+        if isinstance(asked, Items):
+            return [(one.truebr if asked.items else one.falsebr, 0, variables, way)]
+        self.uses.spend_all(asked)
+        return [(one.truebr, 0, dict(variables), way.copy()), (one.falsebr, 0, variables, way)]
+
+    # --- values -------------------------------------------------------------------------------
+
+    def _value(self, value, target: str, variables: dict, way: Way) -> list[tuple[Any, Way]]:
+        """The values of a right side, and the ways to them."""
+        if isinstance(value, ir.Expr) and value.op == "call":
+            return self._call(value, variables, way)
+        return [(self._plain_value(value, variables, way), way)]
+
+    def _call(self, value: ir.Expr, variables: dict, way: Way) -> list:
+        args = [variables[one.name] for one in value.args]
+        if value.vararg is not None:
+            args += self.uses.iterated(variables[value.vararg.name])
+        if getattr(value, "varkwarg", None) is not None:
+            raise Unknown("a call with **")
+        named = {name: variables[one.name] for name, one in value.kws}
+        return self.uses.called(variables[value.func.name], args, named, way)
+
+    def _plain_value(self, value, variables: dict, way: Way):
+        if isinstance(value, ir.Var):
+            return variables[value.name]
+        if isinstance(value, ir.Arg):
+            return self.arguments[value.name]
+        if isinstance(value, ir.Const):
+            return Known(value.value)
+        if isinstance(value, ir.Global):
+            return self._global(value.name)
+        if isinstance(value, ir.FreeVar):
+            cell = self.cells[value.name]
+            return self.uses.name(cell, value.name, cell.cell_contents)
+        if not isinstance(value, ir.Expr):
+            raise Unknown(f"a value {type(value).__name__}")
+        handler = getattr(self, f"_of_{value.op}", None)
+        if handler is None:
+            raise Unknown(f"an expression {value.op}")
+        return handler(value, variables, way)
+
+    def _global(self, name: str):
+        if name in self.f.__globals__:
+            return self.uses.name(self.f.__globals__, name, self.f.__globals__[name])
+        if hasattr(builtins, name):
+            return Known(getattr(builtins, name))
+        raise Unknown(f"the name {name}")
+
+    def _of_binop(self, value, variables, way):
+        operands = [variables[value.lhs.name], variables[value.rhs.name]]
+        return self.uses.operation(value.fn, operands, way)
+
+    def _of_inplace_binop(self, value, variables, way):
+        operands = [variables[value.lhs.name], variables[value.rhs.name]]
+        is_number = isinstance(operands[0], Known) and is_plain(operands[0].value)
+        function = value.immutable_fn if is_number else value.fn
+        return self.uses.operation(function, operands, way)
+
+    def _of_unary(self, value, variables, way):
+        return self.uses.operation(value.fn, [variables[value.value.name]], way)
+
+    def _of_getattr(self, value, variables, way):
+        return self.uses.attribute(variables[value.value.name], value.attr)
+
+    def _of_getitem(self, value, variables, way):
+        return self.uses.item(variables[value.value.name], variables[value.index.name])
+
+    def _of_static_getitem(self, value, variables, way):
+        return self.uses.item(variables[value.value.name], Known(value.index))
+
+    def _of_build_tuple(self, value, variables, way):
+        return Items(tuple([variables[one.name] for one in value.items]))
+
+    def _of_build_list(self, value, variables, way):
+        return Items(tuple([variables[one.name] for one in value.items]), True)
+
+    def _of_exhaust_iter(self, value, variables, way):
+        form = variables[value.value.name]
+        if isinstance(form, Other):
+            return Items((form,) * value.count)
+        return Items(tuple(self.uses.iterated(form)))
+
+    def _of_getiter(self, value, variables, way):
+        form = variables[value.value.name]
+        return form if isinstance(form, Iterator) else way.iterator(self.uses.iterated(form))
+
+    def _of_iternext(self, value, variables, way):
+        form = variables[value.value.name]
+        if not isinstance(form, Iterator):
+            raise Unknown("an iteration")
+        items, at = way.iterators[form.key]
+        way.iterators[form.key] = items, at + 1
+        is_there = at < len(items)
+        return Items((items[at] if is_there else Known(None), Known(is_there)))
+
+    def _of_pair_first(self, value, variables, way):
+        return variables[value.value.name].items[0]
+
+    def _of_pair_second(self, value, variables, way):
+        return variables[value.value.name].items[1]
+
+    def _of_cast(self, value, variables, way):
+        return variables[value.value.name]
+
+
+# --- Which arrays from outside a function hands to recorded operations only, as they lie ----------
+# The statements of a function are followed on each way through it, with the objects that it reads
+# from outside as they are. Whatever is not known ends this: nothing is shown then.
+
 
 #: Statements that are followed, and calls inside of another.
 _STATEMENTS, _DEPTH = 20_000, 20

@@ -1,4 +1,4 @@
-"""What a function reads outside of its arguments, as forms."""
+"""What a function reads outside of its arguments, and its arguments, as forms."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ..._core.tensor.dependencies import (
 from ..._core.tensor.dependencies import Contents as Held
 from ..._core.tensor.reachable import COMPUTING
 from ..._core.tensor.values import is_tensor
-from ..ir.flow_graph import Graph
-from ..kinds.step_kinds import FLOAT
+from ..ir.flow_graph import Graph, Input
+from ..kinds.step_kinds import FLOAT, INT
 from . import arena_lists, outside_changes
+from .arena_lists import words_of
 from .array_arithmetic import mapped
-from .entered_inputs import Given, entered
-from .errors import Raises, Refused
 from .forms import (
+    FLOATS,
     NARROW,
     SINGLE,
     Array,
@@ -37,18 +37,106 @@ from .forms import (
     Form,
     Known,
     Number,
+    Raises,
     Ref,
+    Refused,
     Row,
     Tuple,
     shape_of,
     unbound,
 )
-from .laid_lists import words_of
-from .namedtuples import is_plain_namedtuple
 from .numbers import EXACT, number
-from .parametrised import Parametrised
 from .reader import Reader
-from .recorded_calls import entered_object
+from .recorded_calls import Parametrised, entered_object
+from .views import strides_of
+
+# --- Classes of named tuples whose instances are tuples with names and nothing else ---------------
+
+
+#: What Python itself sets in a class; the rest with such names changes what operators do.
+_OF_CLASSES = frozenset(
+    "__module__ __doc__ __slots__ __qualname__ __dict__ __weakref__ __annotations__ __orig_bases__ "
+    "__firstlineno__ __static_attributes__ __annotate__ __annotate_func__ __annotations_cache__ "
+    "__classdictcell__ __parameters__ __type_params__".split()
+)
+_GENERATED = frozenset(vars(collections.namedtuple("_Generated", ())))  # noqa: PYI024
+_GETTER = type(vars(collections.namedtuple("_Generated", "a"))["a"])  # noqa: PYI024
+
+
+def is_plain_namedtuple(kind: type) -> bool:
+    """Whether a class is a named tuple, or a subclass that overrides nothing of one's."""
+    if type(kind) is not type or len(kind.__mro__) < 3 or kind.__mro__[-2] is not tuple:
+        return False
+    *subclasses, generated = kind.__mro__[:-2]
+    if "_fields" not in vars(generated):
+        return False
+    fields = vars(generated)["_fields"]
+    if any([type(vars(generated).get(name)) is not _GETTER for name in fields]):
+        return False
+    taken = {*dir(tuple), *_GENERATED, *fields}
+    return all([_adds(one, taken) for one in subclasses]) and all(
+        [name in _GENERATED or name in fields or _is_new(name, taken) for name in vars(generated)]
+    )
+
+
+def _adds(kind: type, taken: set[str]) -> bool:
+    """Whether a class has only names of its own."""
+    return all([_is_new(name, taken) for name in vars(kind)])
+
+
+def _is_new(name: str, taken: set[str]) -> bool:
+    is_special = name.startswith("__") and name.endswith("__")
+    return name in _OF_CLASSES or not (is_special or name in taken)
+
+
+# --- Inputs of a graph as forms: parameters of its first block ------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """An input: dtype and lengths, () for a number; None is a length that changes with calls."""
+
+    kind: str  # of the dtype in NumPy; SINGLE for float32
+    lengths: tuple[int | None, ...]
+    differentiated: bool
+
+
+def entered(reader: Reader, given: Given, writable: bool = True) -> Form:
+    """An input as a form, its numbers parameters of the first block."""
+    graph, entry = reader.graph, reader.graph.blocks[0]
+    if not given.lengths and given.kind in FLOATS:
+        value = graph.value(FLOAT)
+        entry.parameters.append(value)
+        graph.inputs.append(Input(None, given.differentiated))
+        return Number(given.kind, value, given.differentiated or given.kind == SINGLE)
+    if not given.lengths:
+        raise Refused("an argument is a NumPy number that is not a float")
+    region = reader.region(FLOAT)
+    graph.inputs.append(Input(len(given.lengths), given.differentiated, region))
+    values = [graph.value(INT) for _ in range(1 + len(given.lengths))]
+    entry.parameters.extend(values)
+    lengths: tuple[Form, ...] = tuple(
+        [
+            Number(INT, value, natural=True) if length is None else Known(length)
+            for value, length in zip(values[1:], given.lengths, strict=True)
+        ]
+    )
+    with reader.at_start():
+        strides = strides_of(reader, lengths)
+    element = INT if given.kind in ("i", "u") else given.kind
+    return Array(
+        number(values[0]),
+        lengths,
+        strides,
+        region,
+        element,
+        element not in FLOATS,
+        writable and given.differentiated,
+    )
+
+
+# --- What a function reads outside of its arguments, as forms -------------------------------------
+
 
 #: Items of a container that are read one by one; longer lists are of numbers.
 _MOST_ITEMS = 100

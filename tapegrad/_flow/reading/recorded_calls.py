@@ -1,9 +1,4 @@
-"""Calls of functions of SciPy that are no operations: what they record becomes steps of the graph.
-
-A function is recorded once for each kind of arguments, at numbers of ours. If all that it does is
-operations on numbers, these are computed in place of the call, for numbers and small arrays; those
-that it applies element by element for arrays of any lengths. What Python reads in it is checked.
-"""
+"""Calls of functions of SciPy that are no operations, and objects with parameters."""
 
 from __future__ import annotations
 
@@ -20,23 +15,45 @@ import numpy as np
 from ..._core.config import config
 from ..._core.ops.table import BY_CODE
 from ..._entering.stand_ins import is_of_scipys_class, stand_in
-from ..ir.block_builder import Builder
 from ..ir.expressions import tested
-from ..ir.flow_graph import Value
-from ..kinds.choice_kinds import SELECT_OF
-from ..kinds.step_kinds import BOOL, FLOAT, INT
+from ..ir.flow_graph import Builder, Value
+from ..kinds.step_kinds import BOOL, FLOAT, INT, SELECT_OF
 from . import access, array_arithmetic, views
-from .errors import Raises, Refused
-from .forms import (
-    Array,
-    Form,
-    Known,
-    Number,
-    Ref,
-    Tuple,
-    described,
-)
+from .forms import Array, Form, Known, Number, Raises, Ref, Refused, Tuple, described
 from .numbers import converted, is_number, kind_of, of_numpy, settled
+
+# --- Objects with parameters, such as a distribution of SciPy's that is frozen --------------------
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Parametrised(Form):
+    """An object with the methods of another one, called with these arguments after their own."""
+
+    owner: Known
+    args: tuple[Form, ...]
+    names: tuple[str, ...]
+    named: tuple[Form, ...]
+
+    @property
+    def head(self) -> tuple:
+        return Parametrised, id(self.owner.value), len(self.args), self.names
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return *self.args, *self.named
+
+    def with_parts(self, parts):
+        count = len(self.args)
+        return Parametrised(self.owner, parts[:count], self.names, parts[count:])
+
+
+# --------------------------------------------------------------------------------------------------
+# Calls of functions of SciPy that are no operations: what they record becomes steps of the graph.
+# A function is recorded once for each kind of arguments, at numbers of ours. If all that it does is
+# operations on numbers, these are computed in place of the call, for numbers and small arrays;
+# those that it applies element by element for arrays of any lengths. What Python reads in it is
+# checked.
+
 
 #: In `Operations.steps`: two numbers must be equal.
 EQUAL = 0

@@ -1,20 +1,620 @@
-"""The statements of a point followed: assignments, calls, and the edges at its end."""
+"""The statements of a point followed: right sides, alternatives, and the edges at its end."""
 
 from __future__ import annotations
 
+import builtins
+import dataclasses
+import inspect
+import operator
+import types
+from typing import Any
+
 from ..._core.codegen.process import numba_ir as ir
-from ..ir.flow_graph import Branch, Edge, Jump, Line
-from ..kinds.step_kinds import BOOL
-from . import access, branches_of_effects, container_operators, outside_changes
-from .alternatives import alternatives_of
-from .errors import Leaves, Raises, Refused
-from .forms import NONE, Form, Known, Pair, Ref, described
-from .iterators import advanced, has_next
-from .numbers import converted, number, truth
-from .points import Point
-from .reader import DEPTH, RECURSIVE, Inline, Reader
-from .right_sides import RightSides
-from .state import Stack
+from ..._core.tensor.dependencies import Contents, Dependency, own_dependencies
+from ..._core.tensor.reachable import own_code
+from ..ir.flow_graph import Block, Branch, Edge, Jump, Line, Place
+from ..kinds.step_kinds import BOOL, INT, kind_of
+from . import access, builtin_functions, calls, outside_changes, prelude
+from .access import advanced, has_next
+from .builtin_functions import iterator
+from .code import SAVED, code_of, read_by
+from .forms import (
+    NONE,
+    Array,
+    Choice,
+    Form,
+    Function,
+    Known,
+    Leaves,
+    Maybe,
+    Pair,
+    Possible,
+    Raises,
+    Ref,
+    Refused,
+    Row,
+    Tuple,
+    Unfollowed,
+    dependence,
+    described,
+    shape_of,
+)
+from .numbers import (
+    ARITHMETIC,
+    COMPARISONS,
+    IN_PLACE,
+    arithmetic,
+    compared,
+    converted,
+    is_number,
+    negated,
+    negative,
+    number,
+    settled,
+    truth,
+)
+from .outside_changes import name_read
+from .reader import DEPTH, RECURSIVE, Frame, Inline, Point, Reader, Stack, State
+
+# --- Names from outside of a function, and the frames of calls ------------------------------------
+
+
+#: Names by which Numba's reader marks where handlers of exceptions begin and end to hold.
+_OF_TRY = ("mark_try_block", "end_try_block")
+
+
+def global_(reader, frame: Frame, name: str) -> Form:
+    """A global name of a frame's function."""
+    if name in _OF_TRY:
+        raise Leaves("it has a try statement")
+    if name in frame.globals:
+        value = frame.globals[name]
+        if (changed := name_read(reader, frame.globals, name, value)) is not None:
+            return changed
+        if frame.globals is not vars(prelude):
+            reader.dependencies.append(Dependency(frame.globals, name, value))
+        return reader.outside(value, name)
+    if hasattr(builtins, name):
+        value = getattr(builtins, name)
+        reader.dependencies.append(Dependency(frame.globals, name, value))
+        return Known(value)
+    raise Raises(f"NameError: {name}")
+
+
+def cell_of(reader, frame: Frame, name: str) -> types.CellType:
+    """The cell of a variable of a function that enclosed a frame's function and is over."""
+    while not isinstance(frame.outside, dict):
+        frame = reader.frames[frame.outside]
+    return frame.outside[name]
+
+
+def outside(reader, frame: Frame, name: str) -> Form:
+    """A variable of a function that enclosed a frame's function and is over."""
+    cell = cell_of(reader, frame, name)
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        raise Raises(f"NameError: {name}") from None
+    if (changed := name_read(reader, cell, name, value)) is not None:
+        return changed
+    reader.dependencies.append(Dependency(cell, name, value))
+    return reader.outside(value, name)
+
+
+def defaults_of(reader, f: types.FunctionType) -> tuple[list[Form], dict[str, Form]]:
+    """The defaults of a function, of positional arguments and of others."""
+    reader.dependencies += own_dependencies(f)
+    if f.__kwdefaults__:  # which can be changed in place
+        reader.dependencies.append(Contents.of(f.__kwdefaults__, f"{f.__name__}.__kwdefaults__"))
+    keywords = {k: reader.outside(one, k) for k, one in (f.__kwdefaults__ or {}).items()}
+    defaults = f.__defaults__ or ()
+    names = own_code(f).co_varnames[: own_code(f).co_argcount][-len(defaults) or None :]
+    return [reader.outside(*pair) for pair in zip(defaults, names, strict=False)], keywords
+
+
+def framed(reader, function: Form, args: list, kwargs: dict, name) -> tuple[Frame, dict]:
+    """The frame of a call, and its arguments by name."""
+    if isinstance(function, Function):
+        code, defaults = function.code, list(function.defaults)
+        frame = Frame((name, id(code)), code_of(code), function.globals, function.frame)
+        keywords: dict[str, Form] = {}
+    else:
+        found: Any = function.value  # type: ignore[attr-defined]
+        code = own_code(found)
+        defaults, keywords = defaults_of(reader, found)
+        cells = dict(zip(code.co_freevars, found.__closure__ or (), strict=True))
+        frame = Frame((name, id(code)), code_of(code), found.__globals__, cells)
+    return frame, bound_arguments(reader, frame, args, kwargs, defaults, keywords)
+
+
+def bound_arguments(
+    reader, frame: Frame, args: list, kwargs: dict, defaults: list, keywords: dict
+) -> dict[str, Form]:
+    """The arguments of a call by name; those that ** takes are a dict of the frame's own."""
+    code = frame.code.code
+    count, only = code.co_argcount, code.co_kwonlyargcount
+    names = [one.replace(".", "implicit") for one in code.co_varnames]  # as Numba names them
+    takes_rest = bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    takes_more = bool(code.co_flags & inspect.CO_VARARGS)
+    given = dict(zip(names[:count], args, strict=False))
+    rest = args[count:]
+    if takes_more:
+        given[names[count + only]] = Tuple(tuple(rest))
+    elif rest:
+        raise Raises("TypeError: too many arguments")
+    named, others = names[code.co_posonlyargcount : count + only], {}
+    for name, form in kwargs.items():
+        if name in named and name not in given:
+            given[name] = form
+        elif takes_rest and name not in named:
+            others[name] = form
+        else:
+            raise Raises(f"TypeError: argument {name}")
+    if takes_rest:
+        site = frame.name, "keywords"
+        made = reader.make(site, "dict", tuple(others), tuple(others.values()))
+        given[names[count + only + takes_more]] = made
+    for name, form in zip(names[count - len(defaults) : count], defaults, strict=True):
+        given.setdefault(name, form)
+    for name, form in keywords.items():
+        given.setdefault(name, form)
+    if any(name not in given for name in names[: count + only]):
+        raise Raises("TypeError: missing arguments")
+    return given
+
+
+# --- The right sides of assignments: variables, constants, operators, calls -----------------------
+
+
+class RightSides:
+    """Values of a point's statements; `at` is the number of the statement."""
+
+    at = 0
+
+    def __init__(self, reader: Reader, point: Point):
+        self.reader, self.point, self.builder = reader, point, reader.builder
+        assert point.stack is not None
+        self.stack: Stack = point.stack
+        self.frame: Frame = reader.frames[point.stack.frame]
+
+    # --- variables ----------------------------------------------------------------------------
+
+    def get(self, var) -> Form:
+        form = self.peek(var.name)
+        if form is None and var.name.startswith("$"):  # Numba's reader renames what := takes
+            raise Refused("it uses an intermediate value twice, as := does")
+        if form is None:
+            raise Raises(f"UnboundLocalError: {var.name}")
+        return form
+
+    def peek(self, name: str) -> Form | None:
+        """A variable, None where there is none."""
+        key = self.reader.owner(self.frame, name) if name in self.frame.code.free else None
+        return self._set_one(key or (self.frame.name, name))
+
+    def _set_one(self, key) -> Form | None:
+        """A variable, checked to be set."""
+        variables = self.reader.state.variables
+        form = variables.get(key)
+        if isinstance(form, Possible):
+            there = converted(self.builder, form.there, BOOL)
+            self.builder.check(there, f"a variable that is not set: {key[1]}")
+            form = variables[key] = form.form
+        return form
+
+    def set(self, name: str, form: Form) -> None:
+        """Assign to a variable, or note that it lies outside of the function."""
+        code, shared = self.frame.code, name.partition(".")[0]
+        if shared in code.assigned_globals:
+            outside_changes.name_changed(self.reader, self.frame.globals, shared, form)
+        elif shared in code.free and self.reader.owner(self.frame, shared) is None:
+            cell = cell_of(self.reader, self.frame, shared)
+            outside_changes.name_changed(self.reader, cell, shared, form)
+        else:
+            self.reader.state.variables[self._key(name)] = form
+
+    def _key(self, name: str):
+        if not name.startswith("$"):
+            shared = name.partition(".")[0]  # Numba numbers names that are set again
+            name = shared if shared in self.frame.code.free else name
+        if name in self.frame.code.free:
+            key = self.reader.owner(self.frame, name)
+            if key is None:
+                raise Refused(f"it deletes {name}, a variable outside of the function")
+            return key
+        return self.frame.name, name
+
+    @property
+    def site(self) -> tuple:
+        """Objects made by this statement have it as their name."""
+        return self.frame.name, self.point.label, self.at
+
+    def inline(self, function: Form, args: list[Form], kwargs: dict[str, Form]) -> Form | Inline:
+        """A call of a Python function: followed, or a generator."""
+        frame, bound = framed(self.reader, function, args, kwargs, self._frame_name())
+        if frame.code.code.co_flags & 0x20:
+            self.check_cells(frame)
+            self.reader.frames[frame.name] = frame
+            for name, form in bound.items():
+                self.reader.state.variables[frame.name, name] = form
+            names = tuple(sorted(frame.code.live(frame.code.first, 0)))
+            return self.reader.make(
+                self.site, "generator", (frame.name, frame.code.first, 0, names), ()
+            )
+        return Inline(frame, bound)
+
+    def check_cells(self, frame: Frame) -> None:
+        """Refuse a call whose variables an earlier call of that place still lends to functions."""
+        if self.reader.lends(frame, self.stack, self.point.label, self.at):
+            raise Refused(f"functions made by an earlier call of {frame.code.name} are in use")
+
+    def _frame_name(self):
+        return self.frame.name, self.point.label, self.at
+
+    # --- values -------------------------------------------------------------------------------
+
+    def _value(self, value) -> Form | Inline:
+        if isinstance(value, ir.Var):
+            return self.get(value)
+        if isinstance(value, ir.Const):
+            return Known(value.value)
+        if isinstance(value, ir.Global):
+            return global_(self.reader, self.frame, value.name)
+        if isinstance(value, ir.FreeVar):
+            return self._free(value.name)
+        if isinstance(value, ir.Arg):
+            return self.get(value)
+        if isinstance(value, ir.Expr):
+            made = getattr(self, "_" + value.op, None)
+            if made is None:
+                raise Refused(f"it uses an unknown value ({value.op})")
+            return made(value)
+        raise Refused(f"it uses an unknown value ({type(value).__name__})")
+
+    def _free(self, name: str) -> Form:
+        key = self.reader.owner(self.frame, name)
+        if key is not None:
+            form = self._set_one(key)
+            if form is None:
+                raise Raises(f"NameError: {name}")
+            return form
+        return outside(self.reader, self.frame, name)
+
+    def _binop(self, value) -> Form | Inline:
+        return self.operator(value.fn, self.get(value.lhs), self.get(value.rhs))
+
+    def _inplace_binop(self, value) -> Form | Inline:
+        a, b = self.get(value.lhs), self.get(value.rhs)
+        if (made := outside_changes.changed_in_place(self.reader, a, b)) is not None:
+            return made
+        made = builtin_functions.in_place(self, value.fn, a, b)
+        return made if made is not None else self.operator(IN_PLACE[value.fn], a, b)
+
+    def operator(self, op, a: Form, b: Form) -> Form | Inline:
+        a, b = _settled_unless_none(self, op, a), _settled_unless_none(self, op, b)
+        if (made := outside_changes.of_operator(self.reader, op, a, b)) is not None:
+            return made
+        if op in COMPARISONS and is_number(a) and is_number(b):
+            return compared(self.builder, op, a, b)
+        if op in ARITHMETIC and is_number(a) and is_number(b):
+            return arithmetic(self.builder, op, a, b)
+        return builtin_functions.operator_of(self, op, a, b)
+
+    def _unary(self, value) -> Form | Inline:
+        form = settled(self.builder, self.get(value.value))
+        if (made := outside_changes.combined(self.reader, form)) is not None:
+            return made
+        if value.fn in (operator.not_, "not"):
+            return negated(self.builder, builtin_functions.truth_of(self.reader, form))
+        if value.fn in (operator.neg, "-") and is_number(form):
+            return negative(self.builder, form)
+        if value.fn in (operator.pos, "+") and is_number(form):
+            return form
+        return builtin_functions.unary_of(self, value.fn, form)
+
+    def _call(self, value) -> Form | Inline:
+        function = self.get(value.func)
+        args = [self.get(one) for one in value.args]
+        kwargs = {name: self.get(one) for name, one in dict(value.kws).items()}
+        if value.vararg is not None:
+            spread = access.items_of(self.reader, self.get(value.vararg))
+            args += spread
+        if getattr(value, "varkwarg", None) is not None:
+            raise Refused("a call with **")
+        return calls.called(self, function, args, kwargs)
+
+    def _formatted(self, value) -> Form:
+        return outside_changes.TEXT
+
+    def _getattr(self, value) -> Form | Inline:
+        return self.attribute(self.get(value.value), value.attr)
+
+    def attribute(self, owner: Form, name: str) -> Form | Inline:
+        """`owner.name`."""
+        if (getter := access.getter(self.reader, owner, name)) is not None:
+            return self.inline(getter, [owner], {})
+        return access.attribute(self.reader, owner, name)
+
+    def special(self, owner: Form, name: str, *args: Form) -> Form | Inline | None:
+        """The result of a method that Python calls for operators; None if there is none."""
+        method = access.special_method(self.reader, owner, name)
+        return None if method is None else calls.called(self, method, [*args], {})
+
+    def _getitem(self, value) -> Form | Inline:
+        return self._item(self.get(value.value), self.get(value.index))
+
+    def _static_getitem(self, value) -> Form | Inline:
+        index = Known(value.index) if value.index_var is None else self.get(value.index_var)
+        return self._item(self.get(value.value), index)
+
+    def _item(self, owner: Form, index: Form) -> Form | Inline:
+        made = self.special(owner, "__getitem__", index)
+        return access.get_item(self, owner, index) if made is None else made
+
+    def _build_tuple(self, value) -> Form:
+        return Tuple(tuple([self.get(one) for one in value.items]), self.site)
+
+    def _list_to_tuple(self, value) -> Form:
+        return Tuple(tuple(access.items_of(self.reader, self.get(value.info[0]))), self.site)
+
+    def _build_list(self, value) -> Form:
+        items = tuple([self.get(one) for one in value.items])
+        return access.new_list(self.reader, self.site, items)
+
+    def _build_map(self, value) -> Form:
+        items: dict[Any, Form] = {}
+        for key, item in value.items:
+            known = self.get(key)
+            if not isinstance(known, Known):
+                raise Refused("a dict whose keys are computed")
+            items[known.value] = self.get(item)
+        return self.reader.make(self.site, "dict", tuple(items), tuple(items.values()))
+
+    def _getiter(self, value) -> Form | Inline:
+        return iterator(self, self.get(value.value))
+
+    def _pair_first(self, value) -> Form:
+        return _pair(self.get(value.value)).item
+
+    def _pair_second(self, value) -> Form:
+        return Known(_pair(self.get(value.value)).there)
+
+    def _exhaust_iter(self, value) -> Form:
+        items = access.unpacked(self.reader, self.get(value.value), value.count)
+        return Tuple(tuple(items), self.site)
+
+    def _cast(self, value) -> Form:
+        return self.get(value.value)
+
+    def _make_function(self, value) -> Form:
+        code: Any = value.code
+        if isinstance(code, ir.Var):
+            code = self.get(code).value  # type: ignore[attr-defined]
+        defaults: tuple[Form, ...] = ()
+        if value.defaults is not None:
+            given = value.defaults
+            form = self.get(given) if isinstance(given, ir.Var) else Known(given)
+            defaults = tuple(access.items_of(self.reader, form))
+        return Function(code, self.frame.name, self.frame.globals, defaults, code.co_name)
+
+
+def _pair(form: Form) -> Pair:
+    if not isinstance(form, Pair):
+        raise Refused("it uses an iterator in a way that is not known")
+    return form
+
+
+def _settled_unless_none(values: RightSides, op, form: Form) -> Form:
+    """An operand that may be None, decided unless the operator tests for that."""
+    if isinstance(form, Maybe) and op not in (
+        operator.is_,
+        operator.is_not,
+        operator.eq,
+        operator.ne,
+    ):
+        return settled(values.builder, form)
+    return form
+
+
+# --- Branches that decide effects alone, as of `if calls[0] % 100 == 0: print(total)` -------------
+# No result depends on the way that such a branch takes, so that the graph has no branch there. Its
+# blocks are followed once, each on its own, to see what they change outside; whatever they assign
+# is not followed. If they change anything else, return or raise, a result depends on the branch.
+
+
+def followed(values: RightSides, condition: Unfollowed) -> int:
+    """Follow the blocks that a condition decides; returns the label where their ways meet."""
+    reader, build = values.reader, values.builder
+    joined = values.frame.code.join_of(values.point.label)
+    if joined is None:
+        raise dependence("a branch", condition)
+    kept = build.block, build.line, reader.state, reader.at, reader.point
+    count = len(reader.graph.blocks)
+    try:
+        effects = _Effects(reader, values.point, dataclasses.replace(condition, plain=False))
+        assigned = effects.run(joined[1])
+    except (Refused, Leaves) as error:
+        raise dependence("a branch", condition) from error
+    finally:
+        build.block, build.line, reader.state, reader.at, reader.point = kept
+        del reader.graph.blocks[count:]
+    for name in assigned:
+        values.set(name, effects.unknown)
+    return joined[0]
+
+
+class _Effects(RightSides):
+    """Follows blocks of one frame for their effects, from the state at a branch."""
+
+    def __init__(self, reader, point: Point, unknown: Unfollowed):
+        super().__init__(reader, point)
+        self.unknown = unknown  # stands for what the blocks assign
+
+    def run(self, labels: list[int]) -> list[str]:
+        """Follow blocks, of which each may come after each; returns the variables they assign."""
+        reader, blocks = self.reader, self.frame.code.blocks
+        every = [one for label in labels for one in blocks[label].body]
+        names = dict.fromkeys([one.target.name for one in every if isinstance(one, ir.Assign)])
+        assigned = [name for name in names if not self._is_outside(name)]
+        before = reader.state
+        reader.state = start = before.copy()
+        for name in assigned:
+            self.set(name, self.unknown)
+        for label in labels:
+            reader.state = start.copy()
+            reader.point = self.point = Point(self.stack, label, 0, start)
+            self.builder.block = first = Block(-1)
+            count, regions = len(reader.graph.blocks), len(reader.graph.regions)
+            for at, statement in enumerate(blocks[label].body):
+                reader.at = self.at = at
+                self._follow(statement)
+            self._check_nothing_else(start, [first, *reader.graph.blocks[count:]], regions)
+        reader.state = before
+        return assigned
+
+    def _is_outside(self, name: str) -> bool:
+        code, shared = self.frame.code, name.partition(".")[0]
+        is_free = shared in code.free and self.reader.owner(self.frame, shared) is None
+        return is_free or shared in code.assigned_globals
+
+    def _check_nothing_else(self, start, made: list[Block], regions: int) -> None:
+        """Check that no object, memory or variable of another frame has been changed."""
+        state = self.reader.state
+        for step in [step for block in made for step in block.steps]:
+            if isinstance(step.payload, Place) and step.payload.region < regions:
+                if kind_of(step.op).is_store:
+                    raise Refused("it writes to memory")
+        others = [key for key in start.variables if key[0] != self.frame.name]
+        same = [state.variables.get(key) is start.variables[key] for key in others]
+        same += [state.heap.get(site) is contents for site, contents in start.heap.items()]
+        if not all(same):
+            raise Refused("it changes an object or a variable")
+
+    def _follow(self, statement) -> None:
+        code = self.frame.code.code
+        self.reader.line(Line(code.co_filename, statement.loc.line, code.co_name))
+        if isinstance(statement, ir.Assign):
+            self.set(statement.target.name, self._assigned(statement.value))
+        elif isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
+            owner = self._changeable(statement.target)
+            is_static = isinstance(statement, ir.StaticSetItem) and statement.index_var is None
+            name = getattr(statement, "index_var", None) or statement.index
+            index = Known(statement.index) if is_static else self.get(name)
+            access.set_item(self.reader, owner, index, self.get(statement.value))
+        elif isinstance(statement, ir.DelItem):
+            owner = self._changeable(statement.target)
+            access.delete_item(self.reader, owner, self.get(statement.index))
+        elif isinstance(statement, ir.SetAttr):
+            owner, value = self.get(statement.target), self.get(statement.value)
+            if not isinstance(owner, Known):
+                raise Refused("it changes an object")
+            access.set_attribute(self.reader, owner, statement.attr, value)
+        elif not isinstance(statement, (ir.Jump, ir.Branch, ir.Return, ir.Del)):
+            raise Refused("it has another statement")
+
+    def _changeable(self, var) -> Form:
+        owner = self.get(var)
+        if not outside_changes.is_outside(self.reader, owner):
+            raise Refused("it changes an object")
+        return owner
+
+    def _assigned(self, value) -> Form:
+        op = getattr(value, "op", "")
+        if isinstance(value, ir.Yield):
+            raise Refused("it yields")
+        if op in ("iternext", SAVED):
+            return self.unknown
+        if op in ("pair_first", "pair_second", "exhaust_iter"):
+            form = self.get(value.value)
+            if isinstance(form, Unfollowed):
+                return form
+        if op == "getiter":
+            self._check_no_generator(self.get(value.value))
+            return self.unknown
+        if op == "inplace_binop":
+            form = self.get(value.lhs)
+            if isinstance(form, (Array, Row, Ref)):
+                self._changeable(value.lhs)
+        made = self._value(value)
+        return self._called(made) if isinstance(made, Inline) else made
+
+    def _check_no_generator(self, form: Form) -> None:
+        """Refuse to go through what runs code of the user's."""
+        if isinstance(form, Ref) and self.reader.contents(form).what not in ("list", "dict"):
+            raise Refused("it goes through an iterator")
+
+    def _called(self, call: Inline) -> Form:
+        """Follow all blocks of a function."""
+        frame, reader = call.frame, self.reader
+        ends = [block.body[-1] for block in frame.code.blocks.values()]
+        raises = any(isinstance(one, (ir.Raise, ir.StaticRaise)) for one in ends)
+        if raises or call.result is not None or self.stack.depth() >= DEPTH:
+            raise Refused("it calls a function that is not followed")
+        at, state, block, point = self.at, reader.state, self.builder.block, self.point
+        reader.frames[frame.name] = frame
+        inner = state.copy()
+        for name, form in call.arguments.items():
+            inner.variables[frame.name, name] = form
+        stack = Stack(frame.name, self.stack, self.point.label, self.at + 1, "$nothing")
+        reader.state = inner
+        _Effects(reader, Point(stack, frame.code.first, 0, inner), self.unknown).run(
+            [*frame.code.blocks]
+        )
+        reader.state, self.builder.block = state, block
+        reader.point, reader.at, self.point = point, at, point
+        return self.unknown
+
+
+# --- Statements that read a choice: followed for each of its options if they need one -------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Alternatives:
+    """A variable that is a choice, and what there was before a statement that reads it."""
+
+    name: str
+    choice: Choice
+    state: State
+    steps: int
+    ways: int
+
+    def go_on(self, reader: Reader, point: Point, at: int, block) -> None:
+        """Take the statement back, and go to it with each of the options."""
+        del block.steps[self.steps :], point.ways[self.ways :]
+        build, note = reader.builder, point.note if at == point.at else ()
+        build.block = block
+        index = converted(build, self.choice.index, INT)
+        *others, last = self.choice.options
+        for k, option in enumerate(others):
+            here, rest = build.begin(), build.begin()
+            same = build.step("int_equal", index, build.constant(k))
+            build.branch(same, Edge(here, []), Edge(rest, []))
+            build.block = here
+            self._follow(reader, point, at, note, option)
+            build.block = rest
+        self._follow(reader, point, at, note, last)
+
+    def _follow(self, reader: Reader, point: Point, at: int, note: tuple, option: Form) -> None:
+        state = self.state.copy()
+        for key, form in state.variables.items():
+            if form is self.choice:
+                state.variables[key] = option
+        assert point.stack is not None
+        told = (*note, self.name, shape_of(option))
+        reader.builder.block.end = Jump(reader.goto(point.stack, point.label, at, state, told))
+
+
+def alternatives_of(statement, values, block) -> Alternatives | None:
+    """The first choice that a statement reads; `values` are those of its point."""
+    for name in read_by(statement):
+        form = values.peek(name)
+        if isinstance(form, Choice):
+            steps, ways = len(block.steps), len(values.point.ways)
+            return Alternatives(name, form, values.reader.state.copy(), steps, ways)
+    return None
+
+
+# --- The statements of a point followed: assignments, calls, and the edges at its end -------------
 
 
 def follow(reader: Reader, point: Point) -> None:
@@ -130,10 +730,10 @@ class Statements(RightSides):
     def _branch(self, statement) -> None:
         asked = self.get(statement.cond)
         if (outside := outside_changes.unfollowed(self.reader, asked)) is not None:
-            label = branches_of_effects.followed(self, outside)
+            label = followed(self, outside)
             self.builder.block.end = Jump(self._goto(label, 0))
             return
-        condition = truth(self.builder, container_operators.truth_of(self.reader, asked))
+        condition = truth(self.builder, builtin_functions.truth_of(self.reader, asked))
         if isinstance(condition, Known):
             target = statement.truebr if condition.value else statement.falsebr
             self.builder.block.end = Jump(self._goto(target, 0))

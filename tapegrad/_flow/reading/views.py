@@ -1,27 +1,31 @@
-"""Arrays in the arena: elements, views, writes, and operands of other lengths."""
+"""Arrays in the arena: elements, positions, views, writes, loops over elements."""
 
 from __future__ import annotations
 
 import dataclasses
 import operator
+from collections.abc import Callable
 
 import numpy as np
 
-from ..ir.flow_graph import Value
+from ..ir.flow_graph import Edge, Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT
-from . import loops
-from .errors import Again, Raises, Refused
 from .forms import (
     FLOATS,
     NARROW,
+    NONE,
     SINGLE,
+    Again,
     Array,
     Form,
     Known,
     Method,
     Number,
+    Raises,
+    Refused,
     Tuple,
     described,
+    is_natural,
 )
 from .numbers import (
     arithmetic,
@@ -29,11 +33,159 @@ from .numbers import (
     converted,
     is_number,
     is_tensor,
+    kind_of,
     number,
     of_numpy,
     refuse_narrow,
 )
-from .positions import is_slice, natural, position, sliced
+
+# --- Loops that the reader itself puts into the graph: over elements of arrays and lists ----------
+
+
+def counted(
+    builder, count: Value, body: Callable[[Value, list[Value]], list[Value]], carried: list[Value]
+) -> list[Value]:
+    """`carried = body(k, carried)` for k from 0 to `count`; returns the last carried values."""
+    kinds = [one.kind for one in carried]
+    head = builder.begin(INT, *kinds)
+    zero = builder.constant(0)
+    builder.jump(head, zero, *carried)
+    builder.block = head
+    k, *inside = head.parameters
+    round_, after = builder.begin(), builder.begin()
+    builder.branch(builder.step("int_less", k, count), Edge(round_, []), Edge(after, []))
+    builder.block = round_
+    made = body(k, inside)
+    builder.jump(head, builder.step("int_add", k, builder.constant(1)), *made)
+    builder.block = after
+    return inside
+
+
+def nested(
+    builder,
+    counts: list[Value],
+    body: Callable[[list[Value], list[Value]], list[Value]],
+    carried: list[Value],
+) -> list[Value]:
+    """The same for several counts, the last one innermost; `body` gets all of the indices."""
+
+    def level(done: list[Value], inside: list[Value]) -> list[Value]:
+        if len(done) == len(counts):
+            return body(done, inside)
+        count = counts[len(done)]
+        return counted(builder, count, lambda k, now: level([*done, k], now), inside)
+
+    return level([], carried)
+
+
+# --- Indices and slices as positions from the start, checked --------------------------------------
+
+
+def natural(form: Form) -> Form:
+    """An integer known not to be negative."""
+    return dataclasses.replace(form, natural=True) if isinstance(form, Number) else form
+
+
+def position(reader, index: Form, count: Form) -> Form:
+    """An index as a position from the start, checked to be one."""
+    build = reader.builder
+    if isinstance(index, Number):
+        index = dataclasses.replace(index, strong=False)
+    if kind_of(index) != INT:
+        raise Refused(f"an item by {described(index)}")
+    if isinstance(index, Known) and isinstance(count, Known):
+        if not -count.value <= index.value < count.value:
+            raise Raises("IndexError")
+        return Known(index.value % count.value if count.value else 0)
+    if isinstance(index, Known) and index.value < 0:
+        index = natural(arithmetic(build, operator.add, count, index))
+        _check(build, compared(build, operator.ge, index, Known(0)))
+        return index
+    if not is_natural(index):
+        is_negative = converted(build, compared(build, operator.lt, index, Known(0)), BOOL)
+        moved = converted(build, arithmetic(build, operator.add, index, count), INT)
+        index = number(build.step("int_select", is_negative, moved, converted(build, index, INT)))
+        _check(build, compared(build, operator.ge, index, Known(0)))
+    _check(build, compared(build, operator.lt, index, count))
+    return natural(index)
+
+
+def _check(build, holds: Form) -> None:
+    if isinstance(holds, Known):
+        if not holds.value:
+            raise Raises("IndexError")
+        return
+    build.check(converted(build, holds, BOOL), "an index out of bounds")
+
+
+def is_slice(form: Form) -> bool:
+    if isinstance(form, Known):
+        return isinstance(form.value, slice)
+    return isinstance(form, Method) and form.name == "slice"
+
+
+def sliced(reader, form: Form, length: Form) -> tuple[Form, Form, Form]:
+    """Start, number and step of a slice."""
+    if isinstance(form, Known):
+        given = [Known(x) for x in (form.value.start, form.value.stop, form.value.step)]
+    else:
+        given = list(form.owner.items)  # type: ignore[attr-defined]
+    start, stop, step = given
+    if isinstance(step, Known) and step.value in (None, 1):
+        first = _bound(reader, start, length, Known(0))
+        last = _bound(reader, stop, length, length)
+        count = arithmetic(reader.builder, operator.sub, last, first)
+        return first, _at_least_0(reader, count), Known(1)
+    if isinstance(step, Known) and step.value == -1 and start.head == stop.head == NONE.head:
+        return arithmetic(reader.builder, operator.sub, length, Known(1)), length, step
+    if isinstance(step, Known) and type(step.value) is int and step.value > 1:
+        return _stepped(reader, start, stop, step, length)
+    both = all(isinstance(x, Known) for x in (start, stop, step, length))
+    if not both:
+        raise Refused("a slice with a step, of a length that is computed")
+    indices = range(length.value)[slice(start.value, stop.value, step.value)]  # type: ignore[attr-defined]
+    return Known(indices.start if len(indices) else 0), Known(len(indices)), Known(indices.step)
+
+
+def _stepped(reader, start: Form, stop: Form, step: Known, length: Form) -> tuple:
+    """The same for a step of two or more."""
+    first = _bound(reader, start, length, Known(0))
+    last = _bound(reader, stop, length, length)
+    gap = arithmetic(reader.builder, operator.sub, last, first)
+    wide = arithmetic(reader.builder, operator.add, gap, Known(step.value - 1))
+    count = arithmetic(reader.builder, operator.floordiv, wide, step)
+    return first, _at_least_0(reader, count), step
+
+
+def _bound(reader, given: Form, length: Form, default: Form) -> Form:
+    """An end of a slice as a position from 0 to the length."""
+    if isinstance(given, Known) and given.value is None:
+        return default
+    return clamped(reader, given, length)
+
+
+def clamped(reader, given: Form, length: Form) -> Form:
+    """An index as a position from 0 to the length; one that is beyond these is the nearer."""
+    build = reader.builder
+    if isinstance(given, Known) and isinstance(length, Known):
+        return Known(slice(given.value, None).indices(length.value)[0])
+    value, count = converted(build, given, INT), converted(build, length, INT)
+    zero = build.constant(0)
+    is_negative = build.step("int_less", value, zero)
+    moved = build.step("int_select", is_negative, build.step("int_add", value, count), value)
+    inside = build.step("int_min", build.step("int_max", moved, zero), count)
+    return Number(INT, inside, natural=True)
+
+
+def _at_least_0(reader, form: Form) -> Form:
+    if isinstance(form, Known):
+        return Known(max(form.value, 0))
+    build = reader.builder
+    value = build.step("int_max", converted(build, form, INT), build.constant(0))
+    return Number(INT, value, natural=True)
+
+
+# --- Arrays in the arena: elements, views, writes, and operands of other lengths ------------------
 
 
 def product(reader, forms) -> Form:
@@ -181,7 +333,7 @@ def fill(reader, lengths, target: Array, value: Form) -> None:
         stored(reader, element(reader, target, places), of(reader, value, places))
         return []
 
-    loops.nested(build, [converted(build, one, INT) for one in lengths], body, [])
+    nested(build, [converted(build, one, INT) for one in lengths], body, [])
 
 
 def element(reader, array: Array, places: list) -> Array:

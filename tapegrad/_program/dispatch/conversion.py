@@ -14,7 +14,7 @@ from ..._core.tensor.pytree import tree_leaves
 from ..._core.tensor.trace import Trace
 from ..._core.tensor.values import FLOATS
 from ..._flow.reading import outside_uses
-from ..._flow.reading.followed_forms import NOTHING, RECORDED, UNSURE, Derived, Items, Known
+from ..._flow.reading.outside_uses import NOTHING, RECORDED, UNSURE, Derived, Items, Known
 from ..ir.steps import Code
 from ..lowering.lower import Converter
 from ..lowering.tape_rows import Unsupported

@@ -22,7 +22,7 @@ from ..._core.tensor.dependencies import Checked, Contents, Dependencies, Depend
 from ..._core.tensor.reachable import Reach, held_by, items_of, own_code, reachable
 from ..._core.tensor.row_listeners import users_level
 from ..._flow.ir.flow_graph import Line
-from ..._flow.reading.change_record import Changes
+from ..._flow.reading.outside_changes import Changes
 
 _NUMBERS = (int, float)
 #: So many effects are named.

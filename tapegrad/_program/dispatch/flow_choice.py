@@ -15,9 +15,8 @@ import numpy as np
 from ..._core.tensor.dependencies import Checked
 from ..._core.tensor.row_listeners import users_level
 from ..._core.tensor.trace import Guard
-from ..._flow.reading.errors import Lost, ReadsChanges, Refused
-from ..._flow.reading.forms import described
-from ..._flow.reading.kept_readings import keep_refusal
+from ..._flow.reading.forms import Lost, ReadsChanges, Refused, described
+from ..._flow.reading.readings import keep_refusal
 from ..ir.operation_words import counted
 from .effects import seems_read
 from .flows import (

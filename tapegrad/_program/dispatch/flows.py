@@ -17,7 +17,7 @@ from ..._core.tensor.dependencies import Checked, Dependencies
 from ..._core.tensor.pytree import repeats
 from ..._derivatives.inputs import plain
 from ..._entering.numba_functions import followed
-from ..._flow.foreign_calls import Callee, entry
+from ..._flow.foreign_calls import Callee, entry, evaluate_rows
 from ..._flow.ir.flow_graph import Graph
 from ..._flow.ir.frame import FINISHED
 from ..._flow.kinds.step_kinds import FLOAT, INT
@@ -25,9 +25,8 @@ from ..._flow.native.flow_functions import compiled
 from ..._flow.passes.simplify import simplified
 from ..._flow.passes.tangents import with_tangents
 from ..._flow.program import OWN, Adjoints, Call, FlowProgram, Functions, Limits, Outcome
-from ..._flow.reading import kept_readings
+from ..._flow.reading import readings
 from ..._flow.reading.calls import held_by_partial
-from ..._flow.reading.errors import Refused
 from ..._flow.reading.forms import (
     FLOATS,
     SINGLE,
@@ -36,12 +35,12 @@ from ..._flow.reading.forms import (
     Form,
     Known,
     Number,
+    Refused,
     Tuple,
     described,
     numbers,
 )
-from ..._flow.reading.read import Given, Outside, Reading, read
-from ..._flow.row_runs import evaluate_rows
+from ..._flow.reading.readings import Given, Outside, Reading, read
 from ..ir.steps import DOUBLE
 from .life import Life, State
 from .rounding import first_difference
@@ -131,19 +130,19 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> F
         reading = read(f, trees, names, inputs, choices)
     except Refused as error:
         if f is given:
-            kept_readings.keep_refusal(f, key, error)
+            readings.keep_refusal(f, key, error)
         raise
     reading.dependencies += held
     simplified(reading.graph)
     if f is given:
-        kept_readings.keep(f, key, reading)
+        readings.keep(f, key, reading)
     return Flow(reading, key)
 
 
 def known_flow(f: Callable, arguments: Arguments, exact: bool) -> Flow | None:
     """The graph of a function for such arguments, if its code was read before, or Refused."""
     key = key_of(arguments, exact)
-    reading = kept_readings.kept(f, key) if isinstance(f, types.FunctionType) else None
+    reading = readings.kept(f, key) if isinstance(f, types.FunctionType) else None
     return None if reading is None else Flow(reading, key)
 
 

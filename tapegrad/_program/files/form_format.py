@@ -5,16 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._flow.kinds.step_kinds import BOOL, FLOAT, INT
-from ..._flow.reading.forms import (
-    SINGLE,
-    Array,
-    Contents,
-    Form,
-    Known,
-    Number,
-    Tuple,
-    described,
-)
+from ..._flow.reading.forms import SINGLE, Array, Contents, Form, Known, Number, Tuple, described
 from ..ir.json_values import integer, items, pairs, short
 from .decode import Reader
 from .encode import Writer

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.table import POWERS, STEERING, TABLE, Pointwise
-from ..._flow.ir.block_order import dominators, ordered, ways_in
 from ..._flow.ir.flow_graph import (
     Block,
     Branch,
@@ -28,13 +27,15 @@ from ..._flow.ir.flow_graph import (
     Return,
     Step,
     Value,
+    dominators,
+    ordered,
+    validate_with,
+    ways_in,
 )
-from ..._flow.ir.validation import validate_with
-from ..._flow.kinds.kind_lookup import kind_of
-from ..._flow.kinds.step_kinds import CHOICE, FLOAT, INT, KINDS, PLACE
+from ..._flow.kinds.step_kinds import CHOICE, FLOAT, INT, KINDS, PLACE, kind_of
 from ..._flow.program import Limits
 from ..._flow.reading.forms import kinds_of
-from ..._flow.reading.read import Reading
+from ..._flow.reading.readings import Reading
 from ..dispatch.flows import Flow, inputs_of
 from ..ir.json_values import fields, integer, integers, items, label, pairs, short, text
 from .decode import Reader

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._core.tape.svg import BLUE, FONT, GREEN, INK, PALE, RED, Box, picture
 from ..._flow.ir.flow_graph import Block, Graph, Leave, Return
-from ..._flow.kinds.kind_lookup import kind_of
+from ..._flow.kinds.step_kinds import kind_of
 from ..build.executable import Program
 from ..ir.scalars_step import Scalars
 from ..ir.steps import ARENA, Step, View

@@ -5,10 +5,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 
-from ..._flow.ir.block_order import dominators, ordered, spans, ways_in
-from ..._flow.ir.flow_graph import Block, Branch, Edge, Graph, Leave, Return
-from ..._flow.kinds.kind_lookup import kind_of
-from ..._flow.kinds.step_kinds import CHOICE
+from ..._flow.ir.flow_graph import (
+    Block,
+    Branch,
+    Edge,
+    Graph,
+    Leave,
+    Return,
+    dominators,
+    ordered,
+    spans,
+    ways_in,
+)
+from ..._flow.kinds.step_kinds import CHOICE, kind_of
 
 #: Deeper branches are put in sequence.
 _DEEPEST = 40

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..._flow.edge_counting import edge_counts
-from ..._flow.ir.activity import varying
-from ..._flow.ir.flow_graph import Block, Branch, Graph, Leave, Return, Step, Value
-from ..._flow.kinds.kind_lookup import kind_of
+from ..._flow.ir.flow_graph import Block, Branch, Graph, Leave, Return, Step, Value, varying
+from ..._flow.kinds.step_kinds import kind_of
 from ..dispatch.flows import Flow
 from ..dispatch.life import State
 from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS
