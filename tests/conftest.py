@@ -17,8 +17,8 @@ import tapegrad as tg
 from tapegrad._flow.reading import readings
 from tapegrad._program.build import executable
 from tapegrad._program.dispatch import evaluation
-from tapegrad._program.files.verify import check
-from tapegrad._program.native import simd_planning
+from tapegrad._program.files.encode import check
+from tapegrad._program.native import simd_loops
 from tapegrad._program.passes import pipeline
 
 #: Examples in docstrings are looked for in the package, not in what tests are made of.
@@ -120,4 +120,4 @@ def rng():
 @pytest.fixture
 def whole_loops(monkeypatch):
     """Native code takes no loop apart."""
-    monkeypatch.setattr(simd_planning, "FEWEST", 1 << 30)
+    monkeypatch.setattr(simd_loops, "FEWEST", 1 << 30)

@@ -17,7 +17,7 @@ from .._core.tensor.row_listeners import places
 from .._core.tensor.trace import SHARED, CustomCall, Guard, Trace, is_differentiated
 from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor
 from .._derivatives.functionalization import without_writes
-from .._program.lowering.outputs import Originals
+from .._program.lowering.builder import Originals
 from .agreement import DOUBLE, SINGLE
 from .recorded_rows import RecordedRows
 

@@ -14,9 +14,9 @@ import tapegrad.scipy.linalg as la
 from tapegrad._core.operations.declaring import by_kernel, parted, whole
 from tapegrad._core.ops.table import COMPLEX, TABLE
 from tapegrad._core.tensor.registry import load_families
-from tapegrad._program.files.verify import check
-from tapegrad._program.ir.computed_step import Computed
-from tapegrad._program.ir.verify_memory import IllegalProgram
+from tapegrad._program.files.encode import check
+from tapegrad._program.ir.kernel_step import Computed
+from tapegrad._program.ir.uses import IllegalProgram
 
 load_families()
 

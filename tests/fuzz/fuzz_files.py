@@ -25,7 +25,7 @@ from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._flow import program
 from tapegrad._flow.reading.forms import Number, Tuple
 from tapegrad._program.dispatch import flow_derivatives, rule_programs
-from tapegrad._program.files import archive, file_format, graph_format
+from tapegrad._program.files import encode, file_format, graph_format
 from tapegrad._program.replay import parts
 
 NUMBERS = [0, 1, -1, 2, 3, 7, 8, 64, 2**31 - 1, 2**31, -(2**31), 2**33, 2**53, 2**59, 2**63, 10**30]
@@ -85,7 +85,7 @@ def flip(content, rng):
 
 def damage(path, rng):
     """Write a file damaged in one of three places: its header, its numbers, its bytes."""
-    header, pools = archive.read(path)
+    header, pools = encode.read(path)
     where = rng.random()
     if where < 0.7:
         for _ in range(1 if rng.random() < 0.8 else 3):
@@ -95,7 +95,7 @@ def damage(path, rng):
         pool = pools.pools[name]
         pools.pools[name] = np.frombuffer(flip(pool.tobytes(), rng), pool.dtype)
     made = path.with_name("damaged.npz")
-    archive.write(made, header, pools.pools)
+    encode.write(made, header, pools.pools)
     if where >= 0.9:
         made.write_bytes(flip(made.read_bytes(), rng))
     return made

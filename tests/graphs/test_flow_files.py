@@ -18,7 +18,7 @@ from tapegrad._flow.ir.frame import FINISHED
 from tapegrad._flow.kinds.step_kinds import FLOAT, INT
 from tapegrad._flow.program import FlowProgram
 from tapegrad._flow.reading.forms import Array, Number, Tuple
-from tapegrad._program.files import archive, file_format, graph_format
+from tapegrad._program.files import encode, file_format, graph_format
 
 
 def in_file(f, tmp_path):
@@ -243,11 +243,11 @@ CHANGES = {
 @pytest.mark.parametrize("message", CHANGES)
 def test_a_damaged_graph_is_refused(message, tmp_path):
     in_file(robust, tmp_path)
-    header, pools = archive.read(tmp_path / "f.npz")
+    header, pools = encode.read(tmp_path / "f.npz")
     for change in CHANGES[message]:
         damaged = copy.deepcopy(header)
         change(graph_in(damaged))
-        archive.write(tmp_path / "g.npz", damaged, {"float64": np.ones(1), **pools.pools})
+        encode.write(tmp_path / "g.npz", damaged, {"float64": np.ones(1), **pools.pools})
         with pytest.raises(ValueError, match=f"^tapegrad.load: .*{message}"):
             tg.load(tmp_path / "g.npz")
 
@@ -401,10 +401,10 @@ def test_graphs_that_never_return_and_blocks_that_are_not_reached(tmp_path):
     build.leave("for no reason")
     with pytest.raises(RuntimeError, match="for no reason"):
         loaded_from(graph, tmp_path)(1.0)
-    header, pools = archive.read(tmp_path / "h.npz")
+    header, pools = encode.read(tmp_path / "h.npz")
     island = {"dominator": 0, "parameters": "f", "steps": [], "end": {"jump": [1, [1]]}}
     graph_in(header)["blocks"].append(island)
-    archive.write(tmp_path / "h.npz", header, pools.pools)
+    encode.write(tmp_path / "h.npz", header, pools.pools)
     with pytest.raises(RuntimeError, match="for no reason"):
         tg.load(tmp_path / "h.npz").value_and_grad(1.0)
 

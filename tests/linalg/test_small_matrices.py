@@ -8,7 +8,7 @@ import tapegrad as tg
 from tapegrad._program.build import scalarization
 from tapegrad._program.build.executable import Program
 from tapegrad._program.build.scalarization import spread
-from tapegrad._program.files.verify import check
+from tapegrad._program.files.encode import check
 from tapegrad._program.ir.kernel_step import Kernel
 from tapegrad._program.ir.scalars_step import Scalars
 from tapegrad._program.replay.opaque_calls import error_of

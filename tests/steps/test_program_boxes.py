@@ -11,20 +11,11 @@ import tapegrad as tg
 import tapegrad.numpy as tnp
 from tapegrad._program.dispatch import variants
 from tapegrad._program.dispatch.signature import Arguments
-from tapegrad._program.ir.link_step import Link
-from tapegrad._program.ir.pack_step import Pack
-from tapegrad._program.ir.slots import pattern, slots_of
+from tapegrad._program.ir.moving_step import Link, Pack
 from tapegrad._program.ir.steps import View, contiguous
-from tapegrad._program.lowering import array_rows, buffers
-from tapegrad._program.lowering.boxes import (
-    Box,
-    all_of,
-    part_of,
-    placed,
-    seen,
-    whole_of,
-    without,
-)
+from tapegrad._program.ir.uses import pattern, slots_of
+from tapegrad._program.lowering import buffers, lower
+from tapegrad._program.lowering.buffers import Box, all_of, part_of, placed, seen, whole_of, without
 
 NONE = -99
 
@@ -160,7 +151,7 @@ FUNCTIONS = [rolled, written, padded, windows, summed]
 
 def programs_of(f, x, monkeypatch, large):
     monkeypatch.setattr(buffers, "LARGE", large)
-    monkeypatch.setattr(array_rows, "LARGE", large)
+    monkeypatch.setattr(lower, "LARGE", large)
     compiled = tg.compile(lambda x: (f(x) * np.cos(np.arange(f(x).size)).reshape(f(x).shape)).sum())
     found = [compiled.value_and_grad(x) for _ in range(3)]
     assert compiled._reason is None

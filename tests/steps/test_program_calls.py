@@ -11,7 +11,7 @@ import pytest
 from passed_programs import operations
 
 import tapegrad as tg
-from tapegrad._program.ir.computed_step import Computed
+from tapegrad._program.ir.kernel_step import Computed
 
 X = np.array([0.3, -0.7, 1.1, 0.2, -0.4, 0.9, -1.2, 0.5, 1.7, -0.1, 0.8, 0.6])
 OTHERS = [X, -X, np.roll(X, 5), X * 0.0, np.where(X > 0.5, 0.5, X), np.sort(X), np.full(12, 3.0)]

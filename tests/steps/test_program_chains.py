@@ -12,8 +12,8 @@ from scalar_programs import Trace
 import tapegrad as tg
 from tapegrad._program.build import sum_chains
 from tapegrad._program.build.executable import Program
-from tapegrad._program.files import archive
-from tapegrad._program.files.verify import check
+from tapegrad._program.files import encode
+from tapegrad._program.files.encode import check
 from tapegrad._program.ir.steps import View
 from tapegrad._program.replay.run_layout import FINISHED
 
@@ -346,9 +346,9 @@ def test_files_have_no_such_step(tmp_path):
     for _ in range(2):
         c.value_and_grad(X)
     c.save(path)
-    header, pools = archive.read(path)
+    header, pools = encode.read(path)
     text = json.dumps(header)
     assert '"max"' in text and SUM not in text
-    archive.write(path, json.loads(text.replace('"max"', f'"{SUM}"')), pools.pools)
+    encode.write(path, json.loads(text.replace('"max"', f'"{SUM}"')), pools.pools)
     with pytest.raises(ValueError, match=f"there is no operation '{SUM}'"):
         tg.load(path)

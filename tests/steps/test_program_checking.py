@@ -8,17 +8,13 @@ import pytest
 from tapegrad._core.ops.elementwise import STEERING
 from tapegrad._core.ops.table import PASSED, TABLE
 from tapegrad._core.tensor.registry import load_families
-from tapegrad._program.files.verify import check
-from tapegrad._program.ir.computed_step import Computed
+from tapegrad._program.files.encode import check
 from tapegrad._program.ir.elementwise_step import Elementwise
-from tapegrad._program.ir.gather_step import Gather
-from tapegrad._program.ir.kernel_step import Kernel
-from tapegrad._program.ir.link_step import Link
-from tapegrad._program.ir.pack_step import Pack
+from tapegrad._program.ir.kernel_step import Computed, Kernel
+from tapegrad._program.ir.moving_step import Gather, Link, Pack, Scatter
 from tapegrad._program.ir.scalars_step import Scalars
-from tapegrad._program.ir.scatter_step import Scatter
 from tapegrad._program.ir.steps import GUARD, Code, Input, Output, View, contiguous
-from tapegrad._program.ir.verify_memory import IllegalProgram
+from tapegrad._program.ir.uses import IllegalProgram
 
 load_families()  # the kernels of softmax are loaded late
 

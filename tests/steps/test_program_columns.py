@@ -11,13 +11,11 @@ from tapegrad._program.dispatch import variants
 from tapegrad._program.dispatch.signature import Arguments
 from tapegrad._program.ir.elementwise_step import Elementwise
 from tapegrad._program.ir.scalars_step import Scalars, renumbered
-from tapegrad._program.ir.slot_ranges import Ranges, Shifts
-from tapegrad._program.ir.spans import Spans
-from tapegrad._program.ir.steps import Code, Input, Output, View, contiguous
+from tapegrad._program.ir.steps import Code, Input, Output, Ranges, Shifts, Spans, View, contiguous
 from tapegrad._program.ir.uses import Wanted, Written, mark_outputs, mark_reads, views_needed
 from tapegrad._program.lowering import lower
 from tapegrad._program.passes import dead_code
-from tapegrad._program.passes.constant_folding import fold
+from tapegrad._program.passes.algebra import fold
 from tapegrad._program.passes.memory_reuse import Lifetimes
 from tapegrad._program.replay.scalar_interpreter import interpreted, interpreted_each
 

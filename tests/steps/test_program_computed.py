@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from program_parts import Arena, always, call
 
-from tapegrad._program.ir.computed_step import Computed
+from tapegrad._program.ir.kernel_step import Computed
 from tapegrad._program.ir.steps import View, contiguous
 from tapegrad._program.replay import run_layout
 from tapegrad._program.replay.opaque_calls import part_of_computed, raised

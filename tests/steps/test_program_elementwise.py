@@ -8,9 +8,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tapegrad._core.ops.table import Pointwise, declare
-from tapegrad._program.ir.blocks import is_injective
 from tapegrad._program.ir.elementwise_step import Elementwise
 from tapegrad._program.ir.steps import View, contiguous
+from tapegrad._program.ir.uses import is_injective
 from tapegrad._program.native.fused_elementwise import native
 from tapegrad._program.replay.elementwise_parts import interpreted
 

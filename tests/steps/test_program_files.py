@@ -17,7 +17,7 @@ from source_rules import ROOT
 
 import tapegrad as tg
 from tapegrad._core.tensor.pytree import tree_leaves
-from tapegrad._program.files import archive as container
+from tapegrad._program.files import encode as container
 
 MUTATIONS = 200  # more of them in .ci/nightly
 

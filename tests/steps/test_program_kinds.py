@@ -11,17 +11,12 @@ from tapegrad._core.codegen.elements import ITEM
 from tapegrad._core.ops.table import TABLE
 from tapegrad._core.tensor import runtime
 from tapegrad._program.build.executable import interpreted
-from tapegrad._program.files.archive import Pools
-from tapegrad._program.files.decode import Reader
-from tapegrad._program.files.encode import Writer
-from tapegrad._program.files.verify import check
-from tapegrad._program.ir.array_step import ArrayStep
+from tapegrad._program.files.encode import Pools, Reader, Writer, check
 from tapegrad._program.ir.cost import VALUE_COSTS, nanoseconds
 from tapegrad._program.ir.elementwise_step import Elementwise
-from tapegrad._program.ir.file_fields import OPERAND, VIEW
-from tapegrad._program.ir.link_step import Link
+from tapegrad._program.ir.moving_step import OPERAND, VIEW, ArrayStep, Link
 from tapegrad._program.ir.steps import Code, Input, Output, View, contiguous
-from tapegrad._program.ir.verify_memory import IllegalProgram
+from tapegrad._program.ir.uses import IllegalProgram
 from tapegrad._program.passes.pipeline import optimised
 from tapegrad._program.replay.opaque_calls import address_of, array_of, c_function, float_of
 from tapegrad._program.replay.parts import NO_BASES, Part, part_of

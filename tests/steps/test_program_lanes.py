@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from random_loops import RandomLoops, bodies, picked
 from scalar_programs import Trace, check, numbers, summary
 
-from tapegrad._program.native import checkpoints, simd_loops, simd_planning
+from tapegrad._program.native import loop_code, simd_loops
 
 
 @pytest.fixture
 def every_loop(monkeypatch):
     """Short loops are taken apart, too; in short blocks."""
-    monkeypatch.setattr(simd_planning, "FEWEST", 2)
-    monkeypatch.setattr(simd_planning, "BODY", 1)
-    monkeypatch.setattr(simd_planning, "MANY", 1)
-    for module in (simd_planning, simd_loops):
+    monkeypatch.setattr(simd_loops, "FEWEST", 2)
+    monkeypatch.setattr(simd_loops, "BODY", 1)
+    monkeypatch.setattr(simd_loops, "MANY", 1)
+    for module in (simd_loops, simd_loops):
         monkeypatch.setattr(module, "BLOCK", 16)
 
 
@@ -189,7 +189,7 @@ def test_loops_are_taken_apart(make, count):
 
 @pytest.mark.parametrize("make", [three_carried, read_outside, driven, nested])
 def test_long_loops_compute_again(make, monkeypatch):
-    monkeypatch.setattr(checkpoints, "IN_CACHE", 1)
+    monkeypatch.setattr(loop_code, "IN_CACHE", 1)
     assert "adjoints in lanes" in summary(check(make(300)))
 
 

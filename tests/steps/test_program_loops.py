@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from random_loops import KINDS, RandomLoops, bodies, picked
 from scalar_programs import Trace, check, numbers, summary
 
-from tapegrad._program.native import checkpoints, scalar_code
-from tapegrad._program.native.loop_checks import Claims
+from tapegrad._program.native import loop_code, scalar_code
+from tapegrad._program.native.loop_code import Stores
 from tapegrad._program.native.loop_finding import find_loops
 from tapegrad._program.native.loop_operands import CARRIED, FIXED, LOCAL, Operands, Region, Slots
-from tapegrad._program.native.loop_values import Stores
+from tapegrad._program.native.scalar_code import Claims
 from tapegrad._program.replay.run_layout import GUARD_FAILED
 
 
@@ -203,7 +203,7 @@ def test_sums_keep_no_trajectory(whole_loops):
 
 
 def test_long_loops_keep_what_is_carried_only(whole_loops, monkeypatch):
-    monkeypatch.setattr(checkpoints, "IN_CACHE", 4 * 40 - 1)
+    monkeypatch.setattr(loop_code, "IN_CACHE", 4 * 40 - 1)
     assert check(carried()).kept == 2 * 40 + 1
 
 

@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 from program_parts import Arena, always, of_arena, seen
 
 import tapegrad as tg
-from tapegrad._program.ir.gather_step import Gather
-from tapegrad._program.ir.link_step import Link
-from tapegrad._program.ir.pack_step import Pack
-from tapegrad._program.ir.scatter_step import Scatter
+from tapegrad._program.ir.moving_step import Gather, Link, Pack, Scatter
 from tapegrad._program.ir.steps import View, contiguous
 from tapegrad._program.replay import run_layout
 from tapegrad._program.replay.moves import (

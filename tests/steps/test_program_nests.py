@@ -8,7 +8,7 @@ from extent import rounds
 from loop_nests import INPUTS, Nest
 from written_code import WrittenCode
 
-from tapegrad._program.native import checkpoints, scalar_code, simd_loops, simd_planning
+from tapegrad._program.native import loop_code, scalar_code, simd_loops
 from tapegrad._program.native.loop_operands import Slots
 from tapegrad._program.replay.parts import Run
 from tapegrad._program.replay.run_layout import FINISHED
@@ -30,10 +30,10 @@ def cut(request, monkeypatch):
     """Loops whose results are kept; that are done in short lanes; of which blocks are kept."""
     if request.param == "in lanes":
         for name in ("FEWEST", "BODY", "MANY"):
-            monkeypatch.setattr(simd_planning, name, 2)
-        for module in (simd_planning, simd_loops):
+            monkeypatch.setattr(simd_loops, name, 2)
+        for module in (simd_loops, simd_loops):
             monkeypatch.setattr(module, "BLOCK", 16)
-    monkeypatch.setattr(checkpoints, "LONG", 8)
+    monkeypatch.setattr(loop_code, "LONG", 8)
     return request.param == "cut"
 
 

@@ -7,7 +7,7 @@ from program_parts import Arena, always
 from tapegrad._core.ops.ordering import STEERING, searching
 from tapegrad._program.ir.kernel_step import Kernel
 from tapegrad._program.ir.steps import View, contiguous
-from tapegrad._program.lowering.intervals import may_be_minus_zero, of_dtype, of_result, of_sum
+from tapegrad._program.lowering.builder import may_be_minus_zero, of_dtype, of_result, of_sum
 from tapegrad._program.replay import run_layout
 from tapegrad._program.replay.structural import part_of_kernel
 

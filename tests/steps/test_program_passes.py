@@ -21,12 +21,11 @@ from scalar_programs import Trace
 import tapegrad as tg
 from tapegrad._core.ops.table import TABLE
 from tapegrad._program.build.executable import Program
-from tapegrad._program.files.verify import check
+from tapegrad._program.files.encode import check
 from tapegrad._program.ir.elementwise_step import Elementwise
 from tapegrad._program.ir.steps import GUARD, Code, Input, Output, View, contiguous
 from tapegrad._program.passes import algebra
-from tapegrad._program.passes.algebra import RULES, simplify
-from tapegrad._program.passes.constant_folding import fold
+from tapegrad._program.passes.algebra import RULES, fold, simplify
 from tapegrad._program.passes.pipeline import PASSES
 from tapegrad._program.replay.run_layout import FINISHED, GUARD_FAILED
 

@@ -11,8 +11,7 @@ import tapegrad as tg
 from tapegrad._core.ops.table import TABLE
 from tapegrad._core.tensor.registry import load_families
 from tapegrad._program.dispatch import rule_programs
-from tapegrad._program.ir.computed_step import Computed
-from tapegrad._program.ir.kernel_step import Kernel
+from tapegrad._program.ir.kernel_step import Computed, Kernel
 from tapegrad._program.ir.steps import View, contiguous
 from tapegrad._program.replay import run_layout
 from tapegrad._program.replay.opaque_calls import error_of

@@ -14,7 +14,7 @@ from passed_programs import evaluated
 import tapegrad as tg
 from tapegrad._program.build import scalarization
 from tapegrad._program.build.scalarization import spread
-from tapegrad._program.files.verify import check
+from tapegrad._program.files.encode import check
 from tapegrad._program.ir.scalars_step import Scalars
 
 STEPS = 40

@@ -20,7 +20,7 @@ from scalar_programs import Trace
 import tapegrad as tg
 from tapegrad._core.ops.elementwise import STEERING
 from tapegrad._core.ops.table import TABLE
-from tapegrad._program.ir.computed_step import Computed
+from tapegrad._program.ir.kernel_step import Computed
 from tapegrad._program.ir.steps import Code, Input, Output, contiguous
 from tapegrad._program.passes.cse import COMMUTATIVE, share_results
 

@@ -7,11 +7,11 @@ import pytest
 
 import tapegrad as tg
 from tapegrad._core.ops.table import TABLE
-from tapegrad._program.files.verify import check
-from tapegrad._program.ir.gather_step import Gather
-from tapegrad._program.ir.rowwise_step import Picked, Rowwise
+from tapegrad._program.files.encode import check
+from tapegrad._program.ir.elementwise_step import Picked, Rowwise
+from tapegrad._program.ir.moving_step import Gather
 from tapegrad._program.ir.steps import Code, Input, Output, View, contiguous
-from tapegrad._program.ir.verify_memory import IllegalProgram
+from tapegrad._program.ir.uses import IllegalProgram
 
 F8 = np.dtype(np.float64)
 

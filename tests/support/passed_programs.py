@@ -6,14 +6,12 @@ import tapegrad as tg
 from tapegrad._core.ops.table import BY_CODE
 from tapegrad._core.tensor import runtime
 from tapegrad._program.build.executable import Program
-from tapegrad._program.files.verify import check
-from tapegrad._program.ir.computed_step import Computed
+from tapegrad._program.files.encode import check
 from tapegrad._program.ir.elementwise_step import Elementwise
-from tapegrad._program.ir.kernel_step import Kernel
+from tapegrad._program.ir.kernel_step import Computed, Kernel
 from tapegrad._program.ir.scalars_step import Scalars
 from tapegrad._program.ir.steps import GUARD, Code, Input, Output, View
-from tapegrad._program.passes.algebra import simplify
-from tapegrad._program.passes.constant_folding import fold
+from tapegrad._program.passes.algebra import fold, simplify
 from tapegrad._program.passes.cse import share_results
 from tapegrad._program.passes.dead_code import drop_unread
 from tapegrad._program.replay.run_layout import FINISHED

@@ -9,9 +9,7 @@ import numpy as np
 
 from ..._core.remembered import remembered
 from ..ir.scalars_step import Scalars
-from ..ir.slot_ranges import Ranges
-from ..ir.spans import Spans
-from ..ir.steps import Code, Step, View, contiguous
+from ..ir.steps import Code, Ranges, Spans, Step, View, contiguous
 from ..ir.uses import Wanted, constants_of
 from ..native import fused_elementwise as _registered  # noqa: F401
 from ..native import scalar_code

@@ -17,15 +17,14 @@ from ..._core.ops.table import BY_CODE
 from ..._core.remembered import remembered
 from ..._core.tape.memory_order import memory_of
 from ..._core.tensor import copies
-from ..ir.custom_step import Custom
 from ..ir.elementwise_step import Elementwise
+from ..ir.kernel_step import Custom
 from ..ir.scalars_step import Scalars
-from ..ir.slots import slots_of
 from ..ir.steps import DOUBLE, NOTHING, Code, Input
+from ..ir.uses import slots_of
 from ..replay import driver, run_layout
-from ..replay.clearing import clearing
 from ..replay.opaque_calls import error_of
-from ..replay.parts import NO_BASES, Part, Run
+from ..replay.parts import NO_BASES, Part, Run, clearing
 from .assembly import Parts
 from .scalarization import spread
 from .sum_chains import sum_chains

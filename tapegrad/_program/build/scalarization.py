@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.compaction import compact
+from ..ir.cost import summed
 from ..ir.kernel_step import Kernel
-from ..ir.pack_step import Pack
-from ..ir.scalar_expansion import summed
+from ..ir.moving_step import Pack
+from ..ir.rewriting import compact
 from ..ir.scalars_step import Scalars
-from ..ir.slots import pattern, slots_of
 from ..ir.steps import ARENA, Code, Step, View, Visitor, contiguous
-from ..ir.uses import any_in, known_slots, mark_outputs, mark_reads
+from ..ir.uses import any_in, known_slots, mark_outputs, mark_reads, pattern, slots_of
 from ..native.scalar_code import rolled
 
 #: The most elements of an array that is made numbers, and products in one of matrices.

@@ -15,10 +15,10 @@ import numpy as np
 from ..._core.ops import ordering as _declaration  # noqa: F401
 from ..._core.ops.table import PASSED, TABLE
 from ..ir.kernel_step import Kernel
+from ..ir.rewriting import merged
 from ..ir.scalar_scans import BY_SLOT, UNREAD, Scan, places_after
 from ..ir.scalars_step import Scalars
 from ..ir.steps import ARENA, Code, Step, View, contiguous
-from ..ir.substitution import merged
 from ..ir.uses import Wanted
 from . import sum_chain_scans as scans
 

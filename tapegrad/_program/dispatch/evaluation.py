@@ -22,9 +22,9 @@ from ..._entering.numba_functions import followed
 from ..._flow.reading import recorded_calls
 from ..._transforms.gradients import value_and_grad
 from ..build.executable import Program
-from ..ir.custom_step import Custom
-from ..ir.json_values import printable
-from ..ir.operation_words import counted
+from ..ir.elementwise_step import counted
+from ..ir.kernel_step import Custom
+from ..ir.steps import printable
 from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
 from .conversion import arrays_in_place

@@ -17,7 +17,7 @@ from ..._core.tensor.row_listeners import users_level
 from ..._core.tensor.trace import Guard
 from ..._flow.reading.forms import Lost, ReadsChanges, Refused, described
 from ..._flow.reading.readings import keep_refusal
-from ..ir.operation_words import counted
+from ..ir.elementwise_step import counted
 from .effects import seems_read
 from .flows import (
     Flow,

@@ -21,7 +21,7 @@ import numpy as np
 from ..._core.tensor.pytree import tree_leaves
 from ..._core.tensor.values import value_of
 from ..build.executable import Program
-from ..ir.custom_step import Custom
+from ..ir.kernel_step import Custom
 from ..ir.steps import DOUBLE
 from ..replay.opaque_calls import error_of
 from ..replay.parts import Run

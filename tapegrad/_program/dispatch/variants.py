@@ -32,7 +32,7 @@ from ..._derivatives.inputs import InputTensors, plain, scalar_output
 from ..._derivatives.recorded_reverse import depends_on_others
 from ..._derivatives.reverse_mode import plant, run
 from ..build.executable import Program, interpreted
-from ..ir.operation_words import counted
+from ..ir.elementwise_step import counted
 from ..ir.steps import Code
 from ..lowering.tape_rows import READS_OTHERS, WRITES_DATA, Unsupported, is_long
 from ..passes.pipeline import Account

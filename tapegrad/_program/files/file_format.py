@@ -13,13 +13,23 @@ from ..build.executable import interpreted
 from ..dispatch.evaluation import Compilation
 from ..dispatch.signature import structure
 from ..dispatch.variants import Variant, Variants
-from ..ir.json_values import fields, integer, integers, items, label, pairs, text, truth
 from ..ir.scalars_step import Scalars
-from ..ir.steps import DOUBLE, Code, Input, Output
+from ..ir.steps import (
+    DOUBLE,
+    Code,
+    Input,
+    Output,
+    fields,
+    integer,
+    integers,
+    items,
+    label,
+    pairs,
+    text,
+    truth,
+)
 from ..passes.input_planning import taken_up
-from .archive import MOST_BYTES, read, write
-from .decode import Reader, dtype_named
-from .encode import Writer
+from .encode import MOST_BYTES, Reader, Writer, check, dtype_named, read, write
 from .graph_format import encode_graph, read_graph
 from .signature_format import (
     SIGNATURE,
@@ -32,7 +42,6 @@ from .signature_format import (
     read_signature,
     read_structure,
 )
-from .verify import check
 
 FORMAT, VERSION = "tapegrad program", 2
 _NOTHING = (

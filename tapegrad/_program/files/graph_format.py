@@ -37,11 +37,9 @@ from ..._flow.program import Limits
 from ..._flow.reading.forms import kinds_of
 from ..._flow.reading.readings import Reading
 from ..dispatch.flows import Flow, inputs_of
-from ..ir.json_values import fields, integer, integers, items, label, pairs, short, text
-from .decode import Reader
-from .encode import Writer
-from .form_format import encode_form, read_form
-from .signature_format import SIGNATURE, encode_signature, read_signature
+from ..ir.steps import fields, integer, integers, items, label, pairs, short, text
+from .encode import Reader, Writer
+from .signature_format import SIGNATURE, encode_form, encode_signature, read_form, read_signature
 
 #: The most steps that a call computes, which protects from infinite loops.
 MOST_STEPS = 1 << 38

@@ -1,13 +1,16 @@
-"""The size of a program, and an estimate of its time."""
+"""The size of a program and an estimate of its time; sums written as numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from .steps import Code
-from .work import Work
+from ..._core.ops.table import TABLE
+from .steps import Code, Work
+
+# --- The size of a program, and an estimate of its time -------------------------------------------
 
 
 class Size(NamedTuple):
@@ -37,3 +40,24 @@ def nanoseconds(code: Code, costs: tuple[Work, float]) -> float:
     """About how long an evaluation takes, interpreted."""
     counts = np.sum([step.work for step in code.steps], axis=0)
     return costs[1] + float(np.dot(costs[0], counts)) if code.steps else costs[1]
+
+
+# --- Sums written as operations on numbers, for arrays of slots -----------------------------------
+# `apply(code, *slots)` writes an operation for each element of arrays of slots of one shape, and
+# returns the slots of the results.
+
+
+_ADD = TABLE["add"].code
+Apply = Callable[..., np.ndarray]
+
+
+def summed(apply: Apply, targets: np.ndarray, sources: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The targets, each once, and the sum of the sources at its places, added in their order."""
+    order = np.argsort(targets, kind="stable")
+    places, begins = np.unique(targets[order], return_index=True)
+    sources, counts = sources[order], np.diff([*begins, len(order)])
+    totals = sources[begins]
+    for number in range(1, int(counts.max(initial=0))):
+        more = counts > number
+        totals[more] = apply(_ADD, totals[more], sources[begins[more] + number])
+    return places, totals

@@ -1,8 +1,9 @@
-"""Operations on whole arrays."""
+"""Operations on whole arrays, calls of Python functions, of a user's operations."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,13 +12,12 @@ import numpy as np
 
 from ..._core.ops.table import BY_CODE
 from ..._core.remembered import remembered
-from .array_step import ArrayStep
-from .blocks import is_injective
-from .file_fields import CODE, OPERAND, VIEW, listed
-from .slots import slots_of
-from .steps import ARENA, DOUBLE, View, shown
-from .verify_memory import IllegalProgram, Memory, are_below, expect
-from .work import Work
+from ..._core.tensor.trace import CustomCall, name_of
+from .moving_step import CODE, DTYPE, OPERAND, VIEW, ArrayStep, grouped, listed
+from .steps import ARENA, DOUBLE, View, Work, fields, shown
+from .uses import KINDS, IllegalProgram, Memory, are_below, expect, is_injective, slots_of
+
+# --- Operations on whole arrays -------------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -257,3 +257,114 @@ _LAYOUTS: dict[str, Callable[[Memory, Kernel], None]] = {
     "sum": _sum,
     "plain": _by_rule,
 }
+
+
+# --- Calls of Python functions that have no derivative --------------------------------------------
+
+
+_OPERANDS = listed(grouped(OPERAND, DTYPE))
+
+
+@dataclasses.dataclass
+class Computed(ArrayStep):
+    """A Python function without derivative: out = function(*operands).
+
+    `operands` are views, each with the dtype of the array that is passed, or other objects.
+    """
+
+    function: Callable
+    operands: list[tuple[Any, np.dtype | None]]
+    out: View
+
+    plural = "calls of Python"
+    calls_python = True
+
+    # --- files --------------------------------------------------------------------------------
+
+    def check_operands(self, memory: Memory) -> None:
+        for operand, dtype in self.operands:
+            if isinstance(operand, View):
+                memory.read(operand)
+                expect(dtype is not None and dtype.kind in KINDS, f"an operand as {dtype}")
+            else:
+                expect(dtype is None, "a constant operand with a dtype")
+
+    def encoded(self, writer: Any) -> dict:
+        bound = functools.partial(self.function)  # for a partial: the same again
+        return {
+            "out": writer.view(self.out),
+            "function": writer.value(bound.func),
+            "keywords": writer.value(bound.keywords),
+            "operands": _OPERANDS.encode(writer, self.operands),
+        }
+
+    @classmethod
+    def decoded(cls, reader: Any, item: dict) -> Computed:
+        out, function, keywords, operands = fields(item, "out", "function", "keywords", "operands")
+        called, bound = reader.value(function), reader.value(keywords)
+        named = type(bound) is dict and all(type(name) is str for name in bound)
+        if not callable(called) or not named:
+            raise ValueError("a function is none, or its keywords are not")
+        if bound:
+            called = functools.partial(called, **bound)
+        return Computed(called, _OPERANDS.decode(reader, operands), reader.view(out))
+
+    # --- what it costs, and how it is shown -----------------------------------------------------
+
+    @property
+    def work(self) -> Work:
+        return Work(1, python=1.0)
+
+    @property
+    def called(self) -> str:
+        return name_of(getattr(self.function, "func", self.function)).strip("_")
+
+
+# --- Calls of a user's operations that have adjoints of their own ---------------------------------
+
+
+@dataclasses.dataclass
+class Custom(ArrayStep):
+    """A call of a user's operation: out = call(*operands), and its adjoint.
+
+    `code` is that of the operation in its row; `operands` are views, each with the dtype of the
+    array that is passed. The adjoint is computed if `is_reached` says that adjoints of results of
+    the program get here: then it is called even for zeros.
+    """
+
+    code: int
+    call: CustomCall
+    operands: list[tuple[View, np.dtype]]
+    out: View
+    is_reached: bool
+
+    plural = "calls of a user's operations"
+    calls_python = True
+    needs_values = False  # the call keeps what its adjoint reads
+
+    def key(self, places: Any) -> None:
+        """None is the same as another: it may have effects, or depend on more than operands."""
+        return None
+
+    # --- files --------------------------------------------------------------------------------
+
+    def encoded(self, writer: Any) -> dict:
+        raise ValueError(f"it calls {self.call.name}, which files have no name for")
+
+    @classmethod
+    def decoded(cls, reader: Any, item: dict) -> Custom:
+        raise ValueError("it calls an operation of a user's, which files have no name for")
+
+    # --- what it costs, and how it is shown -----------------------------------------------------
+
+    @property
+    def work(self) -> Work:
+        return Work(1, python=1.0)
+
+    @property
+    def results(self) -> Iterable[tuple[int, int | None]]:
+        return [(self.code, None)]
+
+    @property
+    def called(self) -> str:
+        return self.call.name

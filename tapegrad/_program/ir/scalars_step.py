@@ -13,11 +13,10 @@ import numpy as np
 from ..._core.ops.table import BY_CODE, COMPLEX, MOST_CODES, POWERS, STEERING, TABLE, Pointwise
 from ..._core.remembered import remembered
 from ..._core.tape.memory_order import memory_of
-from .file_fields import CODES, INTEGER, SLOTS
-from .operation_words import counted, names_of
-from .steps import GUARD, Renumber, Step, View, Visitor
-from .verify_memory import Memory, are_below, expect, marked
-from .work import Work, is_function
+from .elementwise_step import counted, names_of
+from .moving_step import CODES, INTEGER, SLOTS
+from .steps import GUARD, Renumber, Step, View, Visitor, Work, is_function
+from .uses import Memory, are_below, expect, marked
 
 #: Operations on numbers have no more operands.
 OPERANDS = 3

@@ -1,26 +1,269 @@
-"""The parts of a program: an arena of slots of one dtype, and the steps that fill it.
-
-A program is in single assignment: every slot is written once, by one step, before it is read. A
-slot has its adjoint at the same place of a second arena. Elements of arrays lie in slots as well,
-so that a view of an array costs nothing and `x[3]` is a slot. Booleans and integers are kept as
-floats of that dtype (integers up to 2^53 in float64, 2^24 in float32).
-"""
+"""The parts of a program: an arena of slots of one dtype, and the steps that fill it."""
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
+import itertools
 import math
+import mmap
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
+from ..._core.ops.table import BY_CODE, POWERS, Pointwise
 from ..._core.remembered import remembered
-from .json_values import fields
-from .slot_ranges import Ranges
-from .spans import Spans
-from .work import Work
+
+# --- What the time of a step is spent on ----------------------------------------------------------
+
+
+class Work(NamedTuple):
+    """Counts that determine the time: calls of parts, then numbers that go through operations."""
+
+    calls: float = 0.0
+    numbers: float = 0.0  # operations on single numbers
+    number_functions: float = 0.0
+    elements: float = 0.0  # by arithmetic on arrays
+    element_functions: float = 0.0
+    moved: float = 0.0
+    multiplied: float = 0.0  # in products of matrices
+    along: float = 0.0  # in other operations on whole arrays
+    python: float = 0.0  # calls of Python functions
+    solved: float = 0.0  # numbers of matrices times their rows, in factors and solutions
+
+
+def is_function(code: int) -> bool:
+    """Whether an operation calls a function, and is not arithmetic or a choice alone."""
+    op = BY_CODE.get(code)
+    if not isinstance(op, Pointwise) or op.name in POWERS:
+        return False
+    return any("np." in text for text in (op.value, *map(str, op.steps)))
+
+
+# --- Sets of slots as ranges: what is asked of arrays costs the same however large they are -------
+
+
+def mostly_zeros(count: int, dtype: type) -> np.ndarray:
+    """Zeros by slot, of which few are written or read: the others take neither time nor memory."""
+    memory = mmap.mmap(-1, max(count, 1) * np.dtype(dtype).itemsize)
+    found: np.ndarray = np.frombuffer(memory, dtype, count)
+    return found
+
+
+class Ranges:
+    """A set of slots, given as ranges from `low` to before `high` in any order.
+
+    `edges` are the first slot and the one after the last of each range, in order; no two touch.
+    """
+
+    def __init__(self, low, high):
+        low, high = np.asarray(low, np.int64), np.asarray(high, np.int64)
+        low, high = low[low < high], high[low < high]
+        order = np.argsort(low, kind="stable")
+        low, high = low[order], np.maximum.accumulate(high[order])
+        begins = np.flatnonzero(np.append(True, low[1:] > high[:-1])[: len(low)])
+        ends = np.append(begins[1:], len(low))[: len(begins)] - 1
+        self.edges = np.stack([low[begins], high[ends]], 1).ravel()
+
+    @remembered
+    def listed(self) -> list[int]:
+        """The edges as numbers of Python, in which single slots are found faster."""
+        return self.edges.tolist()
+
+    def __bool__(self) -> bool:
+        return len(self.edges) > 0
+
+    # --- questions about many slots -----------------------------------------------------------
+
+    def hold(self, slots: np.ndarray) -> np.ndarray:
+        """Which slots are in the set."""
+        return (np.searchsorted(self.edges, slots, side="right") & 1).astype(bool)
+
+    def meet(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Which of the spans from `low` to before `high` have a slot in the set."""
+        first = np.searchsorted(self.edges, low, side="right")
+        last = np.searchsorted(self.edges, high, side="left")
+        return (low < high) & ((first & 1 == 1) | (last > first))
+
+    def cover(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Which of these spans have all their slots in the set."""
+        first = np.searchsorted(self.edges, low, side="right")
+        last = np.searchsorted(self.edges, high, side="left")
+        return (low >= high) | ((first & 1 == 1) & (last == first))
+
+    # --- questions about one view -------------------------------------------------------------
+
+    def meets(self, view: Any) -> bool:
+        """Whether a slot between the ends of a view is in the set."""
+        (low, high), edges = view.extent, self.listed
+        first = bisect.bisect_right(edges, low)
+        return low < high and bool(first & 1 or (first < len(edges) and edges[first] < high))
+
+    def covers(self, view: Any) -> bool:
+        """Whether all slots between the ends of a view are in the set."""
+        (low, high), edges = view.extent, self.listed
+        first = bisect.bisect_right(edges, low)
+        return low >= high or bool(first & 1 and edges[first] >= high)
+
+
+class Shifts:
+    """New places of slots: those from `starts[k]` on are moved by `by[k]`; −1 is no slot.
+
+    `starts` are in order, and slots before the first stay.
+    """
+
+    def __init__(self, starts, by):
+        self.starts = np.append(0, starts).astype(np.int64)
+        self.by = np.append(0, by).astype(np.int64)
+        self._starts, self._by = self.starts.tolist(), self.by.tolist()
+
+    @classmethod
+    def of(cls, low, high, by) -> Shifts:
+        """Those of ranges in order from `low` to before `high`; slots between them stay."""
+        starts = np.stack([low, high], 1).ravel()
+        return cls(starts, np.stack([by, np.zeros_like(by)], 1).ravel())
+
+    def place(self, slot: int) -> int:
+        """The new place of a slot."""
+        return slot + self._by[bisect.bisect_right(self._starts, slot) - 1] if slot >= 0 else slot
+
+    def __call__(self, slots: np.ndarray) -> np.ndarray:
+        """The new places of slots."""
+        at = np.searchsorted(self.starts, slots, side="right") - 1
+        return np.where(slots >= 0, slots + self.by[at], slots)
+
+
+class Chain:
+    """New places of slots by one after the other of two of these."""
+
+    def __init__(self, first: Shifts, second: Shifts):
+        self.first, self.second = first, second
+
+    def place(self, slot: int) -> int:
+        """The new place of a slot."""
+        return self.second.place(self.first.place(slot))
+
+    def __call__(self, slots: np.ndarray) -> np.ndarray:
+        """The new places of slots."""
+        return self.second(self.first(slots))
+
+
+# --- Values of JSON, asked for type by type: what is read comes from anywhere ---------------------
+
+
+#: The limit of integers, so that sums of a few fit into 64 bits.
+_LARGEST = 2**60
+
+
+def integer(item) -> int:
+    if type(item) is not int or abs(item) > _LARGEST:
+        raise ValueError(f"{short(item)} is no integer")
+    return item
+
+
+def text(item) -> str:
+    if type(item) is not str:
+        raise ValueError(f"{short(item)} is no text")
+    return item
+
+
+def label(item) -> str:
+    """A text that people are shown."""
+    return printable(text(item))
+
+
+def printable(name: str) -> str:
+    """A name with escapes in place of what terminals obey and nobody sees."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in name)
+
+
+def truth(item) -> bool:
+    if type(item) is not bool:
+        raise ValueError(f"{short(item)} is neither true nor false")
+    return item
+
+
+def items(item, count: int | None = None) -> list:
+    if type(item) is not list or (count is not None and len(item) != count):
+        raise ValueError(f"{short(item)} is no list" + (f" of {count}" if count else ""))
+    return item
+
+
+def pairs(item) -> list[list]:
+    return [items(one, 2) for one in items(item)]
+
+
+def integers(item) -> tuple[int, ...]:
+    return tuple(map(integer, items(item)))
+
+
+def fields(item, *names: str) -> list:
+    """The values of an object that has exactly these names."""
+    if type(item) is not dict or set(item) != set(names):
+        raise ValueError(f"{short(item)} is no object of {', '.join(names)}")
+    return [item[name] for name in names]
+
+
+def short(item) -> str:
+    """What is read, as errors show it."""
+    shown = repr(item)
+    return shown if len(shown) <= 60 else f"{shown[:60]}…"
+
+
+# --- Views of steps as columns: the slots between their ends, for questions about all of them -----
+
+
+#: What a view of another base than the arena has for its ends: slot 0, which is of no value.
+_ELSEWHERE = (0, 1)
+
+
+class Spans:
+    """Views of steps, given as a list for each, from slot `low` to before `high`.
+
+    `step` is the number of the step of each.
+    """
+
+    def __init__(self, steps: list[list[Any]]):
+        self.views = list(itertools.chain.from_iterable(steps))
+        ends = [_ELSEWHERE if view.base else view.extent for view in self.views]
+        flat = np.fromiter(itertools.chain.from_iterable(ends), np.int64, 2 * len(ends))
+        self.low, self.high = flat.reshape(-1, 2).T
+        self.count = len(steps)
+        self.step = np.repeat(np.arange(self.count), [len(views) for views in steps])
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """How many slots are between the ends of each view."""
+        return self.high - self.low
+
+    def steps_of(self, which: np.ndarray) -> np.ndarray:
+        """By step, whether it has a view among those that are marked."""
+        found = np.zeros(self.count, bool)
+        found[self.step[which]] = True
+        return found
+
+    def overlapped(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Which of these views, of which no two overlap, overlap others with the given ends."""
+        low, high = low[low < high], high[low < high]
+        order = np.lexsort((self.high, self.low))  # those without elements before the next ones
+        first = np.searchsorted(self.high[order], low, side="right")
+        after = np.searchsorted(self.low[order], high, side="left")
+        counts = np.zeros(len(order) + 1, np.int64)
+        for at, sign in ((first, 1), (after, -1)):
+            counts += sign * np.bincount(at, minlength=len(counts))
+        found = np.empty(len(order), bool)
+        found[order] = np.cumsum(counts[:-1]) > 0
+        return found & (self.low < self.high)
+
+
+# --- The parts of a program: an arena of slots of one dtype, and the steps that fill it -----------
+# A program is in single assignment: every slot is written once, by one step, before it is read. A
+# slot has its adjoint at the same place of a second arena. Elements of arrays lie in slots as well,
+# so that a view of an array costs nothing and `x[3]` is a slot. Booleans and integers are kept as
+# floats of that dtype (integers up to 2^53 in float64, 2^24 in float32).
+
 
 #: What slots hold, unless everything is of float32.
 DOUBLE = np.dtype(np.float64)

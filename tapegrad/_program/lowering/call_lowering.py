@@ -9,12 +9,11 @@ import numpy as np
 from ..._core.ops.ordering import STEERING, searching
 from ..._core.ops.table import TABLE
 from ..ir.kernel_step import Kernel
-from ..ir.link_step import Link
-from ..ir.slots import slots_of
+from ..ir.moving_step import Link
 from ..ir.steps import View, contiguous
-from .builder import Writer
+from ..ir.uses import slots_of
+from .builder import Writer, broadcast
 from .numpy_calls import Given
-from .outputs import broadcast
 
 _BOOL = np.dtype(bool)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..ir.gather_step import Gather
-from ..ir.slots import slots_of
+from ..ir.moving_step import Gather
 from ..ir.steps import View
+from ..ir.uses import slots_of
 from .call_lowering import Lowering
 from .numpy_calls import Given, Result, compares_alike, of_constant
 

@@ -11,15 +11,14 @@ import numpy as np
 
 from ..._core.ops.table import TABLE
 from ..._core.tensor.trace import NAMED
-from ..ir.gather_step import Gather
 from ..ir.kernel_step import Kernel
-from ..ir.slots import slots_of
+from ..ir.moving_step import Gather
 from ..ir.steps import DOUBLE
-from . import interpolation_calls, intervals, position_calls
-from .builder import Writer
+from ..ir.uses import slots_of
+from . import builder, interpolation_calls, position_calls
+from .builder import Writer, broadcast
 from .call_lowering import Lowering, axes_of, size_along
 from .numpy_calls import Given, Result, compares_alike, detached, of_constant
-from .outputs import broadcast
 from .position_calls import key_positions
 
 # --- counts and sums --------------------------------------------------------------------------
@@ -31,10 +30,10 @@ def _sum(lower: Lowering, x: Given, axis=None, dtype=None, keepdims=False) -> Re
     if x.interval is None:
         is_float = x.dtype == given == lower.writer.dtype
         return Result(lower.total(view, axes, keepdims)) if is_float else None
-    interval = intervals.of_sum(x.interval, size_along(view.shape, axes))
+    interval = builder.of_sum(x.interval, size_along(view.shape, axes))
     is_float = given == lower.writer.dtype
     allowed = lower.writer.interval_of(np.dtype(np.int64) if is_float else given)
-    if not intervals.is_within(interval, allowed):
+    if not builder.is_within(interval, allowed):
         return None
     return Result(lower.total(view, axes, keepdims), interval)
 
@@ -73,8 +72,8 @@ def _cumsum(lower: Lowering, x: Given, axis=None, dtype=None) -> Result | None:
         return None
     if axis is None:
         view, axis = lower.picked(view, np.arange(view.size)), 0
-    interval = intervals.of_sum(x.interval, view.shape[axis])
-    if not intervals.is_within(interval, lower.writer.interval_of(lower.out.dtype)):
+    interval = builder.of_sum(x.interval, view.shape[axis])
+    if not builder.is_within(interval, lower.writer.interval_of(lower.out.dtype)):
         return None
     return Result(lower.along("cumsum", view, axis % len(view.shape)), interval)
 
@@ -188,7 +187,7 @@ def _part(lower: Lowering, x: Given, function, number, keywords) -> Result | Non
         shape, view = x.shape, lower.true_places(x, lower.out.size)
     elif function is np.unravel_index and keywords.keys() == {"shape"}:
         shape, view = keywords["shape"], x.slots(lower.writer)
-        if x.interval is None or not intervals.is_within(x.interval, (0, math.prod(shape) - 1)):
+        if x.interval is None or not builder.is_within(x.interval, (0, math.prod(shape) - 1)):
             return None
     else:
         return None

@@ -15,9 +15,8 @@ from ..._core.ops.table import TABLE, meant_by
 from ..ir.kernel_step import Kernel
 from ..ir.steps import View
 from ..replay.opaque_calls import LARGEST, holds
-from . import intervals
-from .builder import Writer
-from .intervals import Interval
+from . import builder
+from .builder import Interval, Writer
 
 _BOOL = np.dtype(bool)
 _LOGICAL = {
@@ -70,7 +69,7 @@ def of_constant(writer: Writer, value) -> Given:
     """An operand of a call that never changes; Python's floats are of any dtype."""
     array = np.asarray(value)
     dtype = writer.dtype if type(value) is float else array.dtype
-    return Given(None, value, dtype, intervals.of_values(array), seen=array)
+    return Given(None, value, dtype, builder.of_values(array), seen=array)
 
 
 @dataclasses.dataclass
@@ -164,16 +163,16 @@ def _of_integers(writer: Writer, name: str, operands: list[Given], out) -> Resul
     Where that does not follow from the intervals of the operands, it is checked.
     """
     found = [x.interval for x in operands]
-    interval = intervals.of_result(name, *found)
+    interval = builder.of_result(name, *found)
     if interval is None:
         return None
-    is_safe = intervals.is_within(interval, writer.interval_of(out.dtype))
+    is_safe = builder.is_within(interval, writer.interval_of(out.dtype))
     if not is_safe and not _is_exact_in(writer, name, operands, out.dtype):
         return None
     made = _applied(writer, name, operands, out.shape)
     if not is_safe:
         return whole(writer, writer.together(made), out)
-    if intervals.may_be_minus_zero(name, *[one for one in found if one is not None]):
+    if builder.may_be_minus_zero(name, *[one for one in found if one is not None]):
         zero = writer.constant_array(np.zeros(()))
         made = writer.apply(TABLE["add"].code, [writer.together(made), zero], out.shape)
     return Result(made, interval)
@@ -191,9 +190,9 @@ def _clipped(writer: Writer, operands: list[Given], out: np.ndarray) -> Result |
 
 def _is_exact_in(writer: Writer, name: str, operands: list[Given], dtype: np.dtype) -> bool:
     """Whether recorded integers have not wrapped around, as far as their bounds say."""
-    seen = [None if x.seen is None else intervals.of_values(x.seen) for x in operands]
-    interval = intervals.of_result(name, *seen)
-    return interval is not None and intervals.is_within(interval, writer.interval_of(dtype))
+    seen = [None if x.seen is None else builder.of_values(x.seen) for x in operands]
+    interval = builder.of_result(name, *seen)
+    return interval is not None and builder.is_within(interval, writer.interval_of(dtype))
 
 
 def whole(writer: Writer, view: View, out: np.ndarray) -> Result | None:
@@ -201,11 +200,11 @@ def whole(writer: Writer, view: View, out: np.ndarray) -> Result | None:
 
     The program stops where one is outside the interval that they have then.
     """
-    within, seen = writer.interval_of(out.dtype), intervals.of_values(out)
+    within, seen = writer.interval_of(out.dtype), builder.of_values(out)
     if within is None or seen is None:
         return None
-    usual = intervals.usual(within, LARGEST[writer.dtype.itemsize])
-    interval = next((one for one in usual if intervals.is_within(seen, one)), None)
+    usual = builder.usual(within, LARGEST[writer.dtype.itemsize])
+    interval = next((one for one in usual if builder.is_within(seen, one)), None)
     if interval is None:
         return None
     made = writer.buffers.allocate(view.shape)
@@ -222,7 +221,7 @@ def _where(writer: Writer, operands: list[Given], out: np.ndarray) -> Result | N
         [condition.slots(writer), detached(writer, x), detached(writer, y)],
         out.shape,
     )
-    return Result(made, intervals.union(x.interval, y.interval))
+    return Result(made, builder.union(x.interval, y.interval))
 
 
 def _converted(writer: Writer, x: Given, after: np.dtype, out: np.ndarray) -> Result | None:
@@ -231,7 +230,7 @@ def _converted(writer: Writer, x: Given, after: np.dtype, out: np.ndarray) -> Re
     if x.dtype == after == writer.dtype:
         return Result(writer.apply(STEERING["detached"].code, [x.view], x.view.shape))
     within = writer.interval_of(after)
-    fits = x.interval is not None and intervals.is_within(x.interval, within)
+    fits = x.interval is not None and builder.is_within(x.interval, within)
     if after == x.dtype or after == writer.dtype or fits:
         return Result(x.view, x.interval)
     if after == _BOOL:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.gather_step import Gather
-from ..ir.slots import slots_of
+from ..ir.moving_step import Gather
 from ..ir.steps import View, contiguous
+from ..ir.uses import slots_of
 from ..replay.opaque_calls import LARGEST
-from . import intervals
+from . import builder
 from .call_lowering import Lowering
 from .numpy_calls import Given, Result
 
@@ -22,7 +22,7 @@ _BOOL = np.dtype(bool)
 
 def _is_inside(index: Given, n: int) -> bool:
     """Whether indices are known to be along an axis of n elements."""
-    return index.interval is not None and intervals.is_within(index.interval, (-n, n - 1))
+    return index.interval is not None and builder.is_within(index.interval, (-n, n - 1))
 
 
 def _counted(lower: Lowering, index: Given, n: int) -> View:
@@ -32,7 +32,7 @@ def _counted(lower: Lowering, index: Given, n: int) -> View:
     and checks of integers do. Such results have no interval.
     """
     view = index.slots(lower.writer)
-    if index.interval is not None and intervals.is_within(index.interval, (0, n - 1)):
+    if index.interval is not None and builder.is_within(index.interval, (0, n - 1)):
         return view
     return lower.apply("index", view, float(n))
 
@@ -159,7 +159,7 @@ def _placed(lower: Lowering, positions: Given, places) -> Result | None:
     view = positions.slots(lower.writer)
     made = lower.writer.buffers.allocate((view.size,))
     lower.writer.steps.append(Gather(made, lower.constant(places), view))
-    return Result(made, intervals.of_values(places))
+    return Result(made, builder.of_values(places))
 
 
 def _repeated(lower: Lowering, positions: Given, directions, size) -> Result | None:

@@ -7,11 +7,9 @@ import dataclasses
 
 import numpy as np
 
-from ..ir.link_step import Link
+from ..ir.moving_step import Link
 from ..ir.rewriting import renumbered
-from ..ir.slot_ranges import Ranges, Shifts
-from ..ir.spans import Spans
-from ..ir.steps import Code, Step, View
+from ..ir.steps import Code, Ranges, Shifts, Spans, Step, View
 from ..ir.uses import Written
 
 

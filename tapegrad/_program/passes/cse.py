@@ -15,10 +15,9 @@ import numpy as np
 from ..._core.ops.elementwise import STEERING
 from ..._core.ops.table import MOST_CODES, TABLE
 from ..ir import scalar_scans
+from ..ir.rewriting import merged
 from ..ir.scalars_step import Scalars
-from ..ir.slot_ranges import mostly_zeros
-from ..ir.steps import ARENA, Code, Step, View, Visitor
-from ..ir.substitution import merged
+from ..ir.steps import ARENA, Code, Step, View, Visitor, mostly_zeros
 
 #: Operations whose operands may change places: the result is the same to the bit.
 _NAMES = "add multiply equal not_equal logical_and logical_or logical_xor".split()

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir import scalar_scans
+from ..ir.rewriting import merged
 from ..ir.scalars_step import Scalars
-from ..ir.slot_ranges import Ranges, mostly_zeros
-from ..ir.spans import Spans
-from ..ir.steps import Code, Step, View, Visitor
-from ..ir.substitution import merged
+from ..ir.steps import Code, Ranges, Spans, Step, View, Visitor, mostly_zeros
 from ..ir.uses import Written, any_in, views_needed
 
 

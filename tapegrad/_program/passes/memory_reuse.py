@@ -11,11 +11,8 @@ import dataclasses
 
 import numpy as np
 
-from ..ir.compaction import closed, used
-from ..ir.rewriting import renumbered
-from ..ir.slot_ranges import Chain, Shifts
-from ..ir.spans import Spans
-from ..ir.steps import Code, View
+from ..ir.rewriting import closed, renumbered, used
+from ..ir.steps import Chain, Code, Shifts, Spans, View
 from ..ir.uses import Wanted, constants_read
 
 #: Smaller arrays are not worth it.

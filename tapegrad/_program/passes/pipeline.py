@@ -5,19 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from ..ir.compaction import compact
 from ..ir.cost import Size, size_of
+from ..ir.rewriting import compact
 from ..ir.steps import Code
-from .algebra import simplify
-from .constant_folding import fold
+from .algebra import fold, simplify
 from .copy_elision import place
 from .cse import share_results
 from .dead_code import drop_unread
 from .fusion import drop_stores, fuse
 from .input_planning import leave_inputs
 from .memory_reuse import share
-from .row_fusion import pick
-from .row_products import multiply_first
+from .row_fusion import multiply_first, pick
 
 PASSES: dict[str, Callable[[Code], Code]] = {
     "fold": fold,

@@ -15,9 +15,9 @@ import numpy as np
 
 from ..._core.codegen.layout import BLOCK, CACHE_LINE
 from ..._core.tape.memory_order import memory_of
-from ..ir.blocks import LINE, ONE, SCATTERED, covering
-from ..ir.elementwise_flow import Flow
+from ..ir.elementwise_step import Flow
 from ..ir.steps import View
+from ..ir.uses import LINE, ONE, SCATTERED, covering
 from . import block_calls, run_layout
 from .parts import Part
 

@@ -12,8 +12,7 @@ from ..._core.codegen.elements import ITEM
 from ..._core.codegen.layout import FEW_OPERANDS
 from ..._core.ops.table import BY_CODE, TABLE
 from ..._core.sweep.kernels import compile_adjoint, compile_value
-from ..ir.elementwise_flow import Edge, Flow, Node
-from ..ir.elementwise_step import Elementwise
+from ..ir.elementwise_step import Edge, Elementwise, Flow, Node
 from .block_calls import PASSES
 from .block_passes import ADJOINTS, VALUES, Pass, Word, part
 from .parts import NO_BASES, Bases, Part, Wanted, part_of

@@ -15,13 +15,9 @@ from ..._core.codegen import elements
 from ..._core.codegen.elements import ITEM
 from ..._core.codegen.factory import compile_source
 from ..ir import uses
-from ..ir.blocks import is_injective
-from ..ir.gather_step import Gather
-from ..ir.link_step import Link
-from ..ir.pack_step import Pack
-from ..ir.scatter_step import Scatter
-from ..ir.slots import slots_of
+from ..ir.moving_step import Gather, Link, Pack, Scatter
 from ..ir.steps import ARENA, View
+from ..ir.uses import is_injective, slots_of
 from . import move_kernels as kernels
 from .parts import NO_BASES, SIGNATURE, Bases, Part, Wanted, part_of
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..._core.codegen.elements import ITEM
 from ..._core.ops.table import BY_CODE
 from ..._core.tensor.indexing import OUTSIDE
-from ..ir.computed_step import Computed
+from ..ir.kernel_step import Computed
 from ..ir.steps import View
 from .parts import NO_BASES, Bases, Part, Wanted, part_of
 from .run_layout import (

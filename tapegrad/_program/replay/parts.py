@@ -1,4 +1,4 @@
-"""Compiled parts of programs, and the memory of a run (layout: `run_layout`)."""
+"""Compiled parts of programs, and the memory of a run."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from typing import Any
 import numpy as np
 
 from ..._core.codegen.elements import ITEM
+from ..._core.codegen.factory import compile_source, once
 from ..._core.codegen.layout import CACHE_LINE
 from ..._core.tape.memory_order import memory_of
 from ..ir.steps import DOUBLE, Step, View
 from . import run_layout
+
+# --- Compiled parts of programs, and the memory of a run (layout: `run_layout`) -------------------
+
 
 SIGNATURE = "int64(int64, int64)"
 
@@ -101,3 +105,27 @@ class Run:
             (run_layout.RUN_POINTERS, self.pointers.ctypes.data),
         ):
             self.words[word // 8] = address
+
+
+# --- Adjoints set back to 0, where slots belong to several arrays one after the other -------------
+
+
+SOURCE = """
+from tapegrad._core.codegen.intrinsics import load_i64, memset
+from tapegrad._program.replay.run_layout import FINISHED, RUN_ADJOINTS
+
+
+def clear(run, data):
+    memset(load_i64(run, RUN_ADJOINTS) + load_i64(data, 0), 0, load_i64(data, 8))
+    return FINISHED
+"""
+
+
+@once
+def compiled() -> int:
+    return compile_source(SOURCE, {"clear": SIGNATURE})["clear"]
+
+
+def clearing(view: View, item: int) -> Part:
+    """The part, as a forward, that sets the adjoints of slots in C order to 0."""
+    return Part(compiled(), 0, np.array([item * view.offset, item * view.size], np.int64))

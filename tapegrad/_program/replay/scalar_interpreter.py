@@ -16,7 +16,7 @@ from ..._core.codegen.factory import compile_source
 from ..._core.ops.elementwise_text import adjoint_cases, declared, is_elementary, value_cases
 from ..._core.ops.table import MOST_CODES, OPERANDS, TABLE, Pointwise
 from ..._core.tape.memory_order import memory_of
-from ..ir.operation_words import counted
+from ..ir.elementwise_step import counted
 from ..ir.scalars_step import Scalars
 from ..ir.steps import NOTHING
 from .parts import SIGNATURE, Part

@@ -16,7 +16,7 @@ from ..._flow.kinds.step_kinds import kind_of
 from ..build.executable import Program
 from ..ir.scalars_step import Scalars
 from ..ir.steps import ARENA, Step, View
-from ..ir.verify_memory import marked
+from ..ir.uses import marked
 from ..native.loop_finding import find_loops
 from .explain import edges_text, source_of
 from .graph_nesting import Node, nested

@@ -21,7 +21,7 @@ from ..dispatch.flows import PATIENCE, Flow, TieredGraph
 from ..dispatch.life import State
 from ..dispatch.variants import Variant, Variants, same
 from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS, Size, nanoseconds, size_of
-from ..ir.operation_words import counted
+from ..ir.elementwise_step import counted
 from ..ir.steps import Step
 from ..passes.pipeline import Account
 from ..replay.parts import Part

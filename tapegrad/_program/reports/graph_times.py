@@ -12,7 +12,7 @@ from ..._flow.kinds.step_kinds import kind_of
 from ..dispatch.flows import Flow
 from ..dispatch.life import State
 from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS
-from ..ir.work import is_function
+from ..ir.steps import is_function
 from .draw import counted_kinds
 from .step_times import ProgramProfile, StepTime
 

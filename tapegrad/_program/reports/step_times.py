@@ -18,8 +18,8 @@ from ..build.executable import Call, Program, table
 from ..dispatch.signature import Arguments
 from ..dispatch.takeover import entered
 from ..dispatch.variants import NotRecorded, traced_call
-from ..ir.slots import slots_of
 from ..ir.steps import Step
+from ..ir.uses import slots_of
 from ..replay.opaque_calls import error_of
 from ..replay.parts import Part, Run
 
