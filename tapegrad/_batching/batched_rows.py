@@ -32,14 +32,12 @@ from .._core.tensor.copies import link
 from .._core.tensor.runtime import silence
 from .._core.tensor.trace import steered
 from .._core.tensor.values import array_of, is_recorded, is_tensor, shape_of, value_of
-from .._derivatives.declared_adjoints import site_of
 from .._derivatives.declared_tangents import aligned
-from .._derivatives.infinities import product
-from .._derivatives.rule_namespace import Namespace
+from .._derivatives.recorded_reverse import site_of
+from .._derivatives.rule_namespace import Namespace, product
 from .._derivatives.tape_traversal import evaluate, placed, tensor_at
-from .batched_calls import call_of_each, spread
 from .element import Element, Unbatched
-from .recorded_rows import RecordedRow
+from .recorded_rows import RecordedRow, call_of_each, spread
 
 _FLOAT64 = np.dtype(np.float64)
 

@@ -16,7 +16,7 @@ from .._core.tensor.pytree import tree_leaves
 from .._core.tensor.row_listeners import places
 from .._core.tensor.trace import SHARED, CustomCall, Guard, Trace, is_differentiated
 from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor
-from .._derivatives.functionalization import without_writes
+from .._derivatives.recorded_reverse import without_writes
 from .._program.lowering.builder import Originals
 from .agreement import DOUBLE, SINGLE
 from .recorded_rows import RecordedRows

@@ -14,7 +14,7 @@ from .._core.tensor.pytree import tree_build, tree_leaves
 from .._core.tensor.row_listeners import users_level
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
 from .._entering.entering import entering
-from .._transforms.transformed import transformed
+from .._transforms.gradients import transformed
 from .axes import axes_of_leaves, check_results, count_of_elements, element_of
 from .element import Unbatched
 from .groups import Group, Mapped

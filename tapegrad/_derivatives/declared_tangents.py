@@ -11,12 +11,17 @@ from .._core.operations.creation import tensor
 from .._core.ops.table import Site, Structural
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import is_recorded, shape_of, value_of
-from .declared_adjoints import output_at, parts_of, site_of, summed_to, values_at
-from .infinities import symmetric_product as product
-from .recorded_reverse import adjoints_if_reached
+from .recorded_reverse import (
+    adjoints_if_reached,
+    output_at,
+    parts_of,
+    site_of,
+    summed_to,
+    values_at,
+)
 from .rule_namespace import FORWARD
-from .tape_traversal import beside, evaluate
-from .view_layouts import joined
+from .rule_namespace import symmetric_product as product
+from .tape_traversal import beside, evaluate, joined
 
 
 def aligned(tangent, ndim: int):

@@ -22,11 +22,9 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.runtime import silence, silent
 from .._core.tensor.values import array_of, is_recorded, value_of
 from .declared_tangents import aligned, pointwise_tangent, tangent_of
-from .functionalization import without_writes_to
-from .infinities import settled
-from .past_values import Rewound
-from .tape_traversal import Traversal
-from .view_layouts import copied, of_row, seen_as
+from .recorded_reverse import without_writes_to
+from .rule_namespace import settled
+from .tape_traversal import Rewound, Traversal, copied, of_row, seen_as
 
 
 def _load(traversal, number: int):

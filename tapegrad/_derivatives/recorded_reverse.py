@@ -1,35 +1,344 @@
-"""Derivatives that are themselves recorded, by writing the adjoint of each row as rows.
-
-The rules are those that the compiled sweep uses: for rows of scalars compiled themselves, for
-arrays called with tensors, which costs Python per row.
-"""
+"""Derivatives that are themselves recorded: the adjoint of each row written as rows."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from .._core.codegen import layout
 from .._core.operations import PUBLIC
-from .._core.ops.table import Pointwise
+from .._core.ops.table import Pointwise, Site, Structural
 from .._core.tape import store
 from .._core.tape.adjoint_recorder import Writing
 from .._core.tape.dependence import dependence_of
 from .._core.tape.later_writes import refuse_writes_since
 from .._core.tape.reverse_sweep import FreedError
-from .._core.tape.row_reader import USED_UP, Reader, needed
+from .._core.tape.row_reader import USED_UP, Reader, name_of_row, needed
+from .._core.tape.tape import bounds
 from .._core.tensor import runtime as rt
-from .._core.tensor.copies import pack
-from .._core.tensor.indexing import scatter_add
+from .._core.tensor.copies import link, pack
+from .._core.tensor.indexing import of_elements, scatter_add
 from .._core.tensor.runtime import silence, silent
-from .._core.tensor.values import is_recorded, value_of
-from .declared_adjoints import write_adjoint, write_pointwise
-from .functionalization import without_writes, without_writes_to
-from .hooked import HOOKED, meets_hooks
-from .infinities import settled
-from .tape_traversal import Traversal, tensor_at
-from .view_layouts import cast, in_zeros, of_input
+from .._core.tensor.trace import named, steered
+from .._core.tensor.values import dtype_of, is_recorded, is_tensor, shape_of, value_of
+from .reverse_mode import HOOKED, meets_hooks
+from .rule_namespace import REVERSE, product, settled
+from .tape_traversal import (
+    Rewound,
+    Traversal,
+    beside,
+    cast,
+    evaluate,
+    in_zeros,
+    of_input,
+    placed,
+    seen_as,
+    tensor_at,
+)
+
+# --- Adjoints of rows written as rows, by the rules of their declarations -------------------------
+
+
+def site_of(op: Structural, found: list) -> Site:
+    """The operands of a row as the rules of its operation see them, given operands and output."""
+    return op.references.site(found)
+
+
+def values_at(reads: int, site: Site, read, output) -> tuple:
+    """The output and the operands of a row as a rule gets them, by functions that find them.
+
+    An operand that the rule does not read, by the bits of `reads`, is an array of the same shape
+    and dtype.
+    """
+    out = output(site) if reads & 1 else site.out
+    operands = [
+        read(*operand) if reads >> k + 1 & 1 else operand[1]
+        for k, operand in enumerate(site.operands)
+    ]
+    return out, operands
+
+
+def output_at(traversal, number: int, site: Site):
+    """The output of a row as its rules see it, with the value that the traversal finds."""
+    out = traversal.value(number, number, site.out)
+    return PUBLIC["reshape"](out, site.shape) if site.out is None else out
+
+
+def summed_to(adjoint, shape, lead: int = 0):
+    """An adjoint summed over the axes along which an operand of `shape` was repeated.
+
+    Its first `lead` axes stay.
+    """
+    own = shape_of(adjoint)
+    if own[lead:] == shape:
+        return adjoint
+    extra = len(own) - lead - len(shape)
+    repeated = [k for k, n in enumerate(shape) if n == 1 and own[lead + extra + k] != 1]
+    axes = (*range(lead, lead + extra), *[lead + extra + k for k in repeated])
+    if axes:
+        adjoint = PUBLIC["sum"](adjoint, axis=axes, keepdims=True)
+    return PUBLIC["reshape"](adjoint, (*own[:lead], *shape)) if extra else adjoint
+
+
+def parts_of(op: Structural, g, site: Site, out, operands) -> list:
+    """The result of the rule of a row for each operand, None where it has no derivative."""
+    trace = rt.trace()
+    if trace is None:
+        return _parts(op, g, site, out, operands)
+    return trace.by_rule(_parts, op, g, site, out, operands)
+
+
+def _parts(op: Structural, g, site: Site, out, operands) -> list:
+    parts = op.vjp(REVERSE, g, out, *operands, **site.static)
+    pairs = zip(site.operands, parts, strict=True)
+    wanted = [part if source >= 0 else None for (source, _), part in pairs]
+    return [part() if callable(part) else part for part in wanted]
+
+
+def write_adjoint(traversal, number: int, adjoint, op: Structural) -> None:
+    """Write the adjoints of a row's operands as rows, given its own."""
+    site = site_of(op, traversal.read(number))
+    adjoint = pack(adjoint) if type(adjoint) is rt.Scalar else adjoint
+    if site.out is None or site.out.flags.c_contiguous:
+        same = shape_of(adjoint) == site.shape
+        g = adjoint if same else PUBLIC["reshape"](adjoint, site.shape)
+    else:
+        g = seen_as(adjoint, traversal.base(number), site.out)
+    out, operands = values_at(
+        op.used, site, traversal.tensor, lambda site: output_at(traversal, number, site)
+    )
+    for (source, view), part in zip(
+        site.operands, parts_of(op, g, site, out, operands), strict=True
+    ):
+        if part is not None:
+            traversal.add(source, view, summed_to(part, np.shape(view)))
+
+
+def _product_text(partial: str) -> str:
+    return "adjoint" if partial == "1.0" else f"product(adjoint, {partial})"
+
+
+def write_pointwise(traversal, number: int, adjoint, declaration: Pointwise) -> None:
+    """Write adjoint times partial derivative, for each operand of an element-wise row."""
+    *operands, (_, out) = traversal.operands(number)
+    values = [beside(dtype_of(out), tensor) for _, tensor in operands]
+    names = dict(zip(declaration.inputs, values, strict=True))
+    names |= {"out": out, "adjoint": adjoint, "product": product}
+    wanted = tuple([j for j in declaration.sloping if operands[j][0] >= 0])
+    for j, part in zip(wanted, evaluate(declaration, names, wanted, _product_text), strict=True):
+        source, tensor = operands[j]
+        if type(part) is float:  # of a selection by a number
+            part = np.full(shape_of(adjoint), part, dtype_of(adjoint))
+        view = tensor._array if type(tensor) is rt.Array else None
+        shape = np.shape(value_of(tensor))
+        part = summed_to(part, shape)
+        traversal.add(source, view, part)
+
+
+# --- A computation recorded again without in-place writes, for derivatives of derivatives ---------
+# A recorded derivative reads values that a write may have replaced since, and its contribution to
+# the adjoint of a buffer comes after the write. So each write becomes a new array: the elements
+# that remain, and the written ones. Rows that make or read such arrays are appended again; all
+# others stay as they are.
+
+
+def without_writes(outputs, stops) -> list:
+    """Recorded tensors of the same values as `outputs`, computed from `stops` without writes."""
+    return _again(outputs, Unwritten(stops, refuses=True))
+
+
+def without_writes_to(inputs, outputs) -> tuple[list, list]:
+    """The inputs and outputs computed without writes; a written input is replaced by a new one.
+
+    The new input has the value from before the writes. Derivatives with respect to the old one
+    would be zero from now on, so that they must not be requested.
+    """
+    traversal = Unwritten([tensor._id for tensor in inputs], refuses=False)
+    outputs = _again(outputs, traversal)
+    return [traversal.input(tensor) for tensor in inputs], outputs
+
+
+def _again(outputs, traversal: Unwritten) -> list:
+    numbers = needed(traversal.reader, [output._id for output in outputs], traversal.stops)
+    if not any(traversal.reader.writes(number) for number in numbers):
+        return list(outputs)
+    for number in numbers:
+        traversal.take(number)
+    return [traversal.operand(output._id, getattr(output, "_array", None)) for output in outputs]
+
+
+class Unwritten(Rewound):
+    """Rows, oldest to newest, with their replacements."""
+
+    def __init__(self, stops, refuses: bool):
+        super().__init__(stops)
+        self.refuses = refuses  # inputs that were written
+        self.made: dict = {}  # row → its scalar, or its array at the time of the traversal
+        self.inputs: dict = {}  # inputs that were written, as they were before
+
+    def operand(self, source: int, what):
+        """The replacement of an operand that `read` has found."""
+        if source not in self.made:
+            return self.tensor(source, what)
+        return self._seen(self.made[source], source, what)
+
+    def input(self, tensor):
+        """The replacement of an input."""
+        if tensor._id not in self.inputs:
+            return tensor
+        return self._seen(self.inputs[tensor._id], tensor._id, tensor._array)
+
+    def _seen(self, made, source: int, what):
+        if what is None:
+            return made
+        view = placed(made._array, self.base(source), what)
+        return rt.view_of(made, view) if is_recorded(made) else view
+
+    def take(self, number: int) -> None:
+        """Find or make the replacement of a row."""
+        self.now = number
+        buffer = self.reader.buffer_written(number)
+        if buffer >= 0:
+            self.made[buffer] = self._replaced(number, buffer)
+            return
+        if self.reader.writes(number):
+            self._check(number)
+        if number in self.stops:
+            if self.reader.writes(number):
+                self.made[number] = self.inputs[number] = self._input_again(number)
+            return
+        if self.reader.writes(number) or any(k in self.made for k in self.reader.operands(number)):
+            self.made[number] = self._again(number)
+
+    def _check(self, number: int) -> None:
+        """Refuse a written buffer that cannot be made once more."""
+        is_input = number in self.stops or name_of_row(self.reader, number) == "input"
+        if is_input and (self.refuses or number not in self.stops):
+            raise NotImplementedError(
+                "tapegrad: a derivative of a derivative through an in-place write to an input of "
+                "the function is not supported; write to a copy() of it"
+            )
+        if not self.base(number).flags.c_contiguous:
+            raise NotImplementedError(
+                "tapegrad: a derivative of a derivative through an in-place write to an array that "
+                "is not in C order is not supported; write to a copy() of it"
+            )
+
+    def _input_again(self, number: int):
+        """An input once more, as it was before all writes."""
+        if name_of_row(self.reader, number) == "input":
+            return rt.row(layout.LEAF, np.array(self.then(number, self.base(number))))
+        return self._again(number)
+
+    def _again(self, number: int):
+        """The row again, on the replacements of its operands."""
+        row = self.reader.row(number)
+        op, base = int(row["op"]), self.base(number)
+        read = self.read(number)[:-1] if op != layout.CONSTANT else []
+        operands = [_parameter(self.operand(*pair)) for pair in read]
+        out: Any = float(self.number(number)) if base is None else np.array(self.then(number, base))
+        if base is not None:  # the places in the output that operands go to, or are seen in
+            operands = [
+                placed(out, base, one) if type(one) is np.ndarray and _lies_in(base, one) else one
+                for one in operands
+            ]
+        if not any(is_tensor(operand) for operand in operands):
+            return out if base is None else rt.wrap(out)
+        if op == layout.LOAD:
+            return rt.load(*operands)
+        return rt.row(op if op > layout.ARRAY else op & ~3, out, *operands)
+
+    def _replaced(self, number: int, buffer: int):
+        """The array after a write: the remaining elements, and the written ones."""
+        (_, view), _, (source, what), *picked = self.read(number)
+        if picked and is_tensor(self.operand(*picked[0])):
+            return self._replaced_at(number, buffer, self.operand(*picked[0]))
+        before, base = self.made[buffer], self.base(buffer)
+        made = np.zeros_like(before._array)
+        part, key = placed(made, base, view), self.key(number, view)
+        part[key] = self.wrote(number)
+        value = self.operand(source, what)
+        if is_tensor(value):
+            made = link(made, [(self._written(number, value, part), part)])
+        elif not is_recorded(before):
+            written = before._array.copy()
+            placed(written, base, view)[key] = self.wrote(number)
+            return rt.wrap(written)
+        kept = np.ones(base.shape, base.dtype)
+        placed(kept, base, view)[key] = 0.0
+        return _array(PUBLIC["where"](kept != 0.0, before, made))
+
+    def _replaced_at(self, number: int, buffer: int, positions):
+        """The same where a traced program computes the positions: any element may be kept."""
+        (_, view), (_, kept), (source, what), *_ = self.read(number)
+        before, base = self.made[buffer], self.base(buffer)
+        positions = of_elements(positions, kept.shape)
+        places = np.arange(base.size, dtype=f"i{base.itemsize}").view(base.dtype)
+        places = placed(places, base, view).copy().view(f"i{base.itemsize}")
+        at = steered(_places, positions, places=places)
+        last = steered(_is_last, at)
+        value = self.operand(source, what)
+        value = _array(value) if is_tensor(value) else self.wrote(number)
+        value = PUBLIC["ravel"](PUBLIC["broadcast_to"](value, np.shape(value_of(positions))))
+        written = scatter_add(PUBLIC["where"](last, value, 0.0), at, base.size)
+        count = scatter_add(steered(np.multiply, last, 1.0), at, base.size)
+        kept = steered(operator.eq, PUBLIC["reshape"](count, base.shape), 0.0)
+        return _array(PUBLIC["where"](kept, before, PUBLIC["reshape"](written, base.shape)))
+
+    def _written(self, number: int, value, part):
+        """The value of a write, as a tensor of the shape of its view, 0 elsewhere."""
+        _, (_, kept), _, *picked = self.read(number)
+        value = PUBLIC["broadcast_to"](_array(value), kept.shape if picked else part.shape)
+        if value.dtype != part.dtype:
+            value = value.astype(part.dtype)
+        if not picked:
+            return _array(value)
+        places = np.ravel(of_elements(np.asarray(picked[0][1]), kept.shape))
+        last = len(places) - 1 - np.unique(places[::-1], return_index=True)[1]
+        values = PUBLIC["reshape"](value, (-1,))[last]
+        return _array(PUBLIC["reshape"](scatter_add(values, places[last], part.size), part.shape))
+
+
+@named("unwritten.places")
+def _places(positions, places):
+    """The positions in a buffer of elements of a view of it; the view holds the positions."""
+    return places.ravel()[np.ravel(positions).astype(np.int64)].astype(np.int64)
+
+
+@named("unwritten.is_last")
+def _is_last(places):
+    """The last occurrence of each of the places, as a mask."""
+    last = np.zeros(np.shape(places), bool)
+    last[len(last) - 1 - np.unique(places[::-1], return_index=True)[1]] = True
+    return last
+
+
+def _lies_in(base: np.ndarray, array: np.ndarray) -> bool:
+    """Whether an array shows a part of a buffer."""
+    if not array.size or array.dtype != base.dtype:
+        return False
+    low, high = bounds(base)
+    first, end = bounds(array)
+    return low <= first and end <= high
+
+
+def _array(value):
+    """A tensor as one that has an array."""
+    return pack(value) if type(value) is rt.Scalar else value
+
+
+def _parameter(value):
+    """An operand as a row takes it."""
+    return float(value) if isinstance(value, (float, np.floating)) else value
+
+
+# --- Derivatives that are themselves recorded, by writing the adjoint of each row as rows ---------
+# The rules are those that the compiled sweep uses: for rows of scalars compiled themselves, for
+# arrays called with tensors, which costs Python per row.
+
 
 #: Adjoints of operations whose rules are a user's, by their names; each has its own conventions.
 BY_HAND: dict[str, Callable] = {}

@@ -1,12 +1,18 @@
-"""The compiled sweep, with error messages for its refusals."""
+"""The compiled sweep: errors of its refusals, rows with hooks."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from .._core.tape import store
 from .._core.tape.reverse_sweep import ChangedError, FreedError, Sweep
 from .._core.tensor.copies import unlisted
 from .._core.tensor.values import value_of
+
+# --- The compiled sweep, with error messages for its refusals -------------------------------------
+
 
 AGAIN = (
     "tapegrad.backward: the tensor's rows were used up by an earlier backward pass; call the "
@@ -59,3 +65,28 @@ def run(sweep: Sweep, stops=None) -> None:
         raise RuntimeError(AGAIN) from None
     except ChangedError:
         raise RuntimeError(_CHANGED) from None
+
+
+# --------------------------------------------------------------------------------------------------
+# Derivatives to inputs through rows that may have hooks, which `autograd` registers and calls.
+
+
+#: The functions of `autograd` for rows with hooks, by what they do.
+HOOKED: dict[str, Callable] = {}
+
+
+def run_to(sweep: Sweep, tensors: list) -> None:
+    """Run a sweep whose adjoints are those of inputs."""
+    if _any_is_watched():
+        HOOKED["swept"](sweep, tensors)
+    else:
+        run(sweep)
+
+
+def meets_hooks(outputs: list, tensors: list, gradients: bool = True) -> bool:
+    """Whether outputs depend on inputs by a row with a hook, or a retained gradient."""
+    return _any_is_watched() and HOOKED["reaches"](outputs, tensors, gradients)
+
+
+def _any_is_watched() -> bool:
+    return any(store.watched.values())

@@ -22,10 +22,10 @@ from .._core.tape.second_order_sweep import SecondOrderSweep
 from .._core.tensor import runtime as rt
 from .._core.tensor.runtime import silence
 from .._core.tensor.values import array_of, is_recorded
-from .declared_adjoints import output_at, parts_of, site_of, summed_to, values_at
 from .forward_mode import BY_HAND, Carried, tangents_of
-from .hooked import meets_hooks
 from .inputs import InputTensors
+from .recorded_reverse import output_at, parts_of, site_of, summed_to, values_at
+from .reverse_mode import meets_hooks
 
 
 class _LeftError(RuntimeError):

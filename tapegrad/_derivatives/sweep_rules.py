@@ -16,9 +16,8 @@ from .._core.ops.table import Site, Structural
 from .._core.tape import reverse_sweep
 from .._core.tensor.runtime import silence
 from .._core.tensor.values import value_of
-from .declared_adjoints import parts_of, site_of, summed_to, values_at
-from .past_values import Before
-from .tape_traversal import Traversal
+from .recorded_reverse import parts_of, site_of, summed_to, values_at
+from .tape_traversal import Before, Traversal
 
 _PLACE = struct.Struct("<ii")  # of a row: its first reference, and the number of references
 _REFERENCE = struct.Struct("<qii")

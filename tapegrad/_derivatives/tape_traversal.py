@@ -1,8 +1,4 @@
-"""Rows of the tape read as operations on tensors, for derivatives written as rows.
-
-Common parts of traversals of the tape in either direction: the operands of a row, the buffer that
-it owns, and the partial derivatives of the table evaluated on tensors.
-"""
+"""Rows of the tape read as operations on tensors, with past values and layouts of buffers."""
 
 from __future__ import annotations
 
@@ -17,10 +13,12 @@ import numpy as np
 from .._core.codegen import layout
 from .._core.codegen.vector_math import refuse
 from .._core.operations import PUBLIC
+from .._core.operations.einsum import shown
 from .._core.ops.elementwise_text import ElementwiseText
 from .._core.ops.table import Pointwise, find
 from .._core.tape import store
-from .._core.tape.memory_order import covering
+from .._core.tape.memory_order import copy_axes, covering, inverse, memory_axes
+from .._core.tape.overlaps import add_to_windows
 from .._core.tape.row_reader import (
     USED_UP,
     Reader,
@@ -34,7 +32,13 @@ from .._core.tape.tape import bounds, cell_of
 from .._core.tape.workspace import UnknownError
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
+from .._core.tensor.copies import copy_tensor, link, pack, view_like
 from .._core.tensor.runtime import silence
+from .._core.tensor.values import array_of, dtype_of, is_tensor, records, shape_of, value_of
+
+# --- Rows of the tape read as operations on tensors, for derivatives written as rows --------------
+# Common parts of traversals of the tape in either direction: the operands of a row, the buffer that
+# it owns, and the partial derivatives of the table evaluated on tensors.
 
 
 def _select(condition, x, y):
@@ -202,3 +206,217 @@ class Traversal:
     def output(self, number: int):
         """The value of a row as a tensor on it."""
         return self.tensor(number, self.base(number))
+
+
+# --- Adjoints and tangents laid out in memory as the buffers that they belong to ------------------
+# A view of a buffer is found in other memory by its place in the buffer (`tape_traversal.placed`).
+# So the memory must have elements of the buffer's dtype, in its order: buffers of operations are in
+# C order, those of inputs in any.
+
+
+def of_input(adjoint, base, tensor):
+    """The adjoint of the row of an input, as one of the input, in its memory order.
+
+    `base` is the row's array, None for a scalar; the input is all of it, transposed perhaps.
+    """
+    if adjoint is None or base is None:
+        return adjoint
+    if not is_tensor(adjoint) or adjoint.shape != base.shape:
+        adjoint = PUBLIC["broadcast_to"](adjoint, base.shape)
+    axes = () if rt.same_place(tensor._array, base) else memory_axes(tensor._array)
+    adjoint = PUBLIC["transpose"](adjoint, inverse(axes)) if axes else adjoint
+    wanted = copy_axes(tensor._array)
+    if memory_axes(array_of(adjoint)) == wanted:
+        return adjoint
+    adjoint = adjoint if wanted is None else PUBLIC["transpose"](adjoint, wanted)
+    made = copied(adjoint)
+    return made if wanted is None else PUBLIC["transpose"](made, inverse(wanted))
+
+
+def of_row(seed, base, tensor):
+    """The tangent of an input, directions first, as one of the row of the input."""
+    if base is None or rt.same_place(tensor._array, base):
+        return seed
+    axes = memory_axes(tensor._array)
+    return PUBLIC["transpose"](seed, (0, *[1 + axis for axis in axes]))
+
+
+def cast(derivative, dtype):
+    """An adjoint or tangent in the dtype of its value; a conversion is recorded."""
+    if dtype_of(derivative) == dtype:
+        return derivative
+    return derivative.astype(dtype) if is_tensor(derivative) else np.asarray(derivative, dtype)
+
+
+def zeros_for(base: np.ndarray, *lead: int) -> np.ndarray:
+    """Memory for a buffer, `lead` times: of its shape if it is in C order, else without axes."""
+    if base.flags.c_contiguous:
+        return np.zeros((*lead, *base.shape), base.dtype)
+    low, high = bounds(base)
+    return np.zeros((*lead, (high - low) // base.itemsize), base.dtype)
+
+
+def seen_as(derivative, base: np.ndarray, view: np.ndarray, *lead: int):
+    """An adjoint or tangent of the row that owns `base`, seen through a view of it.
+
+    `lead` is the length of an axis in front, of several adjoints or directions.
+    """
+    derivative, shape = cast(derivative, base.dtype), (*lead, *base.shape)
+    if shape_of(derivative) != shape:
+        derivative = PUBLIC["broadcast_to"](derivative, shape)
+    if not base.flags.c_contiguous:
+        full = _laid_out(derivative, base, *lead)
+    elif type(derivative) is rt.Scalar or not array_of(derivative).flags.c_contiguous:
+        full = copied(derivative)
+    else:
+        full = derivative
+    return shown(full, placed(array_of(full), base, view, *lead))
+
+
+def copied(derivative):
+    """The same in separate memory, in C order."""
+    return copy_tensor(derivative) if is_tensor(derivative) else np.array(derivative, order="C")
+
+
+def _laid_out(derivative, base: np.ndarray, *lead: int):
+    """The elements of a derivative in the order of a buffer that is not in C order."""
+    out = zeros_for(base, *lead)
+    place = placed(out, base, base, *lead)
+    place[...] = array_of(derivative)
+    return link(out, [(derivative, place)]) if records(derivative) else rt.wrap(out)
+
+
+def in_zeros(base: np.ndarray, view: np.ndarray, adjoint):
+    """The adjoint of a view of a buffer as one of the buffer."""
+    repeated = tuple(k for k, s in enumerate(view.strides) if s == 0 and view.shape[k] > 1)
+    if repeated:
+        adjoint = PUBLIC["sum"](adjoint, axis=repeated, keepdims=True)
+        view = view[tuple(slice(0, 1) if k in repeated else slice(None) for k in range(view.ndim))]
+    out = zeros_for(base)
+    part = placed(out, base, view)
+    adjoint = PUBLIC["broadcast_to"](adjoint, view.shape)
+    adjoint = cast(pack(adjoint) if type(adjoint) is rt.Scalar else adjoint, base.dtype)
+    add_to_windows(part, value_of(adjoint))
+    made = link(out, [(adjoint, part)]) if records(adjoint) else rt.wrap(out)
+    return made if base.flags.c_contiguous else view_like(made, placed(out, base, base))
+
+
+def joined(base: np.ndarray, pairs):
+    """The tangent of the row that owns `base`: the sum of tangents, each for a view of it."""
+    count = len(value_of(pairs[0][0]))
+    out = np.zeros((count, *base.shape), base.dtype)
+    linked = []
+    for tangent, view in pairs:
+        tangent = cast(tangent, base.dtype)
+        place = placed(out, base, view, count)
+        repeated = [k for k, s in enumerate(place.strides) if s == 0 and place.shape[k] > 1]
+        if repeated:
+            tangent = PUBLIC["sum"](tangent, axis=tuple(repeated), keepdims=True)
+            key = [slice(0, 1) if k in repeated else slice(None) for k in range(place.ndim)]
+            place = place[tuple(key)]
+        add_to_windows(place, array_of(tangent))
+        linked.append((tangent, place))
+    return link(out, linked) if records(*[t for t, _ in linked]) else out
+
+
+# --- Traversals of rows that find past values of buffers, at the time of each row -----------------
+# A buffer that has been written since is copied when its values are first needed, and the newer
+# writes are undone in the copy; they are repeated there as the traversal proceeds. The memory of
+# the user's tensors is not changed.
+
+
+class _Past:
+    """A buffer as it was: a copy, and the writes that are not in it, oldest last."""
+
+    def __init__(self, memory: np.ndarray):
+        self.memory = memory
+        self.newer: list[tuple[int, np.ndarray]] = []  # the row, and the value that it wrote
+
+
+class Rewound(Traversal):
+    """Rows with the values that they had read."""
+
+    def __init__(self, stops):
+        super().__init__(stops)
+        self.now = -1  # the current row of the traversal
+        self._pasts: dict[int, _Past] = {}
+
+    def then(self, source: int, what):
+        """The result of `read` as a plain value, at the time of the current row."""
+        if source < 0:
+            return what
+        if what is None:
+            return self.number(source)
+        past = self._past(source)
+        return what if past is None else placed(past.memory, self.base(source), what)
+
+    def wrote(self, number: int) -> np.ndarray:
+        """The value written by the current row of the traversal, which is a write."""
+        past = self._past(self.reader.buffer_written(number))
+        assert past is not None
+        return past.newer[-1][1]
+
+    def key(self, number: int, view: np.ndarray) -> tuple:
+        """The key by which a write writes its view: all of it, or picked elements."""
+        _, (_, kept), _, *picked = self.read(number)
+        if not picked or not view.ndim:  # the one element without axes has no indices
+            return (...,)
+        positions = np.asarray(picked[0][1], np.int64)
+        rows = view.shape[: view.ndim - (kept.ndim - positions.ndim)]
+        return np.unravel_index(positions, rows)
+
+    def _past(self, buffer: int) -> _Past | None:
+        """The buffer as it was, None if it is so still."""
+        past, now = self._pasts.get(buffer), self.reader.time(self.now)
+        if past is None:
+            writes = self.reader.writes(buffer)
+            if not writes or self.reader.time(writes[-1]) < now:
+                return None
+            past = self._pasts[buffer] = _Past(self._copy(buffer))
+            for number in reversed(writes):
+                if self.reader.time(number) < now:
+                    break
+                place, key = self._place(buffer, number)
+                past.newer.append((number, place[key].copy()))
+                place[key] = self.read(number)[1][1]
+        while past.newer and self.reader.time(past.newer[-1][0]) < now:
+            number, after = past.newer.pop()
+            place, key = self._place(buffer, number)
+            place[key] = after
+        return past
+
+    def _copy(self, buffer: int) -> np.ndarray:
+        base = self.base(buffer)
+        low, high = bounds(base)
+        memory = np.zeros((high - low) // base.itemsize if base.size else 0, base.dtype)
+        placed(memory, base, base)[...] = base
+        return memory
+
+    def _place(self, buffer: int, number: int) -> tuple[np.ndarray, tuple]:
+        """The place that a row writes in the copy of a buffer."""
+        view = self.read(number)[0][1]
+        return placed(self._pasts[buffer].memory, self.base(buffer), view), self.key(number, view)
+
+
+class Before(Rewound):
+    """One row in a sweep that has passed newer ones, with the values that it had read.
+
+    The values written by those rows are not known any more, the replaced ones are.
+    """
+
+    def at(self, number: int) -> Before:
+        """The same traversal at another row; found values are kept only from call to call."""
+        self.now = number
+        self._pasts = {}
+        return self
+
+    def value(self, number: int, source: int, what):
+        """The operand that a row has read from another, as a plain value."""
+        return self.then(source, what)
+
+    def _stored(self, source: int) -> tuple[int, Any]:
+        return super()._stored(source) if source >= 0 else (-1, None)
+
+    @staticmethod
+    def referred(what, source, tag):
+        return Rewound.referred(what, max(int(source), -1), tag)

@@ -19,11 +19,17 @@ from .._core.tensor.callers import Packages
 from .._core.tensor.lost_derivatives import compiled_by_numba
 from .._core.tensor.reachable import Reach, own_code
 from .exchange import EnteredCall, Exchange, Need
-from .exchanged_names import ABSENT, Loaded, Watched, rewritten, watched_in
-from .kinds_of_objects import DATA, attributes_of, is_of_kinds, kinds_of, likeness
+from .exchanged_names import (
+    ABSENT,
+    Loaded,
+    Watched,
+    instructions,
+    names_imported,
+    rewritten,
+    watched_in,
+)
+from .kinds_of_objects import DATA, attributes_of, is_of_kinds, kinds_of, likeness, methods_of
 from .left_behind import alive, left
-from .methods_of_objects import methods_of
-from .name_uses import instructions, names_imported
 from .numba_functions import Compared, called, checked, is_compiled, refused_by_numba
 from .stand_ins import imported, may_count, stand_in
 

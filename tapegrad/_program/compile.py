@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from .._transforms.gradients import grad, value_and_grad
-from .._transforms.transformed import transform_of
+from .._transforms.gradients import grad, transform_of, value_and_grad
 from .compiled import Compiled
 from .methods import is_followed, with_instance
 from .named_arguments_compiled import CompiledByName

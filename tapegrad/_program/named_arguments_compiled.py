@@ -10,7 +10,7 @@ from typing import Any
 
 from .._entering.numba_functions import called
 from .._transforms.derivative_products import jvp, vjp
-from .._transforms.named_arguments import Names, joined
+from .._transforms.gradients import Names, joined
 from .dispatch.flows import stand_for
 from .dispatch.signature import own_copy
 from .methods import is_followed

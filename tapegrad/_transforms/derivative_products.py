@@ -13,20 +13,21 @@ from .._derivatives.inputs import Inputs, InputTensors, plain, scalar_output
 from .._derivatives.recorded_reverse import adjoints_and_inputs
 from .._derivatives.second_order import product_with_hessian
 from .._entering.entering import entering
-from .compiled_functions import method_of_compiled
-from .complex_derivatives import as_complex_as, refuse_complex
-from .function_results import (
+from .gradients import (
     adjoints_like,
+    as_complex_as,
     copied,
     directions,
+    gradient,
+    method_of_compiled,
     must_record,
     pulled,
     pushed,
+    refuse_complex,
     results_of,
+    transformed,
     with_aux,
 )
-from .gradients import gradient
-from .transformed import transformed
 
 #: Those of what `hvp` returns are others than those of its function.
 _ARGUMENTS_OF_HVP = inspect.signature(lambda x, v, *others: None)

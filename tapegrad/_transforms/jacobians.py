@@ -10,18 +10,23 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import tree_build
 from .._core.tensor.values import array_of, dtype_of, is_recorded, scalar_of, shape_of
-from .._derivatives.hooked import run_to
-from .._derivatives.infinities import settled
 from .._derivatives.inputs import Inputs, plain
 from .._derivatives.recorded_reverse import recorded_adjoints
-from .._derivatives.reverse_mode import plant
+from .._derivatives.reverse_mode import plant, run_to
+from .._derivatives.rule_namespace import settled
 from .._entering.entering import entering
-from .compiled_functions import method_of_compiled
-from .complex_derivatives import refuse_complex, refuse_two_complex
-from .function_results import must_record, pushed, results_of, with_aux
-from .gradients import gradient
-from .named_arguments import by_names
-from .transformed import transformed
+from .gradients import (
+    by_names,
+    gradient,
+    method_of_compiled,
+    must_record,
+    pushed,
+    refuse_complex,
+    refuse_two_complex,
+    results_of,
+    transformed,
+    with_aux,
+)
 
 #: Right-hand sides that one sweep of a Jacobian carries.
 SEEDS = 8

@@ -13,8 +13,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.copies import view_like
 from .._core.tensor.pytree import tree_build, tree_leaves
 from .._core.tensor.values import array_of, is_recorded, is_tensor, rely, value_of, wrap
-from .._derivatives.tape_traversal import Traversal
-from .._derivatives.view_layouts import cast
+from .._derivatives.tape_traversal import Traversal, cast
 
 
 class _Saved:

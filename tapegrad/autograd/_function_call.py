@@ -18,8 +18,7 @@ from .._derivatives.forward_mode import BY_HAND as TANGENTS
 from .._derivatives.recorded_reverse import BY_HAND as ADJOINTS
 from .._derivatives.recorded_reverse import adjoints_if_reached
 from .._derivatives.sweep_rules import traversal_of
-from .._derivatives.tape_traversal import Traversal
-from .._derivatives.view_layouts import cast, copied, joined, seen_as
+from .._derivatives.tape_traversal import Traversal, cast, copied, joined, seen_as
 from ._returned import gradient_for, gradients_for
 
 

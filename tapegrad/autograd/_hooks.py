@@ -19,8 +19,7 @@ from .._core.tape.row_reader import Reader
 from .._core.tensor import runtime as rt
 from .._core.tensor.trace import refuse
 from .._core.tensor.values import Leaf, is_recorded, is_tensor, meta_of, value_of, wrap
-from .._derivatives.tape_traversal import Traversal, placed
-from .._derivatives.view_layouts import zeros_for
+from .._derivatives.tape_traversal import Traversal, placed, zeros_for
 
 _numbers = itertools.count()
 IN_PROGRAMS = "it registers a hook, which programs do not call"

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor.values import FLOATS, is_tensor, name_of, value_of, wrap
-from .._derivatives.declared_adjoints import summed_to
+from .._derivatives.recorded_reverse import summed_to
 
 
 def gradients_for(name: str, returned, count: int) -> tuple:

@@ -33,7 +33,7 @@ from .._core.tensor.values import (
     value_of,
     wrap,
 )
-from .._derivatives.view_layouts import cast
+from .._derivatives.tape_traversal import cast
 from ._context import Context
 from ._function_call import (
     Call,

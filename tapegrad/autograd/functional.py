@@ -20,7 +20,7 @@ from .._derivatives.inputs import Inputs
 from .._derivatives.recorded_reverse import reached, recorded_adjoints
 from .._entering.entering import entering
 from .._transforms.derivative_products import along_hessian
-from .._transforms.function_results import pulled, pushed
+from .._transforms.gradients import pulled, pushed
 from .._transforms.jacobians import columns_of, rows_of
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

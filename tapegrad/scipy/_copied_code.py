@@ -26,8 +26,7 @@ from .._core.tensor.pytree import none_traced
 from .._core.tensor.reachable import own_code
 from .._core.tensor.trace import DerivativeLost
 from .._core.tensor.values import is_recorded, is_tensor
-from .._entering.exchanged_names import ABSENT, Loaded, Watched, rewritten
-from .._entering.name_uses import names_imported
+from .._entering.exchanged_names import ABSENT, Loaded, Watched, names_imported, rewritten
 from .._entering.stand_ins import imported, pair, stand_in
 from ._copied_helpers import OF_ARRAYS, OF_PYTHON, namespace
 from ._differentiable import OURS, is_before

@@ -13,7 +13,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad._core.tensor.reachable import code_of
-from tapegrad._entering import entering, exchanged_names, name_uses
+from tapegrad._entering import entering, exchanged_names
 from tapegrad._entering.exchanged_names import ABSENT, Loaded, Watched, rewritten
 from tapegrad._entering.kinds_of_objects import kinds_of
 
@@ -205,7 +205,7 @@ def test_all_code_is_read(module):
 
     with open(importlib.import_module(module).__file__, encoding="utf-8") as file:
         text = file.read()
-    found = [name_uses.uses(code) for code in codes_of(compile(text, module, "exec"))]
+    found = [exchanged_names.uses(code) for code in codes_of(compile(text, module, "exec"))]
     assert sum(len(one) for one in found) > 100
 
 
@@ -215,11 +215,11 @@ def test_uses():
         np.done = 1
         return np.sum(h(g), axis=0), map(math.sin, values), np is math, np.r_[x], (np.pi,)
 
-    every, code = name_uses.instructions(f.__code__), f.__code__
+    every, code = exchanged_names.instructions(f.__code__), f.__code__
     names = {k: one.argval for k, one in enumerate(every) if one.opname == "LOAD_GLOBAL"}
     found = {
         (names[k], use.path, use.how)
-        for k, each in name_uses.uses(code).items()
+        for k, each in exchanged_names.uses(code).items()
         if k in names
         for use in each
     }

@@ -18,7 +18,7 @@ from tapegrad._core.ops.table import BY_CODE, TABLE, Structural
 from tapegrad._core.tape.compiled_sweep import compiled
 from tapegrad._core.tape.row_reader import needed
 from tapegrad._core.tensor.registry import load_families
-from tapegrad._derivatives.declared_adjoints import site_of
+from tapegrad._derivatives.recorded_reverse import site_of
 from tapegrad._derivatives.rule_namespace import FORWARD, REVERSE
 from tapegrad._derivatives.tape_traversal import Traversal
 

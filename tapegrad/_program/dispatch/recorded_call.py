@@ -21,9 +21,9 @@ from ..._core.tensor.trace import DerivativeLost
 from ..._core.tensor.values import is_recorded, is_tensor, records, scalar_of, value_of, wrap
 from ..._derivatives.inputs import Inputs, plain
 from ..._derivatives.sweep_rules import references_of
-from ..._derivatives.view_layouts import joined, seen_as
+from ..._derivatives.tape_traversal import joined, seen_as
 from ..._transforms.derivative_products import vjp
-from ..._transforms.function_results import must_record, pushed
+from ..._transforms.gradients import must_record, pushed
 from ..build.executable import Program
 from ..replay.parts import Run
 from .fast_path import FastCall

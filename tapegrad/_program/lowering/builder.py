@@ -17,7 +17,7 @@ from ..._core.ops.table import BY_CODE, TABLE
 from ..._core.remembered import remembered
 from ..._core.tape.memory_order import memory_of
 from ..._core.tensor.trace import CustomCall
-from ..._derivatives.past_values import Before
+from ..._derivatives.tape_traversal import Before
 from ..ir.elementwise_step import Elementwise
 from ..ir.steps import Step, View, contiguous
 from ..ir.uses import CONSTANTS, is_injective, slots_of

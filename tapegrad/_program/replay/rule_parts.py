@@ -23,7 +23,7 @@ from ..._core.sweep.kernels import compile_structural
 from ..._core.tape.overlaps import add_to_view
 from ..._core.tensor.runtime import silence
 from ..._core.tensor.values import value_of
-from ..._derivatives.declared_adjoints import parts_of, summed_to
+from ..._derivatives.recorded_reverse import parts_of, summed_to
 from ..ir.kernel_step import Kernel
 from ..ir.steps import ARENA, View
 from . import rule_kernels
