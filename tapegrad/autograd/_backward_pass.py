@@ -94,9 +94,11 @@ class Pass:
     def _ends(self) -> set[int]:
         """Rows with hooks before which there is no requested row."""
         ends = set()
+        rows = {target.row for target in self.targets}
         for target in self.targets:
-            others = {t.row for t in self.targets if t.row != target.row}
-            if not self.is_input(target.row) and not self._leading([target.row], others):
+            if not self.is_input(target.row) and not self._leading(
+                [target.row], rows - {target.row}
+            ):
                 ends.add(target.place)
         return ends
 
