@@ -5,8 +5,8 @@ has the shape of the row's array with an axis of directions before it. `Carried`
 code, which stops at rows of arrays for their rules, called with arrays. `Recorded` serves
 derivatives of tangents: the rules are called with tensors for every row.
 
-Rows read buffers as they were at their time (see `past_values`); where tangents are recorded, the
-rows are recorded again without in-place writes first (see `functionalization`).
+Rows read buffers as they were at their time (see `tape_traversal`); where tangents are recorded,
+the rows are recorded again without in-place writes first (see `recorded_reverse`).
 """
 
 from __future__ import annotations

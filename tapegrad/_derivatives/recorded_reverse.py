@@ -442,7 +442,7 @@ def recorded_adjoints(outputs, seeds, inputs, only: bool = False) -> list:
     """Adjoints of `inputs` as recorded tensors, zeros where the outputs do not depend on them.
 
     If this is the `only` differentiation with respect to them, they may have been written (see
-    `functionalization.without_writes_to`).
+    `without_writes_to`).
     """
     if meets_hooks(outputs, inputs):
         return _filled(inputs, HOOKED["recorded"](outputs, seeds, inputs))
@@ -452,7 +452,7 @@ def recorded_adjoints(outputs, seeds, inputs, only: bool = False) -> list:
 def adjoints_and_inputs(outputs, seeds, inputs) -> tuple[list, list]:
     """The same, and the replacements of the inputs in adjoints that are differentiated again.
 
-    That is another tensor for one that was written (see `functionalization`).
+    That is another tensor for one that was written (see `without_writes_to`).
     """
     if meets_hooks(outputs, inputs):
         return recorded_adjoints(outputs, seeds, inputs), inputs

@@ -6,7 +6,7 @@ contribution of the dependence of their rule on values.
 
 Cases that are not known to be right are left to a gradient of a gradient: rows that write in place,
 functions of users, and derivatives that are not finite, where products of 0 and infinity depend on
-the order of operations (see `infinities`).
+the order of operations (see `rule_namespace`).
 """
 
 from __future__ import annotations

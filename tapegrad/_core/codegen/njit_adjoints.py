@@ -83,7 +83,7 @@ def fits(returned, kind: Kind) -> bool:
 
 
 def compile_bridge(backward, operands: Sequence[Kind], outputs: Sequence[Kind], wanted) -> int:
-    """Address of the bridge to `backward(adjoints, operands, outputs)`; see `ops.custom_call`.
+    """Address of the bridge to `backward(adjoints, operands, outputs)`; see `ops.call_rows`.
 
     `wanted` says of each operand whether its derivative is added to its adjoint.
     """

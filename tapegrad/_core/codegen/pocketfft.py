@@ -1,7 +1,7 @@
 """NumPy's Fourier transforms for structural kernels: inner loops of the ufuncs behind `numpy.fft`.
 
 They take `(addresses, sizes, steps, data)` as those of every generalised ufunc, call no Python and
-need no interpreter lock. Where they are not found (`ufunc_loops`), or one gives anything else than
+need no interpreter lock. Where they are not found (`ufunc`), or one gives anything else than
 `numpy.fft`, `is_available` is False, and programs call NumPy by Python.
 """
 

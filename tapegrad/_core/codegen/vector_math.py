@@ -408,7 +408,7 @@ def _llvm(name):
 
 
 class _Instructions:
-    """Makes products, for `power_products`."""
+    """Makes products, for `raised` and `halves`."""
 
     def __init__(self, builder, kind):
         self.builder, self.kind = builder, kind

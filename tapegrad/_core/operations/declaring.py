@@ -269,7 +269,7 @@ def declared(
     its name with the rules and the other fields of `ops.table.Structural`. The function that
     replaces it takes tensors, and records one row.
 
-    Its rules apply to complex operands, too (see `complex_forms`), if `takes_complex`, by default
+    Its rules apply to complex operands, too (see above), if `takes_complex`, by default
     if it has a `shape`. `complex_kernel` is the value kernel of such operands, in which names of
     `codegen.elements` are of complex numbers, and `lapack` is `codegen.complex_lapack`; it may be
     that of real ones. `complex_example` and `complex_examples` are examples of that, of a real

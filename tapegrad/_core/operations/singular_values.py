@@ -186,7 +186,7 @@ def _svd(a, *, full=False):
 
 
 def _shapes_of_values(a):
-    """The adjoints of the parts, and of the message of `turned_bases`."""
+    """The adjoints of the parts, and of the message of `turned_basis`."""
     few = min(a[-2:])
     return (*_shapes(a, False), (few, few))
 

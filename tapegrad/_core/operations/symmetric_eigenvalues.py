@@ -612,7 +612,7 @@ def _eigh(a, *, lower=True):
 
 
 def _shape_of_values(a, lower=True):
-    """That of eigenvalues, vectors, and the message of `turned_bases`."""
+    """That of eigenvalues, vectors, and the message of `turned_basis`."""
     shape = _shape(a)
     return (*a[:-2], shape[-1] + a[-1] * a[-1])
 

@@ -24,7 +24,7 @@ from .table import (
 # Statements that compute operations of the table: every generator of code takes them from here.
 # A generator says what stands for the inputs in its code, and gets expressions of the value, of
 # partial derivatives, adjoints or tangents. An adjoint of exactly 0 passes on 0
-# (`partial_products`).
+# (see `table`).
 
 
 def renamed(text: str, place: Callable[[str], str | None]) -> str:

@@ -1,7 +1,7 @@
 """Powers of constant exponents, each an operation of one operand.
 
 Exponents are whole numbers up to 16 and halves between them, of both signs. Compiled code computes
-them by products (`codegen.power_products`), as it does the powers that partial derivatives name.
+them by products (`codegen.vector_math`), as it does the powers that partial derivatives name.
 """
 
 from __future__ import annotations

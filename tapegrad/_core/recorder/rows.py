@@ -346,7 +346,7 @@ def is_plain(array):
 
 @helper
 def is_apart(tensor):
-    """Whether a tensor has no derivative and no other object relies on its values (`aliases`)."""
+    """Whether a tensor has no derivative and no other object relies on its values (`values`)."""
     if load_i64(tensor, TENSOR_ID) >= 0:
         return False
     storage = load_i64(tensor, TENSOR_META)

@@ -268,7 +268,7 @@ def _compile_writes() -> None:
 
 @once
 def write_whole():
-    """The builtin `write_whole(op, tensor, value)`; see `recorder.index_writes`."""
+    """The builtin `write_whole(op, tensor, value)`; see `recorder.array_operators`."""
     return builtins(("write_whole",), _writes()["write_whole"])["write_whole"]
 
 

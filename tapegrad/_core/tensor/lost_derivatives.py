@@ -90,7 +90,7 @@ def left(tensor) -> np.ndarray:
 
 # --------------------------------------------------------------------------------------------------
 # Errors for conversions of recorded tensors to plain arrays or numbers, which lose derivatives.
-# Each names the user's line, the function that refuses, and what works (see `refusal_advice`).
+# Each names the user's line, the function that refuses, and what works (see `callers`).
 
 
 class PlainAsked(TypeError):

@@ -11,7 +11,7 @@ import operator
 import sys
 import types
 import weakref
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -376,9 +376,16 @@ def _wrapped(one) -> list:
     return [own["__wrapped__"]] if "__wrapped__" in own else []
 
 
+def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A code, and that of the functions and classes in it."""
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from codes_in(one)
+
+
 def _names(code: types.CodeType) -> set[str]:
-    inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
-    return {*code.co_names}.union(*map(_names, inner))
+    return {name for one in codes_in(code) for name in one.co_names}
 
 
 def _imported(f: types.FunctionType, names: set[str]) -> list:

@@ -534,7 +534,7 @@ def function(*numpy_functions, method: str | None = None, public: str | None = N
 
     `numpy_functions` are those that it implements (names in `numpy`, or function objects); with
     `method` it is a method of that name; its public name is its own unless given. `complex` is its
-    treatment of complex operands (see `complex_functions`); without it, they are refused.
+    treatment of complex operands (see above); without it, they are refused.
     """
 
     def register(ours):

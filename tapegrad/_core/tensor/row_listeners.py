@@ -173,7 +173,7 @@ class Places:
         return rows.get(number, (None, ())) if begun == store.begun[slot] else (None, ())
 
 
-# --- Operations at which NumPy looks while its error state is loud (see `error_state`) ------------
+# --- Operations at which NumPy looks while its error state is loud (see `runtime`) ----------------
 # Each one is computed by NumPy first, with plain values, which raises and warns as it would without
 # derivatives. The result is dropped.
 

@@ -125,7 +125,7 @@ class Storage:
     """The buffer that a tensor which is not recorded shares with its views.
 
     The first recorded write makes it a row; then every view belongs to that row, whose tensor is
-    `tensor`. Before, that is None, or the listeners of writes (see `aliases`): compiled code writes
+    `tensor`. Before, that is None, or the listeners of writes (see below): compiled code writes
     only where it is None.
     """
 

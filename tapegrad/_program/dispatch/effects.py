@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._core import PACKAGE
 from ..._core.tensor.dependencies import Checked, Contents, Dependencies, Dependency
-from ..._core.tensor.reachable import Reach, held_by, items_of, own_code, reachable
+from ..._core.tensor.reachable import Reach, codes_in, held_by, items_of, own_code, reachable
 from ..._core.tensor.row_listeners import users_level
 from ..._flow.ir.flow_graph import Line
 from ..._flow.reading.outside_changes import Changes
@@ -114,7 +114,9 @@ def seems_read(f: Callable, changed: list[Checked]) -> str | None:
     reach = Reach(f)
     every = reach.objects(lambda one: False)
     functions = reach.functions(every)
-    names = {name for one in functions for code in _codes(own_code(one)) for name in code.co_names}
+    names = {
+        name for one in functions for code in codes_in(own_code(one)) for name in code.co_names
+    }
     for one in changed:
         lines = [line for g in functions for line in _lines(own_code(g), one.name)]
         writes = [line for line in lines if line.changes]
@@ -147,7 +149,7 @@ def _outside(f: types.FunctionType) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(own_code(f).co_freevars, f.__closure__ or (), strict=True):
         with contextlib.suppress(ValueError):  # it has no value yet
             yield name, cell.cell_contents
-    for name in {name for code in _codes(own_code(f)) for name in code.co_names}:
+    for name in {name for code in codes_in(own_code(f)) for name in code.co_names}:
         if name in f.__globals__:
             yield name, f.__globals__[name]
 
@@ -169,13 +171,6 @@ def _reads(line: _Line, one: Checked) -> bool:
 
 def _is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__") and name not in ("__init__", "__call__")
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            yield from _codes(inner)
 
 
 class _Line(NamedTuple):

@@ -24,7 +24,7 @@ from ..._core.tensor import runtime as rt
 from ..._core.tensor.dependencies import NOTHING, Checked, Dependencies, joined
 from ..._core.tensor.plain_data import answering, clear_caches, possible_kinds
 from ..._core.tensor.pytree import tree_build, tree_leaves
-from ..._core.tensor.reachable import Reach, own_code
+from ..._core.tensor.reachable import Reach, codes_in, own_code
 from ..._core.tensor.row_listeners import places
 from ..._core.tensor.trace import SHARED, Guard, Trace
 from ..._core.tensor.values import array_of, is_recorded, is_tensor, value_of
@@ -586,17 +586,10 @@ def is_in_loop(f: Callable, guard: Guard, guards: Sequence[Guard]) -> bool:
     count = sum([(one.place, one.how) == (guard.place, "bool()") for one in guards])
     if count < 2 or guard.how != "bool()" or not guard.place:
         return False
-    codes = [one for function in Reach(f).functions() for one in _codes(own_code(function))]
+    codes = [one for function in Reach(f).functions() for one in codes_in(own_code(function))]
     file, line, _ = guard.place[0]
     branches = sum([_branches(one, line) for one in codes if one.co_filename == file])
     return count > branches and any(map(_has_loop, codes))
-
-
-def _codes(code: types.CodeType):
-    yield code
-    for one in code.co_consts:
-        if isinstance(one, types.CodeType):
-            yield from _codes(one)
 
 
 @functools.lru_cache(4096)

@@ -58,7 +58,7 @@ class Flow:
     `direct` views can take an adjoint where they are, without a block in between: two of them never
     overlap, so that a kernel with both as targets is vectorised. Of these `set_` views are set.
     `cleared` views must be 0 before anything is added. `picks` are what views of negative bases
-    stand for, by base (`rowwise_step`).
+    stand for, by base (`Rowwise`).
     """
 
     def __init__(self, ops, stores, sums, wanted: Callable[[View], bool]):
@@ -234,7 +234,7 @@ class Elementwise(Step):
     sums: list[tuple[int, View]]
 
     plural = "element-wise"
-    #: The rows that views of negative bases stand for (`rowwise_step`).
+    #: The rows that views of negative bases stand for (`Rowwise`).
     picks: ClassVar[Sequence] = ()
     may_stop = False
     can_fold = True
@@ -250,7 +250,7 @@ class Elementwise(Step):
         return visitor.elementwise(self)
 
     def flow(self, wanted: Callable[[View], bool], fresh: frozenset[int] = frozenset()) -> Flow:
-        """The step as a graph. See `elementwise_flow` for what `wanted` and `fresh` say."""
+        """The step as a graph. See `Flow` for what `wanted` and `fresh` say."""
         return Flow(self.ops, self.stores, self.sums, wanted).placed(self.shape, fresh)
 
     # --- what it reads and writes -------------------------------------------------------------

@@ -15,7 +15,7 @@ from .steps import ARENA, Renumber, Step, View, Work, integer, integers, items, 
 from .uses import Memory, are_below, expect, inside, is_injective, slots_of
 
 # --- Fields of steps in files: how each is written as JSON, and read from it ----------------------
-# Writers and readers are those of `files.encode` and `files.decode`.
+# Writers and readers are those of `files.encode`.
 
 
 class Field(NamedTuple):

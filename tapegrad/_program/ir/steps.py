@@ -541,7 +541,7 @@ class Step:
     # --- files --------------------------------------------------------------------------------
 
     def check(self, memory: Any) -> None:
-        """Raise IllegalProgram unless it is legal, and take what it writes (`verify_memory`)."""
+        """Raise IllegalProgram unless it is legal, and take what it writes (`uses`)."""
         raise NotImplementedError
 
     def encoded(self, writer: Any) -> dict:
@@ -553,7 +553,7 @@ class Step:
 
     @classmethod
     def decoded(cls, reader: Any, item: dict) -> Step:
-        """What `encoded` has written (`files.decode`)."""
+        """What `encoded` has written (`files.encode`)."""
         found = zip(cls.file_fields.items(), fields(item, *cls.file_fields), strict=True)
         made = {f.attribute or name: f.decode(reader, x) for (name, f), x in found}
         return cls(**made)

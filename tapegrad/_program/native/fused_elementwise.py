@@ -289,7 +289,7 @@ def _by_name(terms: list[Term]) -> dict[str, list[str]]:
 # places, so that steps which compute the same share it.
 #
 # What a kernel writes may be written twice, first by its plain loop, then by the careful one
-# (`fused_loops`). So it is set and never added to: blocks that are added elsewhere are delivered
+# (see above). So it is set and never added to: blocks that are added elsewhere are delivered
 # after it.
 
 
@@ -353,7 +353,7 @@ def native(
     item: int = ITEM,
     passes: tuple[str, ...] = PASSES,
 ) -> Part:
-    """A step as a kernel for each pass. See `elementwise_flow` for `wanted` and `fresh`."""
+    """A step as a kernel for each pass. See `ir.elementwise_step` for `wanted` and `fresh`."""
     flow = step.flow(wanted, fresh)
     kernels = {name: _Kernel(flow, item) for name in passes}
     for name, kernel in kernels.items():

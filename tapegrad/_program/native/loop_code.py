@@ -538,7 +538,7 @@ class Forward(Writer):
             self.line(f"{register.name} = v{register.result}")
 
 
-# --- Text of native code for operations with loops: adjoints. Names as in `loop_values` -----------
+# --- Text of native code for operations with loops: adjoints. Names as for values -----------------
 
 
 class Reverse(Writer):

@@ -262,7 +262,7 @@ def native(
     `outside` says of results whether anything outside of the step reads
     them; afterwards it marks all that lie in their slots, those of interpreted pieces included.
     `new_slots(count)` gives the first of that many unused slots of the arena. `cut` says that long
-    loops save what they carry at intervals only (see `checkpoints`).
+    loops save what they carry at intervals only (see `loop_code`).
     """
     outside |= _read_by_interpreted(step, pieces)
     made: list[Callable[[], Part]] = []

@@ -185,7 +185,7 @@ class Lanes:
         return k in self.stores.read and self.stores.of[k][0] == len(self.chain(loop))
 
 
-# --- Text of native code for lanes of loops. Names as in `loop_values` ----------------------------
+# --- Text of native code for lanes of loops. Names as in `loop_code` ------------------------------
 # In addition: J are the Jacobians of a loop, K its saved values, S numbers of the iterations of a
 # block; to7 is the contribution of an iteration to o7.
 

@@ -217,7 +217,7 @@ def interpreted(
     item: int = ITEM,
     passes: tuple[str, ...] = PASSES,
 ) -> Part:
-    """A step as calls of kernels. See `elementwise_flow` for what `wanted` and `fresh` say."""
+    """A step as calls of kernels. See `ir.elementwise_step` for what `wanted` and `fresh` say."""
     flow = step.flow(wanted, fresh)
     uniform = {k: _uniform(flow, k) for k in flow.live}
     codes = {name: Pass(flow, item) for name in passes}
