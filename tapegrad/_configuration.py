@@ -100,7 +100,7 @@ def _origin() -> str:
     built = prebuilt.library(address_of)
     if built is None:
         return "compiled at first use, then kept in the cache"
-    count = len(built.index["texts"])
+    count = len(built.index["counts"])
     return f"{count} built with the package for {built.index['level']}; others at first use"
 
 

@@ -5,7 +5,6 @@ with `numpy`.
 """
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
@@ -13,8 +12,11 @@ import sys
 _OURS, _NUMPYS = "tapegrad.numpy.", "numpy."
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds NumPy's modules, before the paths of NumPy's packages give them a second time."""
+class _Finder:
+    """Finds NumPy's modules, before the paths of NumPy's packages give them a second time.
+
+    It finds and loads, without a base class: `importlib.abc` imports more than all of this package.
+    """
 
     def __init__(self, ours: set[str]):
         self._ours = ours
@@ -29,6 +31,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         ):
             return None
         return importlib.machinery.ModuleSpec(name, self)
+
+    def create_module(self, spec) -> None:
+        """A module is made as usual."""
 
     def exec_module(self, module) -> None:
         name = module.__name__

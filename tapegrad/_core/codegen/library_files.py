@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import PACKAGE
 from . import machine_code, prebuilt, sources
@@ -80,6 +80,7 @@ _JUMPS = {
         ask_aarch64(),
     ),
 }
+_One = TypeVar("_One")
 _EXPORTED = [f"tapegrad_{name}" for name in "owner finder nowhere slots functions".split()]
 _VECTOR_NAME = re.compile(rf"{VECTOR}[a-z]N(\d+)(v+)_(\w+)")
 _SYMBOLS = 2  # the type of a section of symbols in an object file
@@ -101,11 +102,12 @@ def library(texts: Iterable[Text], command: list[str]) -> tuple[bytes, list[str]
     """The file of a library of texts, and why some are not in it."""
     level = machine_code.made()
     assert level is not None
-    index: dict[str, Any] = {"level": level.name, "texts": {}}
+    index: dict[str, Any] = {"level": level.name, "keys": "", "counts": []}
+    index |= {"modules of": [], "slots of": []}
     objects: list[bytes] = []
     functions: list[str] = []
     why: list[str] = []
-    slots, modules = _Numbered(), _Numbered()
+    slots, modules, sets = _Numbered[str](), _Numbered[str](), _Numbered[tuple[int, ...]]()
     for text in texts:
         try:
             code, called, reached = _made(text)
@@ -113,8 +115,12 @@ def library(texts: Iterable[Text], command: list[str]) -> tuple[bytes, list[str]
             why.append(f"{', '.join(text.exports)}: {type(error).__name__}: {error}")
             continue
         objects.append(code)
-        index["texts"][text.key] = (len(functions), modules.of(reached), slots.of(called))
+        index["keys"] += text.key
+        index["counts"].append(len(text.exports))
+        index["modules of"].append(sets.number_of(modules.numbers_of(reached)))
+        index["slots of"].append(sets.number_of(slots.numbers_of(called)))
         functions += symbols_of(text.exports, text.key).values()
+    index["sets"] = [*sets]
     index["modules"] = [(one, digest_of(one)) for one in modules]
     index["symbols"] = [one.removeprefix(SLOT) for one in slots]
     index |= {"slots": len(slots), "functions": len(functions)}
@@ -138,11 +144,14 @@ def is_of_the_package(text: Text) -> bool:
     return True
 
 
-class _Numbered(dict[str, int]):
-    """Names with numbers, in the order in which they were first met."""
+class _Numbered(dict[_One, int]):
+    """Names, or others, with numbers in the order in which they were first met."""
 
-    def of(self, names: Iterable[str]) -> list[int]:
-        return [self.setdefault(name, len(self)) for name in names]
+    def number_of(self, one: _One) -> int:
+        return self.setdefault(one, len(self))
+
+    def numbers_of(self, them: Iterable[_One]) -> tuple[int, ...]:
+        return tuple(map(self.number_of, them))
 
 
 def _made(text: Text) -> tuple[bytes, list[str], list[str]]:

@@ -44,12 +44,15 @@ _GROUPS = {"x86-64-v2": ("X86_V2",), "x86-64-v3": ("X86_V2", "X86_V3")}
 _GROUPS["x86-64-v4"] = (*_GROUPS["x86-64-v3"], "X86_V4", "AVX512_SKX")
 _UNTOLD = "-cx16,-sahf"
 _UNTOLD_V3 = f"{_UNTOLD},-bmi,-bmi2,-lzcnt,-movbe"
-#: From the widest down. Vectors of 512 bits are not avoided: that costs 30 % where they are fast.
+#: Vectors of 512 bits are not avoided, as LLVM does on some processors: that costs 30 % where they
+#: are fast, and the same sums would have other bits in code of a library.
+_WIDE = "-prefer-256-bit"
+#: From the widest down.
 LEVELS = {
     one.name: one
     for one in (
         Level(
-            *("x86-64-v4", "x86-64-v4", f"{_UNTOLD_V3},-prefer-256-bit", _V4),
+            *("x86-64-v4", "x86-64-v4", f"{_UNTOLD_V3},{_WIDE}", _V4),
             ("avx2", "avx512f"),
         ),
         Level("x86-64-v3", "x86-64-v3", _UNTOLD_V3, _V3, ("avx2",)),
@@ -390,9 +393,10 @@ def _features() -> str:
     if (given := config.given("NUMBA_CPU_FEATURES")) is not None:
         return given
     try:
-        return llvm.get_host_cpu_features().flatten()
+        found = llvm.get_host_cpu_features().flatten()
     except RuntimeError:  # LLVM does not know them: those of the processor's name
         return ""
+    return f"{found},{_WIDE}" if "+avx512f" in found.split(",") else found
 
 
 @functools.cache

@@ -1,8 +1,9 @@
 """Machine code that was made when the package was built: a shared library for each level.
 
 A file has after the library itself an index and a checksum of all, so that a damaged one is never
-loaded. The index names texts by their digest. For each it has the digests of the files of all
+loaded. The index names texts by their digests. For each it has the digests of the files of all
 modules that the text and what compiles it lead to: code of sources that have changed is not found.
+Many texts lead to the same modules and call the same functions, so each such set is there once.
 Code calls functions by words in the library, slots, which are filled by the names of functions when
 a text that calls them is first found; those of special functions when they are first called.
 So it depends on no version of Python, NumPy or SciPy, and what is missing in one of them is seen
@@ -16,6 +17,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import itertools
 import json
 import traceback
 from collections.abc import Callable
@@ -31,8 +33,12 @@ from .sources import Changed, digest_of
 FOLDER = PACKAGE / "_prebuilt"
 #: What is set where the user says which processor code is for.
 _PROCESSOR = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
-_MARK = b"tapegrad library 1\n"
+_MARK = b"tapegrad library 2\n"
 _DIGEST_BYTES, _LENGTH_BYTES = 32, 8
+#: The length of the digest of a text.
+KEY = 16
+#: What an index has for each text, as numbers of sets: the modules, and the slots.
+_SETS = ("modules of", "slots of")
 #: What the name of a vector function of glibc's begins with, and where they are.
 VECTOR = "_ZGV"
 _VECTORS = "libmvec.so.1"
@@ -60,7 +66,7 @@ class Text(NamedTuple):
     def key(self) -> str:
         """The digest of the text and of what is asked of it."""
         given = repr((self.source, self.exports, self.single))
-        return hashlib.sha256(given.encode()).hexdigest()[:24]
+        return hashlib.sha256(given.encode()).hexdigest()[:KEY]
 
 
 #: Called with each fixed text that is asked for, where they are collected; none is found then.
@@ -99,6 +105,7 @@ class Library:
         self._functions = functions.in_dll(self._code, "tapegrad_functions")
         self._finder = _Finder(self._at_first_call)
         _kept.append(self)
+        self._first = [*itertools.accumulate(index["counts"], initial=0)]
         self._filled: set[int] = set()
         self._unchanged: dict[int, bool] = {}
 
@@ -114,14 +121,23 @@ class Library:
 
     def find(self, text: Text, key: str, is_late: Callable[[str], bool]) -> dict[str, int] | None:
         """Addresses of the functions of a text; some that it calls can be found late."""
-        if (found := self.index["texts"].get(key)) is None:
+        if (number := self._number_of(key)) is None:
             return None
-        first, modules, slots = found
+        modules, slots = [self.index["sets"][self.index[one][number]] for one in _SETS]
         if not all(map(self._is_unchanged, modules)):
             return None
         if not all(self._fill(slot, is_late) for slot in slots):
             return None
+        first = self._first[number]
         return {name: self._functions[first + k] for k, name in enumerate(text.exports)}
+
+    def _number_of(self, key: str) -> int | None:
+        """The number of a text; None if it is not in the library."""
+        keys, at = self.index["keys"], -1
+        while (at := keys.find(key, at + 1)) >= 0:
+            if at % KEY == 0:
+                return at // KEY
+        return None
 
     def _is_unchanged(self, number: int) -> bool:
         """Whether a module of those in the index is as it was."""
