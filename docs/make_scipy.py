@@ -12,8 +12,8 @@ import numpy as np
 
 from tapegrad._core.tensor.callers import of_scipy
 from tapegrad._core.tensor.registry import OF_NUMPY
-from tapegrad.scipy._distribution_table import RELEASED
 from tapegrad.scipy._forwarding import find_ours
+from tapegrad.scipy._stats_formulas import RELEASED
 
 PAGE = Path(__file__).resolve().parent / "scipy_names.md"
 #: What classes without a counterpart here do.

@@ -18,8 +18,15 @@ from pathlib import Path
 import scipy
 
 from tapegrad.scipy._copied_code import COPIED, PLACES
-from tapegrad.scipy._released import RELEASED
-from tapegrad.scipy._tested_code import FILE, digest, digests_of, functions_in, reached, tested
+from tapegrad.scipy._tested_code import (
+    FILE,
+    RELEASED,
+    digest,
+    digests_of,
+    functions_in,
+    reached,
+    tested,
+)
 
 ROOT = Path(scipy.__file__).resolve().parent
 #: Parts of those modules that no copied function calls.

@@ -349,11 +349,11 @@ def _vectorized(value: np.vectorize) -> Any:
 #: By packages of SciPy, the file in `tapegrad.scipy` that makes stand-ins of its instances: its
 #: function `of_instance` returns that of an object, or None where the object itself is used.
 _INSTANCES = {
-    "scipy.interpolate": "_interpolators",
-    "scipy.signal": "_linear_systems",
-    "scipy.sparse.linalg": "_sparse_equations",
-    "scipy.spatial": "_spatial_objects",
-    "scipy.stats": "_distributions",
+    "scipy.interpolate": "_interpolate_polynomials",
+    "scipy.signal": "_signal_systems",
+    "scipy.sparse.linalg": "_sparse_linalg",
+    "scipy.spatial": "_spatial_rotations",
+    "scipy.stats": "_stats_distributions",
 }
 #: As `_table`, of the instances that were asked for last, with what the stand-in has been made of.
 _of_instances: dict[int, tuple[Any, Any, dict[str, Any]]] = {}

@@ -1,11 +1,6 @@
-"""Functions of SciPy run by copies of their code that call stand-ins: SciPy's own stay as they are.
+"""Functions and classes of SciPy run by copies of their code that call stand-ins.
 
-The functions that a copied one calls by name are copied, too, when they are called first; so are
-the methods of some classes, in a subclass, and the functions in tables. In place of compiled
-functions the copies call ours (`stands_for`). Each name here has an expression in
-`tests/scipy/test_scipy_copied.py`, `test_scipy_statistics.py` or `test_scipy_signal_table.py`;
-SciPy's other functions refuse recorded values by name. Functions that iterate until a result is
-close are not among them, since the derivative would be that of their steps.
+SciPy's own stay as they are.
 """
 
 from __future__ import annotations
@@ -15,22 +10,165 @@ import functools
 import importlib
 import inspect
 import itertools
+import operator
+import threading
 import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .._core.codegen import process
 from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
+from .._core.tensor.copies import unlisted
+from .._core.tensor.plain_data import kind_of
 from .._core.tensor.pytree import none_traced
 from .._core.tensor.reachable import own_code
-from .._core.tensor.trace import DerivativeLost
+from .._core.tensor.trace import DerivativeLost, fixed, lost_derivative, steered
 from .._core.tensor.values import is_recorded, is_tensor
 from .._entering.exchanged_names import ABSENT, Loaded, Watched, names_imported, rewritten
 from .._entering.stand_ins import imported, pair, stand_in
-from ._copied_helpers import OF_ARRAYS, OF_PYTHON, namespace
 from ._differentiable import OURS, is_before
 from ._tested_code import check_text
+
+# --- copied helpers -------------------------------------------------------------------------------
+# What copies of SciPy's code call in place of SciPy's helpers for arrays of any kind.
+
+
+def namespace(*_, **__):
+    """The namespace of any arrays."""
+    return importlib.import_module("tapegrad.numpy")
+
+
+def _apply_where(cond, args, f1, f2=None, /, *, fill_value=None, **_):
+    """One function where a condition holds, another or a value elsewhere."""
+    args = args if isinstance(args, tuple) else (args,)
+    return namespace().where(cond, f1(*args), fill_value if f2 is None else f2(*args))
+
+
+def _lazywhere(cond, arrays, f, fillvalue=None, f2=None):
+    """The same by its name and arguments in SciPy before 1.16."""
+    return _apply_where(cond, tuple(arrays), f, f2, fill_value=fillvalue)
+
+
+def _lazyselect(conditions, choices, arrays, default=0):
+    """The first function whose condition holds, a value where none does."""
+    out = default
+    for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
+        out = namespace().where(condition, choice(*arrays), out)
+    return out
+
+
+def _promoted(*args, broadcast=False, force_floating=False, xp):
+    """Arrays of one type, of floats and of one shape, if that is wanted."""
+    kept = [unlisted(one) for one in args if one is not None]
+    kept = [one if isinstance(one, (rt.Tensor, int, float)) else np.asarray(one) for one in kept]
+    kinds = [getattr(one, "dtype", one) for one in kept]
+    kind = np.result_type(*kinds, *([1.0] if force_floating else [])) if kinds else None
+    kept = [_of_type(one, kind) for one in kept]
+    found = iter(namespace().broadcast_arrays(*kept) if broadcast else kept)
+    out = tuple([None if one is None else next(found) for one in args])
+    return out[0] if len(out) == 1 else out
+
+
+def _of_type(one, kind: np.dtype):
+    if not hasattr(one, "dtype"):
+        return np.asarray(one, kind)
+    return one if one.dtype == kind else one.astype(kind)
+
+
+def _is_numpy(_) -> bool:
+    """Whether a namespace is NumPy's: as SciPy's code answers for arrays of NumPy."""
+    return True
+
+
+class _At:
+    """An array in which some elements are others: `at(x)[index].set(y)`.
+
+    It is the array itself if that can be written, as SciPy's code relies on; else a copy.
+    """
+
+    def __init__(self, x, index=None, /):
+        self._x, self._index = x, index
+
+    def __getitem__(self, index):
+        return _At(self._x, index)
+
+    def _by(self, change, y, copy=None):
+        mask = self._mask()
+        if mask is not None and np.ndim(y) == 0:
+            return namespace().where(mask, change(self._x, y), self._x)
+        can_write = isinstance(self._x, rt.Tensor) and self._x.ndim and self._x.flags.writeable
+        made = self._x if can_write and not copy else namespace().array(self._x)
+        made[self._index] = change(made[self._index], y)
+        return made
+
+    def _mask(self):
+        """Where the elements are; None for floats that can be written."""
+        index, x = self._index, self._x
+        if hasattr(index, "dtype") and index.dtype.kind == "b" and index.shape == x.shape:
+            return index
+        if is_tensor(index) or x.dtype.kind == "f":
+            return None
+        mask = np.zeros(x.shape, bool)
+        mask[index] = True
+        return mask
+
+    def set(self, y, /, copy=None, **_):
+        return self._by(lambda _, y: y, y, copy)
+
+    def add(self, y, /, copy=None, **_):
+        return self._by(operator.add, y, copy)
+
+    def subtract(self, y, /, copy=None, **_):
+        return self._by(operator.sub, y, copy)
+
+    def multiply(self, y, /, copy=None, **_):
+        return self._by(operator.mul, y, copy)
+
+    def divide(self, y, /, copy=None, **_):
+        return self._by(operator.truediv, y, copy)
+
+
+def _type(one, *more, **named):
+    """Python's `type`: numbers in SciPy's code are NumPy's."""
+    known = isinstance(one, rt.Tensor) and not more and not named
+    return kind_of(one) if known else type(one, *more, **named)
+
+
+def _int(*given, **named):
+    """Python's `int`, a whole number: its derivative is 0."""
+    if len(given) != 1 or named or not isinstance(given[0], rt.Tensor):
+        return int(*given, **named)
+    return int(fixed(steered(np.trunc, given[0]), "int()"))
+
+
+#: What stands for Python's functions in SciPy's code, but where they are asked for as classes.
+OF_PYTHON = {"type": functools.partial(_type), "int": functools.partial(_int)}
+for _name, _ours in (("type", _type), ("int", _int)):
+    pair(OF_PYTHON[_name], _ours)
+#: What SciPy's code asks of arrays of any kind, by its names there.
+OF_ARRAYS = {
+    "array_namespace": namespace,
+    "apply_where": _apply_where,
+    "at": _At,
+    "is_numpy": _is_numpy,
+    "_lazyselect": _lazyselect,
+    "_lazywhere": _lazywhere,
+    "xp_promote": _promoted,
+}
+
+
+# --- copied code ----------------------------------------------------------------------------------
+# Functions of SciPy run by copies of their code that call stand-ins: SciPy's own stay as they are.
+#
+# The functions that a copied one calls by name are copied, too, when they are called first; so are
+# the methods of some classes, in a subclass, and the functions in tables. In place of compiled
+# functions the copies call ours (`stands_for`). Each name here has an expression in
+# `tests/scipy/test_scipy_copied.py`, `test_scipy_statistics.py` or `test_scipy_signal_table.py`;
+# SciPy's other functions refuse recorded values by name. Functions that iterate until a result is
+# close are not among them, since the derivative would be that of their steps.
 
 _BY_MODULE = {
     "integrate": "cumulative_simpson cumulative_trapezoid romb",
@@ -83,7 +221,7 @@ _PLAIN = {
 #: Where the functions are that are copied when they are called: never solvers, see above.
 PLACES = (
     *("scipy.stats.", "scipy.signal.", "scipy.fft._fftlog", "scipy.integrate._quadrature"),
-    *("scipy.special._basic", "scipy._lib.", "scipy._external.", "tapegrad.scipy._distribution_"),
+    *("scipy.special._basic", "scipy._lib.", "scipy._external.", "tapegrad.scipy._stats_formulas"),
 )
 #: By name below `scipy`.
 COPIED = [f"{module}.{name}" for module, names in _BY_MODULE.items() for name in names.split()]
@@ -325,7 +463,7 @@ _HOLDING = ("stats._stats_py", "stats._continuous_distns", "_lib._array_api", "_
 def _pair_all(package: str) -> None:
     """Let them stand for SciPy's, which are in other places in other versions."""
     if package == "stats":
-        importlib.import_module("tapegrad.scipy._statistics").pair_results()
+        importlib.import_module("tapegrad.scipy._stats_functions").pair_results()
     for place, ours in STANDING.items():
         module, _, name = place.rpartition(".")
         if module.partition(".")[0] in (package, "special") and module[-1].islower():
@@ -368,3 +506,149 @@ def _by_copy(name: str):
 
 
 OURS |= {name: _by_copy(name) for name in COPIED}
+
+
+# --- copied classes -------------------------------------------------------------------------------
+# Classes of SciPy whose methods are copies of SciPy's code, and instances of them.
+#
+# For plain arguments, and an instance that holds plain ones, a method is SciPy's.
+
+#: Methods that draw samples, or compute with code that has no derivative.
+REFUSED = {
+    "cdf": "it integrates by random points",
+    "integrate_box": "it integrates by random points",
+    "logcdf": "it integrates by random points",
+    "resample": "samples have no derivative",
+    "rvs": "samples have no derivative to the parameters; draw those of a standard "
+    "distribution with plain parameters, and transform them",
+}
+#: The modules of SciPy with such methods.
+_OF_SAMPLES = ("scipy.stats._multivariate", "scipy.stats._kde")
+
+
+#: By threads that run a method of SciPy, whose own calls are plain, too.
+_running: set[int] = set()
+
+
+def _dispatched(theirs: types.FunctionType):
+    """SciPy's function for plain arguments, of which functions are none, and else a copy."""
+    copy = copy_of(theirs)
+    is_refused = theirs.__name__ in REFUSED and theirs.__module__ in _OF_SAMPLES
+
+    @functools.wraps(theirs)
+    def function(*args, **kwargs):
+        thread = threading.get_ident()
+        if thread in _running:
+            return theirs(*args, **kwargs)
+        given = (*args, *kwargs.values())
+        if any(map(_is_function, given)) or not none_held(given):
+            if is_refused:
+                raise _refused(theirs.__qualname__, given)
+            return _named(theirs, copy, args, kwargs)
+        _running.add(thread)
+        try:
+            found = theirs(*args, **kwargs)
+        finally:
+            _running.discard(thread)
+        if theirs.__name__ == "__init__":
+            vars(args[0]).update({name: converted(one) for name, one in vars(args[0]).items()})
+        return converted(found)
+
+    return function
+
+
+def _named(theirs, copy, args, kwargs):
+    """What a copy returns; an error names the method that the user has called."""
+    try:
+        return inside(copy.function, *args, **kwargs)
+    except DerivativeLost as error:
+        place = ".".join(["tapegrad", *theirs.__module__.split(".")[:2], ""])
+        if not str(error).startswith(place):
+            name = f"{place}{theirs.__qualname__}"
+            error.args = (f"{name} has no derivative with these arguments: {error}",)
+        raise
+
+
+def _is_function(value) -> bool:
+    is_ours = type(value) in MADE or (isinstance(value, type) and value in MADE)
+    return callable(value) and not is_ours
+
+
+def _refused(place: str, given):
+    kind, _, name = place.partition(".")
+    of = kind.removesuffix("_gen").removesuffix("_frozen")
+    return lost_derivative(
+        f"tapegrad.scipy.stats.{of}.{name} has no derivative: {REFUSED[name]}", *given
+    )
+
+
+def _member(value):
+    """What a class has in place of what SciPy's has; None for all but code."""
+    if isinstance(value, types.FunctionType):
+        return _dispatched(value)
+    if isinstance(value, (staticmethod, classmethod)):
+        return type(value)(_dispatched(value.__func__))
+    if isinstance(value, functools.cached_property):
+        return functools.cached_property(_dispatched(value.func))
+    if isinstance(value, property):
+        parts = (value.fget, value.fset, value.fdel)
+        return property(*[part and _dispatched(part) for part in parts], doc=value.__doc__)
+    return None
+
+
+@made_once
+def copied_class(theirs: type) -> type:
+    """A subclass of one of SciPy's, whose methods take recorded values."""
+    bases = [copied_class(one) for one in theirs.__bases__ if one is not object]
+    members = {name: _member(value) for name, value in vars(theirs).items()}
+    space = {name: one for name, one in members.items() if one is not None}
+    space |= {"__doc__": theirs.__doc__, "__module__": theirs.__module__, "__reduce__": _reduced}
+    space["is_made_of_state"] = True  # an object for one of SciPy's has its attributes
+    space["takes_parameters"] = theirs.__name__.endswith("_gen")  # see `Distribution`
+    made = type(theirs)(theirs.__name__, (*bases, theirs), space)
+    made.__qualname__ = theirs.__qualname__
+    MADE[made] = theirs
+    CLASSES[theirs] = made
+    return made
+
+
+@made_once
+def copied_result(theirs: type) -> type:
+    """A subclass of one of SciPy's, a tuple, whose own methods take recorded values."""
+    own = {name: _member(value) for name, value in vars(theirs).items() if name[0] != "_"}
+    space = {name: one for name, one in own.items() if one is not None}
+    made = type(theirs.__name__, (theirs,), space | {"__module__": theirs.__module__})
+    MADE[made] = theirs
+    pair(theirs, made)
+    return made
+
+
+@functools.cache
+def copied_classes(place: str) -> None:
+    """Make those of all classes of a module of SciPy, and let them stand for these."""
+    for one in [*vars(importlib.import_module(place)).values()]:
+        if isinstance(one, type) and one.__module__ == place:
+            pair(one, copied_class(one))
+
+
+def _reduced(self):
+    return _made, (MADE[type(self)], vars(self))
+
+
+def _made(theirs: type, held: dict[str, Any]):
+    made: Any = object.__new__(copied_class(theirs))
+    vars(made).update(held)
+    return made
+
+
+def converted(one):
+    """An object of SciPy's class as one of ours, with what it holds; others as they are."""
+    if type(one) is tuple:
+        return tuple(map(converted, one))
+    if type(one) not in CLASSES:
+        return one
+    made = _made(type(one), {name: converted(value) for name, value in vars(one).items()})
+    for name, value in vars(one).items():
+        if isinstance(value, types.MethodType) and value.__self__ is one:
+            vars(made)[name] = getattr(made, value.__name__)
+    return made

@@ -18,9 +18,8 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.lost_derivatives import without_derivative
 from .._core.tensor.pytree import none_recorded, none_traced
 from .._core.tensor.registry import OF_NUMPY, STAND_INS, with_note
-from . import _released
-from ._differentiable import OURS
-from ._stacks import holds_stack, is_of_matrices
+from . import _tested_code
+from ._differentiable import OURS, holds_stack, is_of_matrices
 
 #: Public modules inside of submodules, which can be imported by their names; they have no files.
 _INNER = (
@@ -32,26 +31,22 @@ _INNER = (
 _PACKAGE = __name__.rpartition(".")[0]
 #: The files with functions of a submodule, imported when one of its names is first used.
 _FILES = {
-    "cluster": "_geometry",
-    "constants": "_geometry",
+    "cluster": "_spatial_distances",
+    "constants": "_spatial_distances",
     "fft": "_fourier",
     "integrate": "_copied_code _quadrature",
-    "interpolate": "_interpolators _piecewise _cubic_interpolators _basis_splines "
-    "_splines_of_data _interp1d _fitpack _curves _bivariate_splines "
-    "_regular_grids _scattered_data _polynomial_interpolators _copied_code",
-    "linalg": "_banded_matrices _banded_spectra _functions_of_matrices _matrix_equations "
-    "_matrix_factors _special_matrices _spectral _toeplitz_matrices",
+    "interpolate": "_interpolate_polynomials _interpolate_splines _interpolate_data "
+    "_interpolate_grids _copied_code",
+    "linalg": "_linalg_equations _linalg_spectra",
     "optimize": "_copied_code",
     "special": "_copied_code",
-    "ndimage": "_ndimage_filters _ndimage_fourier _ndimage_gaussians _ndimage_interpolation "
-    "_ndimage_measurements _ndimage_ranks",
-    "sparse": "_sparse_constructors _sparse_assembly _sparse_equations _sparse_exponential",
-    "spatial": "_distances _geometry _neighbours _rotations",
-    "signal": "_analytic _convolutions _copied_code _filters _linear_systems _parts_of_signal "
-    "_selected_formulas",
-    "stats": "_copied_code _discrepancies _distributions",
+    "ndimage": "_ndimage_filters _ndimage_interpolation _ndimage_measurements",
+    "sparse": "_sparse_constructors _sparse_linalg",
+    "spatial": "_spatial_distances _spatial_rotations",
+    "signal": "_signal_filters _copied_code _signal_systems",
+    "stats": "_copied_code _stats_functions _stats_distributions",
 }
-OURS |= _released.functions()
+OURS |= _tested_code.functions()
 
 
 def forward(module: dict[str, Any]) -> tuple[Callable, Callable]:
@@ -111,7 +106,7 @@ def find_ours(name: str) -> Callable | None:
 
 
 def _distributions() -> types.ModuleType:
-    return importlib.import_module(f"{_PACKAGE}._distributions")
+    return importlib.import_module(f"{_PACKAGE}._stats_distributions")
 
 
 def _note(name: str) -> str:
@@ -136,7 +131,7 @@ def _of_stats(place: str, theirs):
         return _distributions().of_instance(theirs)
     made = importlib.import_module(f"{_PACKAGE}._multivariate").of_class(theirs)
     if made is None:
-        classes = importlib.import_module(f"{_PACKAGE}._distribution_classes")
+        classes = importlib.import_module(f"{_PACKAGE}._stats_distributions")
         made = classes.of_class(theirs, place.rpartition(".")[0])
     if made is not None:
         STAND_INS[made] = theirs

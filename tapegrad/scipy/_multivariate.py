@@ -13,8 +13,7 @@ from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.pytree import stop_gradient
 from . import linalg, special
-from ._copied_classes import converted, copied_class, copied_classes
-from ._copied_code import OWN, copy_of, made_once
+from ._copied_code import OWN, converted, copied_class, copied_classes, copy_of, made_once
 from ._differentiable import is_before
 
 _PLACES = ("scipy.stats._multivariate", "scipy.stats._covariance", "scipy.stats._kde")

@@ -15,7 +15,7 @@ from .._core.tensor.pytree import none_recorded
 from .._core.tensor.trace import fixed, lost_derivative, named, steered, tensor_like
 from .._core.tensor.values import dtype_of, shape_of
 from ._differentiable import OURS
-from ._ndimage_arguments import answer, floats, of_scipy, plain, root
+from ._ndimage_filters import answer, floats, of_scipy, plain, root
 
 
 class _Groups(NamedTuple):

@@ -8,7 +8,7 @@ from .._core.operations import PUBLIC
 from .._core.tensor.copies import unlisted
 from .._core.tensor.values import shape_of
 from ._differentiable import differentiable, is_before
-from ._matrix_equations import plain_array
+from ._linalg_equations import plain_array
 
 _where, _sum, _moveaxis = PUBLIC["where"], PUBLIC["sum"], PUBLIC["moveaxis"]
 

@@ -17,7 +17,7 @@ from tapegrad._flow.program import FlowProgram
 from tapegrad._flow.reading.forms import Refused
 from tapegrad._flow.reading.readings import Given, read
 from tapegrad.scipy import stats as ours
-from tapegrad.scipy._distribution_table import RELEASED
+from tapegrad.scipy._stats_formulas import RELEASED
 
 Y = np.array([0.3, 1.9, -0.4, 4.1, 1.2, 2.2])
 T = np.linspace(0.0, 2.0, 6)

@@ -41,14 +41,14 @@ WIDE = {
     *("_core/operations/complex_operations.py prod", "_core/operations/ufunc_methods.py reduce"),
     *("autograd/_engine.py grad", "nn/_convolution.py __init__"),
     *("nn/functional/_layer_functions.py batch_norm", "nn/functional/_windows.py __init__"),
-    "scipy/_analytic.py savgol_filter",
-    *("scipy/_bivariate_splines.py __init__", "scipy/_fitpack.py __init__"),
-    *("scipy/_fitpack.py splrep", "scipy/_interp1d.py __init__"),
-    *("scipy/_scattered_data.py __init__", "scipy/_curves.py splprep"),
-    *("scipy/_matrix_equations.py solve", "scipy/_spectral.py eig"),
-    *("scipy/_ndimage_gaussians.py gaussian_filter1d", "scipy/_ndimage_interpolation.py rotate"),
-    *("scipy/_ndimage_interpolation.py affine_transform", "scipy/_banded_spectra.py eig_banded"),
-    "scipy/_banded_spectra.py eigh_tridiagonal",
+    "scipy/_signal_filters.py savgol_filter",
+    *("scipy/_interpolate_grids.py __init__", "scipy/_interpolate_splines.py __init__"),
+    *("scipy/_interpolate_splines.py splrep", "scipy/_interpolate_data.py __init__"),
+    "scipy/_interpolate_splines.py splprep",
+    *("scipy/_linalg_equations.py solve", "scipy/_linalg_spectra.py eig"),
+    *("scipy/_ndimage_filters.py gaussian_filter1d", "scipy/_ndimage_interpolation.py rotate"),
+    *("scipy/_ndimage_interpolation.py affine_transform", "scipy/_linalg_spectra.py eig_banded"),
+    "scipy/_linalg_spectra.py eigh_tridiagonal",
 }
 names = [str(path.relative_to(PACKAGE)) for path in FILES]
 

@@ -14,7 +14,7 @@ from scipy.stats._distr_params import distcont, distdiscrete
 
 import tapegrad as tg
 from tapegrad.scipy import stats as ours
-from tapegrad.scipy._distribution_table import METHODS, RELEASED
+from tapegrad.scipy._stats_formulas import METHODS, RELEASED
 
 #: Shapes by the name of the distribution, as SciPy's tests have them.
 SHAPES = {name: shapes for name, shapes in [*distcont, *distdiscrete] if isinstance(name, str)}

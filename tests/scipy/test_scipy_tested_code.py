@@ -11,10 +11,10 @@ import pytest
 import scipy
 
 import tapegrad as tg
-from tapegrad.scipy import _copied_classes, _copied_code, stats
+from tapegrad.scipy import _copied_code, stats
 from tapegrad.scipy import _tested_code as code
 from tapegrad.scipy._copied_code import COPIED, copy_of
-from tapegrad.scipy._released import RELEASED
+from tapegrad.scipy._tested_code import RELEASED
 
 SERIES = ".".join(scipy.__version__.split(".")[:2])
 X = np.array([0.3, 0.9, 0.5, 1.4])
@@ -194,10 +194,10 @@ def test_threads_get_one_class(monkeypatch):
         time.sleep(0.05)
         return member(value)
 
-    member = _copied_classes._member
-    monkeypatch.setattr(_copied_classes, "_member", slowly)
+    member = _copied_code._member
+    monkeypatch.setattr(_copied_code, "_member", slowly)
     with ThreadPoolExecutor(4) as pool:
-        found = [*pool.map(_copied_classes.copied_class, [Theirs] * 4)]
+        found = [*pool.map(_copied_code.copied_class, [Theirs] * 4)]
     assert [one is found[0] for one in found] == [True] * 4
     assert found[0]().first() == 1.0
 

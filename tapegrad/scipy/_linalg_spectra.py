@@ -1,4 +1,4 @@
-"""Eigenvalues, singular values and functions based on them, under `scipy.linalg`."""
+"""Eigenvalues, singular values and functions of matrices under `scipy.linalg`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,33 @@ import inspect
 
 import numpy as np
 
-from .._core.operations import PUBLIC
+from .._core.operations import PUBLIC, sylvester
+from .._core.operations import matrix_functions as functions
+from .._core.operations import matrix_functions as logarithm
+from .._core.operations import sylvester as equations
+from .._core.operations import sylvester as polars
 from .._core.operations.declaring import transposed
+from .._core.operations.einsum import as_tensor
 from .._core.operations.general_eigenvalues import all_real
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
+from .._core.tensor.pytree import stop_gradient
 from .._core.tensor.trace import fixed, named, steered
 from .._core.tensor.values import dtype_of, shape_of, value_of
-from ._differentiable import differentiable, is_before, unsupported
-from ._matrix_equations import in_double, mirrored, operands
-from ._stacks import is_stack, of_stacks
+from ._differentiable import (
+    OURS,
+    differentiable,
+    finite,
+    is_before,
+    is_stack,
+    of_stacks,
+    unsupported,
+)
+from ._linalg_equations import in_double, mirrored, operands
+
+# --- spectral -------------------------------------------------------------------------------------
+# Eigenvalues, singular values and functions based on them, under `scipy.linalg`.
+
 
 # --- symmetric matrices ---------------------------------------------------------------------------
 
@@ -336,3 +353,300 @@ def lstsq(
     if lapack_driver == "gelsy":
         return x, np.array([], dtype_of(x)), rank, None
     return x, residuals, rank, s
+
+
+# --- banded spectra -------------------------------------------------------------------------------
+# Eigenvalues of banded and tridiagonal matrices under `scipy.linalg`, to their diagonals.
+
+_SUBSETS = {"v": "subset_by_value", "i": "subset_by_index"}
+
+
+def _matrix(band, lower: bool):
+    """The symmetric matrix of which the rows of a band are diagonals."""
+    count, n = shape_of(band)
+    rows = range(count) if lower else range(count - 1, -1, -1)
+    parts = []
+    for k, row in enumerate(rows):
+        if k < n:
+            off = band[row, : n - k] if lower else band[row, k:]
+            parts += [PUBLIC["diag"](off, j) for j in {k, -k}]
+    return sum(parts)
+
+
+def _spectrum(matrix, select, select_range, *, plain, eigvals_only: bool):
+    """Eigenvalues and vectors of a matrix; the vectors have SciPy's signs."""
+    letter = str(select)[0].lower() if isinstance(select, str) else {0: "a", 1: "v", 2: "i"}[select]
+    if letter != "a" and letter not in _SUBSETS:
+        raise ValueError("invalid argument for select")
+    subset = {_SUBSETS[letter]: select_range} if letter != "a" else {}
+    if eigvals_only:
+        return OURS["linalg.eigvalsh"](matrix, check_finite=False, **subset)
+    w, v = OURS["linalg.eigh"](matrix, check_finite=False, **subset)
+    theirs = plain()
+    moved = v * steered(_signs, v, theirs)
+    return w, theirs + (moved - stop_gradient(moved))
+
+
+def _signs(v, theirs):
+    return np.where(np.sum(v * theirs, axis=0) < 0.0, -1.0, 1.0)
+
+
+def _real(name: str, x):
+    if dtype_of(x).kind == "c":
+        raise unsupported(name, "the matrix", "complex numbers")
+    return x
+
+
+@differentiable("linalg.eig_banded")
+def eig_banded(
+    a_band,
+    lower=False,
+    eigvals_only=False,
+    overwrite_a_band=False,
+    select="a",
+    select_range=None,
+    max_ev=0,
+    check_finite=True,
+):
+    name = "linalg.eig_banded"
+    (band,) = operands(name, check_finite, a_band)
+    if len(shape_of(_real(name, band))) != 2:
+        raise ValueError("expected a 2-D array")
+
+    def plain():
+        return steered(
+            _vectors, band, name="eig_banded", lower=lower, select=select, select_range=select_range
+        )
+
+    matrix = _matrix(band, lower)
+    return _spectrum(matrix, select, select_range, plain=plain, eigvals_only=eigvals_only)
+
+
+def _vectors(*matrix, name: str, **options):
+    return getattr(importlib.import_module("scipy.linalg"), name)(*matrix, **options)[1]
+
+
+@differentiable("linalg.eigvals_banded")
+def eigvals_banded(
+    a_band, lower=False, overwrite_a_band=False, select="a", select_range=None, check_finite=True
+):
+    return eig_banded(
+        a_band,
+        lower=lower,
+        eigvals_only=True,
+        select=select,
+        select_range=select_range,
+        check_finite=check_finite,
+    )
+
+
+@differentiable("linalg.eigh_tridiagonal")
+def eigh_tridiagonal(
+    d,
+    e,
+    eigvals_only=False,
+    select="a",
+    select_range=None,
+    check_finite=True,
+    tol=0.0,
+    lapack_driver="auto",
+):
+    name = "linalg.eigh_tridiagonal"
+    d, e = operands(name, check_finite, d, e)
+    for x in (d, e):
+        if len(shape_of(_real(name, x))) != 1:
+            raise ValueError("expected a 1-D array")
+    if shape_of(d)[0] != shape_of(e)[0] + 1:
+        raise ValueError(f"d ({shape_of(d)[0]}) must have one more element than e")
+
+    def plain():
+        return steered(
+            _vectors, d, e, name="eigh_tridiagonal", select=select, select_range=select_range
+        )
+
+    matrix = PUBLIC["diag"](d) + PUBLIC["diag"](e, -1) + PUBLIC["diag"](e, 1)
+    return _spectrum(matrix, select, select_range, plain=plain, eigvals_only=eigvals_only)
+
+
+@differentiable("linalg.eigvalsh_tridiagonal")
+def eigvalsh_tridiagonal(
+    d, e, select="a", select_range=None, check_finite=True, tol=0.0, lapack_driver="auto"
+):
+    return eigh_tridiagonal(
+        d, e, eigvals_only=True, select=select, select_range=select_range, check_finite=check_finite
+    )
+
+
+# --- functions of matrices ------------------------------------------------------------------------
+# SciPy's functions of matrices, and equations of matrices, for recorded values.
+
+
+def _of_number(A):
+    """A number as a matrix of one row, as SciPy takes it."""
+    A = unlisted(A)
+    return np.reshape(A, (1, 1)) if shape_of(A) == () else A
+
+
+@differentiable("linalg.expm")
+def expm(A):
+    A = _of_number(A)
+    return functions.small_complex(A) if is_complex(A) else functions.expm(A)
+
+
+@differentiable("linalg.expm_frechet")
+def expm_frechet(A, E, method=None, compute_expm=True, check_finite=True):
+    if method not in (None, "SPS", "blockEnlarge"):
+        raise ValueError(f"Unknown implementation {method}")
+    if check_finite:
+        A, E = finite("linalg.expm_frechet", A), finite("linalg.expm_frechet", E)
+    A, E = in_double(A), in_double(E)
+    if is_stack(A) or is_stack(E):
+
+        def of_matrices(A, E):
+            return expm_frechet(A, E, method, compute_expm, check_finite=False)
+
+        return of_stacks("expm_frechet", of_matrices, A, E)
+    along = functions.expm_frechet(A, E)
+    return (functions.expm(A), along) if compute_expm else along
+
+
+def _without_report(name: str, function):
+    """A function of a matrix whose estimate of its error is not given."""
+
+    def of_matrix(A, disp=True):
+        if not isinstance(disp, (bool, np.bool_)) or not disp:
+            raise unsupported(name, "disp", disp)
+        return function(A)
+
+    differentiable(name)(of_matrix)
+
+
+_without_report("linalg.logm", lambda a: functions.of_any(logarithm.logm, a))
+_without_report("linalg.signm", functions.signm)
+
+
+@differentiable("linalg.sqrtm")
+def sqrtm(A, disp=True, blocksize=64):
+    if not isinstance(disp, (bool, np.bool_)) or not disp:
+        raise unsupported("linalg.sqrtm", "disp", disp)
+    return functions.of_any(functions.sqrtm, _of_number(A))
+
+
+def _of_matrix(name: str, function):
+    def of_matrix(A):
+        return function(finite(name, A))
+
+    return of_matrix
+
+
+for _name in ("cosm", "sinm", "coshm", "sinhm"):
+    differentiable(f"linalg.{_name}")(_of_matrix(f"linalg.{_name}", getattr(functions, _name)))
+
+
+@differentiable("linalg.tanm")
+def tanm(A):
+    cosine, sine = functions.cosine_and_sine("tanm", finite("linalg.tanm", A))
+    return np.linalg.solve(finite("linalg.tanm", cosine), finite("linalg.tanm", sine))
+
+
+@differentiable("linalg.tanhm")
+def tanhm(A):
+    A = finite("linalg.tanhm", A)
+    cosine, sine = (finite("linalg.tanhm", f(A)) for f in (functions.coshm, functions.sinhm))
+    return np.linalg.solve(cosine, sine)
+
+
+@differentiable("linalg.fractional_matrix_power")
+def fractional_matrix_power(A, t):
+    return logarithm.fractional_matrix_power(A, t)
+
+
+# --- equations ------------------------------------------------------------------------------------
+
+
+@differentiable("linalg.solve_sylvester")
+def solve_sylvester(a, b, q):
+    return equations.solve_sylvester(a, b, q)
+
+
+@differentiable("linalg.solve_continuous_lyapunov")
+def solve_continuous_lyapunov(a, q):
+    a, q = (finite("linalg.solve_continuous_lyapunov", x) for x in (a, q))
+    return equations.solve_continuous_lyapunov(a, q)
+
+
+@differentiable("linalg.solve_lyapunov")
+def solve_lyapunov(a, q):
+    return solve_continuous_lyapunov(a, q)
+
+
+@differentiable("linalg.solve_discrete_lyapunov")
+def solve_discrete_lyapunov(a, q, method=None):
+    n = (shape_of(unlisted(a)) or (0,))[-1]
+    method = ("bilinear" if n >= 10 else "direct") if method is None else method.lower()
+    if method not in ("direct", "bilinear"):
+        raise ValueError(f"Unknown solver {method}")
+    a, q = (finite("linalg.solve_discrete_lyapunov", x) for x in (a, q))
+    return equations.solve_discrete_lyapunov(a, q, bilinear=method == "bilinear")
+
+
+def _riccati(solve, balanced, *matrices):
+    """The equation with its optional matrices; SciPy checks the others."""
+    a, b, q, r, e, s = map(unlisted, matrices)
+    generalized = e is not None or s is not None
+    n, shape = (shape_of(a) or (1,))[-1], (shape_of(b) or (1, 1))[-2:]
+    e = np.eye(n, dtype=np.float32) if e is None else e
+    s = np.zeros(shape, np.float32) if s is None else s
+    operands = [x if len(shape_of(x)) > 1 else np.atleast_2d(x) for x in (a, b, q, r, e, s)]
+    operands = [finite(f"linalg.{solve.__name__}", x) for x in operands]
+    return solve(*operands, generalized=generalized, balanced=bool(balanced))
+
+
+@differentiable("linalg.solve_continuous_are")
+def solve_continuous_are(a, b, q, r, e=None, s=None, balanced=True):
+    return _riccati(sylvester.solve_continuous_are, balanced, a, b, q, r, e, s)
+
+
+@differentiable("linalg.solve_discrete_are")
+def solve_discrete_are(a, b, q, r, e=None, s=None, balanced=True):
+    return _riccati(sylvester.solve_discrete_are, balanced, a, b, q, r, e, s)
+
+
+# --- orthogonal factors ---------------------------------------------------------------------------
+
+
+def _tensor(name: str, x):
+    x = unlisted(x)
+    return x if is_complex(x) else as_tensor(name, x)
+
+
+@differentiable("linalg.polar")
+def polar(a, side="right"):
+    if side not in ("right", "left"):
+        raise ValueError("`side` must be either 'right' or 'left'")
+    a = finite("linalg.polar", _tensor("polar", a))
+    if len(shape_of(a)) < 2:
+        raise ValueError("`a` must be a 2-D array.")
+    return polars.polar(a, side)
+
+
+@differentiable("linalg.orthogonal_procrustes")
+def orthogonal_procrustes(A, B, check_finite=True):
+    A, B = (_tensor("orthogonal_procrustes", x) for x in (A, B))
+    if check_finite:
+        A, B = finite("linalg.orthogonal_procrustes", A), finite("linalg.orthogonal_procrustes", B)
+    if len(shape_of(A)) < 2 or len(shape_of(B)) < 2:
+        raise ValueError("expected A and B to be arrays of at least two axes")
+    if shape_of(A)[-2:] != shape_of(B)[-2:]:
+        raise ValueError(f"the shapes of A and B differ ({shape_of(A)} vs {shape_of(B)})")
+    return polars.orthogonal_procrustes(A, B)
+
+
+@differentiable("linalg.diagsvd")
+def diagsvd(s, M, N):
+    s = _tensor("diagsvd", s)
+    if shape_of(s) not in ((M,), (N,)):
+        raise ValueError("Length of s must be M or N.")
+    part = np.diag(s)
+    zeros = np.zeros((M, N - M) if shape_of(s) == (M,) else (M - N, N), np.float32)
+    return np.concatenate([part, zeros], 1 if shape_of(s) == (M,) else 0)
