@@ -13,8 +13,7 @@ import numpy as np
 
 import tapegrad as tg
 from tapegrad._core.ops.table import TABLE
-from tapegrad._core.tape.svg import BLUE, FONT, GREEN, INK, PALE, RED
-from tapegrad._core.tape.tape import Tape
+from tapegrad._core.tape.tape import BLUE, FONT, GREEN, INK, PALE, RED, Tape
 
 try:
     import matplotlib.pyplot as plt

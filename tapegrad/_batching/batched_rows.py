@@ -23,8 +23,7 @@ from .._core.operations.reductions import reduced
 from .._core.ops.call_rows import COMPUTED
 from .._core.ops.elementwise import STEERING
 from .._core.ops.table import Pointwise, Site, Structural
-from .._core.tape.memory_order import memory_axes
-from .._core.tape.overlaps import add_to_windows
+from .._core.tape.sweeps import add_to_windows, memory_axes
 from .._core.tensor import copies
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply

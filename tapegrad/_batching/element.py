@@ -8,8 +8,8 @@ import numpy as np
 
 from .._core.codegen.layout import LEAF, OF_EITHER, OF_NUMPY
 from .._core.tape import store
-from .._core.tape.memory_order import copied, copy_axes
-from .._core.tape.row_reader import Reader
+from .._core.tape.sweeps import copied, copy_axes
+from .._core.tape.tape import Reader
 from .._core.tensor import runtime as rt
 from .._core.tensor.plain_data import answering, origin
 from .._core.tensor.pytree import tree_leaves

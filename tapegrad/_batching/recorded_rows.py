@@ -14,8 +14,7 @@ import numpy as np
 from .._core.codegen import layout
 from .._core.operations.creation import converted
 from .._core.tape import store
-from .._core.tape.row_reader import USED_UP, operation_of
-from .._core.tape.tape import cell_of
+from .._core.tape.tape import USED_UP, cell_of, operation_of
 from .._core.tensor import runtime as rt
 from .._core.tensor.registry import declared_by
 from .._core.tensor.trace import OF_EACH, Call, named, steered

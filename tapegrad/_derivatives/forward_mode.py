@@ -15,8 +15,8 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.ops.table import Pointwise
-from .._core.tape.forward_sweep import Carrying
-from .._core.tape.row_reader import USED_UP, needed
+from .._core.tape.sweeps import Carrying
+from .._core.tape.tape import USED_UP, needed
 from .._core.tape.workspace import FreedError
 from .._core.tensor import runtime as rt
 from .._core.tensor.runtime import silence, silent

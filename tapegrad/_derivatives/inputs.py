@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.codegen.layout import LEAF, OF_NUMPY
-from .._core.tape.reverse_sweep import Sweep
+from .._core.tape.sweeps import Sweep
 from .._core.tensor import copies
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply

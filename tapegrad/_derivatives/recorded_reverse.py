@@ -12,12 +12,9 @@ from .._core.codegen import layout
 from .._core.operations import PUBLIC
 from .._core.ops.table import Pointwise, Site, Structural
 from .._core.tape import store
-from .._core.tape.adjoint_recorder import Writing
-from .._core.tape.dependence import dependence_of
-from .._core.tape.later_writes import refuse_writes_since
-from .._core.tape.reverse_sweep import FreedError
-from .._core.tape.row_reader import USED_UP, Reader, name_of_row, needed
-from .._core.tape.tape import bounds
+from .._core.tape.sweeps import FreedError, Writing
+from .._core.tape.tape import USED_UP, Reader, bounds, name_of_row, needed
+from .._core.tape.workspace import dependence_of, refuse_writes_since
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import link, pack
 from .._core.tensor.indexing import of_elements, scatter_add
@@ -347,7 +344,7 @@ BY_HAND: dict[str, Callable] = {}
 class Differentiation(Traversal):
     """The adjoints of rows, as tensors, during a backward traversal of the rows.
 
-    Rows of scalars are taken in compiled code (`adjoint_recorder`), those of arrays by the rules
+    Rows of scalars are taken in compiled code (`AdjointRecorder`), those of arrays by the rules
     here.
     """
 

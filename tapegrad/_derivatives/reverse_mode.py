@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .._core.tape import store
-from .._core.tape.reverse_sweep import ChangedError, FreedError, Sweep
+from .._core.tape.sweeps import ChangedError, FreedError, Sweep
 from .._core.tensor.copies import unlisted
 from .._core.tensor.values import value_of
 

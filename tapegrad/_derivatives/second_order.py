@@ -17,8 +17,7 @@ import numpy as np
 
 from .._core.operations.creation import tensor
 from .._core.ops.table import Pointwise, Site, Structural
-from .._core.tape.forward_sweep import Carrying
-from .._core.tape.second_order_sweep import SecondOrderSweep
+from .._core.tape.sweeps import Carrying, SecondOrderSweep
 from .._core.tensor import runtime as rt
 from .._core.tensor.runtime import silence
 from .._core.tensor.values import array_of, is_recorded

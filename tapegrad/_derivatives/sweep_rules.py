@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.codegen import layout
 from .._core.ops.table import Site, Structural
-from .._core.tape import reverse_sweep
+from .._core.tape import sweeps
 from .._core.tensor.runtime import silence
 from .._core.tensor.values import value_of
 from .recorded_reverse import parts_of, site_of, summed_to, values_at
@@ -107,4 +107,4 @@ def _add(sweep, site: Site, parts: list, seeds: slice) -> None:
         sweep.add(source, view, part, seeds)
 
 
-reverse_sweep.by_rule.append(pass_back)
+sweeps.by_rule.append(pass_back)

@@ -17,18 +17,18 @@ from .._core.operations.einsum import shown
 from .._core.ops.elementwise_text import ElementwiseText
 from .._core.ops.table import Pointwise, find
 from .._core.tape import store
-from .._core.tape.memory_order import copy_axes, covering, inverse, memory_axes
-from .._core.tape.overlaps import add_to_windows
-from .._core.tape.row_reader import (
+from .._core.tape.sweeps import add_to_windows, copy_axes, covering, inverse, memory_axes
+from .._core.tape.tape import (
     USED_UP,
     Reader,
     array_at,
+    bounds,
+    cell_of,
     constant_of,
     name_of_row,
     object_at,
     operation_of,
 )
-from .._core.tape.tape import bounds, cell_of
 from .._core.tape.workspace import UnknownError
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply

@@ -14,7 +14,7 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.operations.equal_eigenvalues import with_choices
 from .._core.tape import store
-from .._core.tape.reverse_sweep import Sweep
+from .._core.tape.sweeps import Sweep
 from .._core.tensor import runtime as rt
 from .._core.tensor.complex_tensors import ComplexTensor, combined, imag_part, is_complex_number
 from .._core.tensor.copies import unlisted

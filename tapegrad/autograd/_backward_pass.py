@@ -16,9 +16,8 @@ from .._core.codegen import layout, process
 from .._core.operations import PUBLIC
 from .._core.remembered import remembered
 from .._core.tape import store
-from .._core.tape.adjoint_recorder import Writing
-from .._core.tape.reverse_sweep import Sweep
-from .._core.tape.row_reader import Reader, needed
+from .._core.tape.sweeps import Sweep, Writing
+from .._core.tape.tape import Reader, needed
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import before_write, is_recorded, is_tensor, value_of, wrap
 from .._derivatives.recorded_reverse import adjoints_if_reached

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tape import store
-from .._core.tape.row_reader import Reader
+from .._core.tape.tape import Reader
 from .._core.tensor import runtime as rt
 from .._core.tensor.trace import refuse
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._core.codegen import layout
-from .._core.tape.row_reader import operation_of
+from .._core.tape.tape import operation_of
 from .._derivatives.tape_traversal import Traversal
 
 _CELLS = {layout.LOAD: "SelectBackward0", layout.STORE: "CopySlices"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.tape.row_reader import Reader
+from .._core.tape.tape import Reader
 from .._core.tensor import runtime as rt
 from .._core.tensor.reachable import reachable
 from .._core.tensor.row_listeners import listen, stop_listening

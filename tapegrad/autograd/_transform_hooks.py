@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 
-from .._core.tape.reverse_sweep import Sweep
-from .._core.tape.row_reader import Reader, needed
+from .._core.tape.sweeps import Sweep
+from .._core.tape.tape import Reader, needed
 from .._derivatives.reverse_mode import run
 from ._backward_pass import Pass, Recorded, Swept, Target
 

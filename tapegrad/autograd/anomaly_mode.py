@@ -10,8 +10,8 @@ import numpy as np
 
 from .._core.codegen import layout
 from .._core.tape import store
-from .._core.tape.reverse_sweep import Sweep
-from .._core.tape.row_reader import array_at
+from .._core.tape.sweeps import Sweep
+from .._core.tape.tape import array_at
 from .._core.tensor import row_listeners
 from .._derivatives.tape_traversal import Traversal
 from ._node_names import name_of

@@ -17,7 +17,7 @@ import numpy as np
 from .._core.codegen.layout import ARRAY
 from .._core.ops import call_rows as _declaration
 from .._core.ops.table import TABLE
-from .._core.tape.memory_order import dense, laid_like, memory_axes
+from .._core.tape.sweeps import dense, laid_like, memory_axes
 from .._core.tensor import runtime as rt
 from .._core.tensor.complex_tensors import ComplexTensor
 from .._core.tensor.copies import view_like

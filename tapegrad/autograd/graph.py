@@ -16,7 +16,7 @@ from .._core.codegen.factory import once_for_each
 from .._core.operations import PUBLIC
 from .._core.ops.table import TABLE, Pointwise
 from .._core.tape import store
-from .._core.tape.row_reader import Reader, name_of_op, name_of_row
+from .._core.tape.tape import Reader, name_of_op, name_of_row
 from .._core.tensor import runtime as rt
 from .._core.tensor.trace import refuse
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap

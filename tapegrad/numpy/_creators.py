@@ -10,7 +10,7 @@ import numpy
 
 from .._core.operations import PUBLIC
 from .._core.operations.shapes import array_tensor
-from .._core.tape.memory_order import has_order
+from .._core.tape.sweeps import has_order
 from .._core.tensor import runtime as rt
 from .._core.tensor.complex_tensors import (
     PARTS_OF,

@@ -6,7 +6,7 @@ import pytest
 import tapegrad as tg
 from tapegrad._core.codegen import layout
 from tapegrad._core.tape import store
-from tapegrad._core.tape.row_reader import Reader
+from tapegrad._core.tape.tape import Reader
 
 X = np.array([0.3, 0.5, -0.7, 1.1])
 

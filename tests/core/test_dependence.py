@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import tapegrad as tg
 from tapegrad._core.codegen import layout
 from tapegrad._core.tape import store
-from tapegrad._core.tape.dependence import dependence_of
-from tapegrad._core.tape.row_reader import Reader, needed
+from tapegrad._core.tape.tape import Reader, needed
+from tapegrad._core.tape.workspace import dependence_of
 from tapegrad._derivatives.recorded_reverse import depends_on_others
 
 MANY = 3 * layout.ROWS

@@ -7,8 +7,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad._core.codegen import layout
-from tapegrad._core.tape.later_writes import WrittenError
 from tapegrad._core.tape.native_types import get_word
+from tapegrad._core.tape.workspace import WrittenError
 
 V = np.array([0.3, 0.7])
 WANTED = 2.0 * np.cos(V)

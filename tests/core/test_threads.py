@@ -11,8 +11,7 @@ import pytest
 import tapegrad as tg
 from tapegrad._core.codegen import layout
 from tapegrad._core.tape import store, workspace
-from tapegrad._core.tape.adjoint_recorder import Writing
-from tapegrad._core.tape.reverse_sweep import Sweep
+from tapegrad._core.tape.sweeps import Sweep, Writing
 
 
 def in_threads(count, work):

@@ -12,7 +12,7 @@ import pytest
 import tapegrad as tg
 from tapegrad._core.codegen import layout
 from tapegrad._core.tape import native_types, store
-from tapegrad._core.tape.reverse_sweep import Sweep
+from tapegrad._core.tape.sweeps import Sweep
 from tapegrad._core.tensor import runtime as rt
 
 detect = tg.autograd.detect_anomaly

@@ -13,7 +13,7 @@ from tapegrad import nn
 from tapegrad._core.codegen import layout
 from tapegrad._core.sweep import elementwise_run, reverse, scalar_rows, timed_reverse
 from tapegrad._core.tape import native_types
-from tapegrad._core.tape.reverse_sweep import Sweep
+from tapegrad._core.tape.sweeps import Sweep
 from tapegrad._core.tensor import runtime as rt
 from tapegrad.autograd.profiler import _op_timer as calls
 

@@ -6,7 +6,7 @@ from program_parts import Arena, always, of_arena
 
 import tapegrad as tg
 from tapegrad._core.ops.table import TABLE
-from tapegrad._core.tape.memory_order import inverse, memory_axes
+from tapegrad._core.tape.sweeps import inverse, memory_axes
 from tapegrad._core.tensor.registry import load_families
 from tapegrad._program.ir.kernel_step import Kernel
 from tapegrad._program.ir.steps import View, contiguous

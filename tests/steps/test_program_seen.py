@@ -8,7 +8,7 @@ import pytest
 from saved_functions import FUNCTIONS, X, bisection, compiled, large, picked, recurrence, rosenbrock
 
 import tapegrad as tg
-from tapegrad._core.tape.svg import GREEN, RED, Box, depths, picture, summarised
+from tapegrad._core.tape.tape import GREEN, RED, Box, depths, picture, summarised
 from tapegrad._program.ir.cost import GRADIENT_COSTS, VALUE_COSTS, nanoseconds, size_of
 from tapegrad._program.reports.draw import boxes_of
 

@@ -14,7 +14,7 @@ from tapegrad._core.codegen.intrinsics import c_function, helper, load_i64
 from tapegrad._core.codegen.layout import BLOCK, CACHE_LINE
 from tapegrad._core.codegen.sweep_frame import ADJOINT_HEADER
 from tapegrad._core.sweep import elementwise_run_layout
-from tapegrad._core.tape import reverse_sweep, workspace
+from tapegrad._core.tape import sweeps, workspace
 from tapegrad._core.tensor import copies
 from tapegrad._program.replay import parts
 
@@ -60,7 +60,7 @@ def _begin_work(self, usual=workspace.Work.__init__):
         _leave(scratch.ctypes.data + end, elementwise_run_layout.BLOCK_BYTES - 8 * BLOCK)
 
 
-def _adopt(self, tensor, usual=reverse_sweep.Sweep.adopt):
+def _adopt(self, tensor, usual=sweeps.Sweep.adopt):
     made = block = usual(self, tensor)
     if made.size == 0:  # NumPy lets it begin anywhere
         return made
@@ -88,7 +88,7 @@ def cut_to_size():
     parts.aligned = _aligned
     copies.empty = _empty
     workspace.Work.__init__ = _begin_work
-    reverse_sweep.Sweep.adopt = _adopt
+    sweeps.Sweep.adopt = _adopt
     adjoint_memory.memory_for = _memory_for
     adjoint_memory.POOL_LEAST = 1 << 62
     adjoint_memory.SEED_STEP = 8  # what is left between two seeds is less than an element

@@ -15,8 +15,8 @@ from extent import some
 import tapegrad as tg
 from tapegrad._core.ops.sample_inputs import called
 from tapegrad._core.ops.table import BY_CODE, TABLE, Structural
-from tapegrad._core.tape.compiled_sweep import compiled
-from tapegrad._core.tape.row_reader import needed
+from tapegrad._core.tape.tape import needed
+from tapegrad._core.tape.workspace import compiled
 from tapegrad._core.tensor.registry import load_families
 from tapegrad._derivatives.recorded_reverse import site_of
 from tapegrad._derivatives.rule_namespace import FORWARD, REVERSE

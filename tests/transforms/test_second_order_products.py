@@ -14,7 +14,7 @@ from second_order import check, counted, gradient_of_gradient
 import tapegrad as tg
 from tapegrad import autograd
 from tapegrad._core.ops.table import TABLE
-from tapegrad._core.tape import second_order_sweep
+from tapegrad._core.tape import sweeps
 
 X, V = np.array([0.4, 1.3, 0.7, 2.0]), np.array([1.0, -2.0, 0.5, 3.0])
 
@@ -122,9 +122,9 @@ def test_operations_without_second_partials_are_left(monkeypatch):
     def wave(x):
         return np.sin(x) * np.exp(x) * 0.125
 
-    readable = second_order_sweep.partials_of
+    readable = sweeps.partials_of
     refused = lambda op: None if op.name.startswith("wave") else readable(op)  # noqa: E731
-    monkeypatch.setattr(second_order_sweep, "partials_of", refused)
+    monkeypatch.setattr(sweeps, "partials_of", refused)
     for _ in range(3):
         check(lambda x: np.sum(np.tanh(wave(x * x)) * x) * x[0], X, V, given=False)
         check(lambda x: np.sum(np.tanh(np.sin(x * x)) * x) * x[0], X, V)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..tape import store
-from ..tape.memory_order import dense, has_order, inverse, memory_axes
+from ..tape.sweeps import dense, has_order, inverse, memory_axes
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.complex_tensors import combined, imag_part, is_complex, real_part

@@ -19,7 +19,7 @@ from ..ops.axis_groups import (
     read_group,
 )
 from ..ops.table import structural
-from ..tape.memory_order import dense, memory_axes
+from ..tape.sweeps import dense, memory_axes
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import LINK, row_on, unlisted

@@ -22,7 +22,7 @@ from ..ops.axis_groups import (
     reduced_value,
 )
 from ..ops.table import structural
-from ..tape.memory_order import copied, copy_axes, inverse
+from ..tape.sweeps import copied, copy_axes, inverse
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted

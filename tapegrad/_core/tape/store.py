@@ -1,10 +1,6 @@
-"""The store of rows: chunks in order of time, inputs apart, and the release of memory.
+"""Chunks of rows and references, one store for all threads; marks, a byte for each row."""
 
-There is one store per process. Rows are appended under the interpreter lock, each in one step;
-therefore threads may record at once and their tensors may be combined; every result comes after its
-operands. Row numbers never change. When rows or bytes have doubled since the last collection,
-whatever no live tensor depends on is freed, chunk by chunk.
-"""
+from __future__ import annotations
 
 import collections
 import ctypes
@@ -22,7 +18,41 @@ from ..codegen.factory import functions, once
 from ..ops.table import BY_CODE, MOST_CODES, Pointwise
 from ..sweep import liveness
 from .native_types import STATE, get_word, immortal, mortal, set_word
-from .row_marks import Marks
+
+# --- row marks ------------------------------------------------------------------------------------
+# A mark for each row of the store, and one for each chunk (see `sweep.marking`).
+
+
+class Marks:
+    """A byte in `rows` for each row of a number of chunks, at its id; 0 at first.
+
+    The marks of the chunks lie before them, backwards.
+    """
+
+    def __init__(self, slots: int):
+        before = -(-slots // layout.CACHE_LINE) * layout.CACHE_LINE
+        memory = np.zeros(before + (slots << layout.ROWS_BITS), np.uint8)
+        self.rows = memory[before:]
+        self._chunks = memory[before - 1 :: -1]
+        self.address = self.rows.ctypes.data
+
+    def mark(self, numbers: list[int]) -> None:
+        """Mark some rows."""
+        ids = np.array(numbers, np.int64)
+        self.rows[ids] = self._chunks[ids >> layout.ROWS_BITS] = 1
+
+    def has(self, slot: int) -> bool:
+        """Whether a row of a chunk is marked."""
+        return bool(self._chunks[slot])
+
+
+# --- store ----------------------------------------------------------------------------------------
+# The store of rows: chunks in order of time, inputs apart, and the release of memory.
+#
+# There is one store per process. Rows are appended under the interpreter lock, each in one step;
+# therefore threads may record at once and their tensors may be combined; every result comes after
+# its operands. Row numbers never change. When rows or bytes have doubled since the last collection,
+# whatever no live tensor depends on is freed, chunk by chunk.
 
 #: A look is not worth its time below these.
 FEWEST_CHUNKS, FEWEST_BYTES = 48, 128 << 20

@@ -1,16 +1,159 @@
-"""The memory of a sweep, kept from one to the next; and deferred releases while a sweep reads."""
+"""What every sweep needs: compiled functions, memory of its own, dependences, later writes."""
 
+from __future__ import annotations
+
+import copy
 import ctypes
+from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
 import numpy as np
 
 from ..codegen import layout, process
+from ..codegen.factory import compile_source, functions, once
+from ..codegen.shared_kernels import compile_group
 from ..codegen.sweep_frame import ADJOINT_HEADER
+from ..ops.table import BY_CODE, MOST_CODES
+from ..sweep import (
+    dependence_entry,
+    kernels,
+    reverse,
+    scalar_rows,
+    sweep_entry,
+    timed_reverse,
+    undo_log,
+)
 from ..sweep.elementwise_run_layout import SCRATCH_BYTES
-from . import store
-from .compiled_sweep import compiled
+from . import native_types, store
+from .store import Marks
+from .tape import Reader
+
+# --- compiled sweep -------------------------------------------------------------------------------
+# The compiled sweep: its parts and kernels, compiled on demand; one table of them per process.
+
+#: Parts of the sweep, by the status that requests them: name, number of arguments, frame's word.
+PARTS = {
+    layout.WANT_SCALARS: ("scalars", 4, layout.FRAME_SCALARS),
+    layout.WANT_POINTWISE: ("pointwise", 2, layout.FRAME_POINTWISE),
+}
+
+
+class _Compiled:
+    """The sweep's functions, by name, and the tables of kernels that it fills on demand."""
+
+    begin: Any
+    reverse: Any
+    reverse_alone: Any
+    idle: Any
+    end: Any
+    release: Any
+    cell_of: Any
+    adjoint_buffer_of: Any
+    adjoint_at: Any
+    add_array: Any
+    references: Any
+    take: Any
+    free_memory: Any
+    plant_scalar: Any
+    read_scalar: Any
+    adopt: Any
+
+    def __init__(self):
+        call = compile_source(sweep_entry.SOURCE, {"call": "int64(int64, int64, int64)"})["call"]
+        self.__dict__.update(native_types.builtins(sweep_entry.BUILTINS, call))
+        self.compile_sweep(
+            reverse.SOURCE, reverse.EXPORTS, scalar_rows.source, lambda: reverse.POINTWISE_SOURCE
+        )
+        count = MOST_CODES * layout.MASKS  # memory that is never touched is never allocated
+        self.kernels = {8: np.zeros(count, np.int64), 4: np.zeros(count, np.int64)}
+        self.structural = np.zeros(MOST_CODES, np.int64)
+
+    def compile_sweep(
+        self, source: str, exports: dict[str, int], *texts: Callable[[], str]
+    ) -> None:
+        """Compile the sweep itself, and take over the texts of its parts, in the order of PARTS."""
+        self.__dict__.update(functions(source, exports, keep_lock=False))
+        prototype = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+        self.reverse_alone = prototype(address_of(self.reverse))
+        self.texts = dict(zip(PARTS, texts, strict=True))
+        self.parts = dict.fromkeys(PARTS, 0)
+
+    def part(self, status: int) -> int:
+        """The address of a part of the sweep, compiled on first use."""
+        if not self.parts[status]:
+            name, arguments, _ = PARTS[status]
+            signature = f"int64({', '.join(['int64'] * arguments)})"
+            self.parts[status] = compile_source(self.texts[status](), {name: signature})[name]
+        return self.parts[status]
+
+    def want(self, status: int, frame: np.ndarray) -> None:
+        """Compile what a sweep has requested; raise the error of an adjoint that has refused."""
+        if status in PARTS:
+            frame[PARTS[status][2] // 8] = self.part(status)
+            return
+        if status == layout.WANT_STRIDED:
+            strided = compile_group("strided_memory")
+            frame[layout.FRAME_BLOCK_OF // 8] = strided["block_of"]
+            frame[layout.FRAME_ADD_BLOCK // 8] = strided["add_block"]
+            return
+        code = int(frame[layout.FRAME_WANTED // 8])
+        op = BY_CODE[code]
+        if status == layout.REFUSED:
+            raise op.refusal(int(frame[layout.FRAME_WANTED_MASK // 8]))
+        if status == layout.WANT_STRUCTURAL:
+            self.structural[code] = self.compile_structural(op)
+            return
+        masks = int(frame[layout.FRAME_WANTED_MASK // 8])
+        width = int(frame[layout.FRAME_WANTED_DTYPE // 8])
+        kernel = self.compile_kernel(op, masks, width)
+        self.kernels[width][code * layout.MASKS + masks] = kernel
+
+    def compile_structural(self, op) -> int:
+        """The address of the kernel of an operation on whole arrays."""
+        return kernels.compile_structural(op, op.adjoint)
+
+    def compile_kernel(self, op, masks: int, width: int) -> int:
+        """The address of the kernel of an element-wise operation."""
+        op.check(kernels.inputs_of(op, masks))
+        return kernels.compile_adjoint(op, masks, width)
+
+    def timed(self) -> _Compiled:
+        """The same functions and kernels, with a sweep that notes what each row costs."""
+        return compiled_timed()
+
+
+@once
+def undoing() -> dict:
+    """The functions that find, undo and redo writes: compiled when a sweep meets one."""
+    return functions(undo_log.SOURCE, undo_log.EXPORTS, keep_lock=True)
+
+
+def address_of(function) -> int:
+    """The address of a compiled function that Python can call."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+@once
+def compiled() -> _Compiled:
+    return _Compiled()
+
+
+@once
+def compiled_timed() -> _Compiled:
+    """The same functions and kernels, with a sweep that notes what each row costs."""
+    code = copy.copy(compiled())
+    code.compile_sweep(
+        timed_reverse.source(),
+        timed_reverse.EXPORTS,
+        timed_reverse.scalars_source,
+        timed_reverse.pointwise_source,
+    )
+    return code
+
+
+# --- workspace ------------------------------------------------------------------------------------
+# The memory of a sweep, kept from one to the next; and deferred releases while a sweep reads.
 
 
 class FreedError(RuntimeError):
@@ -240,3 +383,86 @@ def _alone() -> None:
         if thread != get_ident():
             del _readers[key]
     _let_go()
+
+
+# --- dependence -----------------------------------------------------------------------------------
+# Dependences between rows, found in compiled code.
+
+
+@once
+def _compiled() -> dict[str, Any]:
+    return functions(dependence_entry.SOURCE, dependence_entry.EXPORTS, keep_lock=True)
+
+
+def dependence_of(numbers: list[int]) -> tuple[Marks, int | None]:
+    """Marks of some rows and of what they depend on; the oldest chunk, None if all are inputs."""
+    traversal = object()
+    work, _ = work_for(traversal, 1, True)
+    try:
+        marks = Marks(len(work.table))
+        marks.mark(numbers)
+        work.set(FRAME_MARKS=marks.address)
+        oldest = _compiled()["mark_dependence"](work.address)
+        return marks, int(work.sequence[oldest]) if oldest < work.length else None
+    finally:
+        give_back(traversal, work)
+
+
+# --- later writes ---------------------------------------------------------------------------------
+# Writes of what a backward pass reads, by hooks or other threads while the pass is under way.
+#
+# A pass undoes the writes that were recorded before it began. It does not know later ones, and may
+# have read their values: then it is refused at its end. Neither writes nor passes wait for it.
+
+
+class WrittenError(RuntimeError):
+    """What a backward pass reads was written while the pass was under way."""
+
+    def __init__(self):
+        super().__init__(
+            "tapegrad.backward: a tensor that the backward pass reads was written in place while "
+            "the pass was under way, by a hook, a rule or another thread; write to a copy(), or "
+            "after backward() has returned"
+        )
+
+
+def moment() -> tuple[int, int]:
+    """The present: what is recorded, and the number of writes of inputs outside of the tape."""
+    return store.now(), store.changes
+
+
+def refuse_writes_since(begun: tuple[int, int], roots: list[int]) -> None:
+    """Raise WrittenError if what the rows `roots` depend on was written since a moment."""
+    now, changes = begun
+    if now != store.now() or changes != store.changes:
+        written = _written_buffers(now) + _changed_inputs(changes)
+        if written and dependence_of(roots)[0].rows[written].any():
+            raise WrittenError
+
+
+def _written_buffers(then: int) -> list[int]:
+    """Buffers that there were at a moment, and that rows write that have been appended since."""
+    order = list(store.order)  # it has only grown: no chunk goes while a pass is under way
+    known = [slot for slot in order if store.begun[slot] <= then >> 32]
+    newer = order[max(0, len(known) - 1) :]
+    if not any(store.word(slot, layout.WRITES) for slot in newer):
+        return []
+    reader = Reader()
+    time = reader.place[newer[0]] << layout.ROWS_BITS
+    first = (then & 0xFFFFFFFF) - (newer[0] << layout.ROWS_BITS)
+    if 0 <= first <= layout.ROWS:  # else the chunk was about to be begun
+        time += first
+    return [buffer for buffer in reader.written_since(time) if reader.time(buffer) < time]
+
+
+def _changed_inputs(count: int) -> list[int]:
+    """Inputs that were written outside of the tape after so many others."""
+    found: list[int] = []
+    if store.changes != count:
+        reader = Reader()
+        for slot in store.input_slots:
+            rows = reader.filled(slot)
+            newer = rows["value"].view(np.int64) <= store.change_number(count)
+            places = ((rows["op"] == layout.CHANGED) & newer).nonzero()[0]
+            found.extend((places + (slot << layout.ROWS_BITS)).tolist())
+    return found

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..config import config
 from ..tape import store
-from ..tape.dependence import dependence_of
+from ..tape.workspace import dependence_of
 from . import callers, lost_derivatives
 from . import runtime as rt
 from .registry import PUBLIC

@@ -12,7 +12,7 @@ from ..codegen import process
 from ..codegen.layout import ARRAY, LARGE, ROWS
 from ..ops import copy_add as kernels
 from ..ops.table import structural
-from ..tape.memory_order import copy_axes, dense, inverse, memory_axes
+from ..tape.sweeps import copy_axes, dense, inverse, memory_axes
 from . import runtime as rt
 from .complex_tensors import ComplexTensor, combined, imag_part, is_complex, real_part
 from .trace import named, of_each, steered

@@ -17,7 +17,7 @@ import numpy as np
 from ..codegen import layout
 from ..codegen.factory import functions, once
 from ..remembered import remembered
-from ..tape.memory_order import memory_of
+from ..tape.sweeps import memory_of
 from .reachable import code_of, own_code
 from .values import array_of, is_recorded, is_tensor
 

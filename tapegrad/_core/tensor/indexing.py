@@ -19,7 +19,7 @@ from ..ops import gather as kernels
 from ..ops.table import BY_CODE, TABLE, structural
 from ..sweep.kernels import compile_structural
 from ..tape import store
-from ..tape.memory_order import covering, dense, memory_axes
+from ..tape.sweeps import covering, dense, memory_axes
 from . import callers
 from . import runtime as rt
 from .apply import apply

@@ -15,7 +15,7 @@ import numpy as np
 from ..codegen import layout, process
 from ..config import config
 from ..tape import native_types, store
-from ..tape.dependence import dependence_of
+from ..tape.workspace import dependence_of
 from . import callers, lost_derivatives
 from . import runtime as rt
 from .callers import decides

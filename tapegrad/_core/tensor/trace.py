@@ -13,8 +13,8 @@ import numpy as np
 
 from ..codegen.layout import ARRAY
 from ..ops import call_rows
-from ..tape.dependence import dependence_of
-from ..tape.row_reader import Reader, needed
+from ..tape.tape import Reader, needed
+from ..tape.workspace import dependence_of
 from . import callers
 from . import runtime as rt
 from .tensor_classes import ComplexTensor, Tensor

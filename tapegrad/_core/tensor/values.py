@@ -14,7 +14,7 @@ from ..codegen.layout import ARRAY
 from ..ops import copy_add as _declarations
 from ..ops.table import TABLE
 from ..tape import store
-from ..tape.row_reader import Reader
+from ..tape.tape import Reader
 from . import runtime as rt
 
 # --------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ..._core.codegen import process
 from ..._core.codegen.process import Later
 from ..._core.ops.table import BY_CODE
 from ..._core.remembered import remembered
-from ..._core.tape.memory_order import memory_of
+from ..._core.tape.sweeps import memory_of
 from ..._core.tensor import copies
 from ..ir.elementwise_step import Elementwise
 from ..ir.kernel_step import Custom

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.tape.memory_order import memory_of
+from ..._core.tape.sweeps import memory_of
 from ..._core.tensor.dependencies import Dependencies
 from ..._core.tensor.pytree import tree_leaves
 from ..._core.tensor.trace import Trace

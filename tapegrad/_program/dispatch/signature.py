@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.codegen.layout import LEAF
-from ..._core.tape.memory_order import copied, copy_axes
+from ..._core.tape.sweeps import copied, copy_axes
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.copies import copy_tensor
 from ..._core.tensor.plain_data import kind_of_number

@@ -17,9 +17,8 @@ from ..._core.codegen import process
 from ..._core.codegen.layout import STATE_BYTES
 from ..._core.remembered import remembered
 from ..._core.tape import store
-from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tape.native_types import get_word
-from ..._core.tape.reverse_sweep import Sweep
+from ..._core.tape.sweeps import Sweep, copied, copy_axes
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.dependencies import NOTHING, Checked, Dependencies, joined
 from ..._core.tensor.plain_data import answering, clear_caches, possible_kinds

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.tape.memory_order import copied, copy_axes
+from ..._core.tape.sweeps import copied, copy_axes
 from ..._core.tensor.registry import load_families
 from ..._core.tensor.trace import Guard
 from ..build.executable import interpreted

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._core.codegen.factory import functions
-from ..._core.tape.memory_order import memory_of
+from ..._core.tape.sweeps import memory_of
 from .scalars_step import Scalars
 
 #: In `stands`: the slot is never read.

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._core.ops.table import BY_CODE, COMPLEX, MOST_CODES, POWERS, STEERING, TABLE, Pointwise
 from ..._core.remembered import remembered
-from ..._core.tape.memory_order import memory_of
+from ..._core.tape.sweeps import memory_of
 from .elementwise_step import counted, names_of
 from .moving_step import CODES, INTEGER, SLOTS
 from .steps import GUARD, Renumber, Step, View, Visitor, Work, is_function

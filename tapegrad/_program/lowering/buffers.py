@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._core.codegen import layout
-from ..._core.tape.memory_order import memory_axes, memory_of
+from ..._core.tape.sweeps import memory_axes, memory_of
 from ..ir.moving_step import Link, Pack
 from ..ir.scalars_step import Scalars
 from ..ir.steps import Step, View, contiguous

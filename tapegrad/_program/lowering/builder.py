@@ -15,7 +15,7 @@ import numpy as np
 from ..._core.codegen import layout
 from ..._core.ops.table import BY_CODE, TABLE
 from ..._core.remembered import remembered
-from ..._core.tape.memory_order import memory_of
+from ..._core.tape.sweeps import memory_of
 from ..._core.tensor.trace import CustomCall
 from ..._derivatives.tape_traversal import Before
 from ..ir.elementwise_step import Elementwise

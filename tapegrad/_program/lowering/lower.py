@@ -11,7 +11,7 @@ import numpy as np
 from ..._core.codegen import layout
 from ..._core.ops.call_rows import COMPUTED
 from ..._core.ops.table import BY_CODE, Pointwise, Structural
-from ..._core.tape.row_reader import CELLS, needed, object_at
+from ..._core.tape.tape import CELLS, needed, object_at
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.trace import Call, Guard, Trace
 from ..._core.tensor.values import value_of

@@ -12,8 +12,8 @@ from ..._core.codegen import layout
 from ..._core.codegen.layout import ARRAY, ROWS, ROWS_BITS
 from ..._core.ops.table import TABLE
 from ..._core.tape import store
-from ..._core.tape.memory_order import memory_of
-from ..._core.tape.row_reader import CELLS, Reader
+from ..._core.tape.sweeps import memory_of
+from ..._core.tape.tape import CELLS, Reader
 from ..ir.steps import NOTHING
 from . import tape_scan
 

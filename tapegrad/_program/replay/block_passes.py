@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.codegen.layout import BLOCK, CACHE_LINE
-from ..._core.tape.memory_order import memory_of
+from ..._core.tape.sweeps import memory_of
 from ..ir.elementwise_step import Flow
 from ..ir.steps import View
 from ..ir.uses import LINE, ONE, SCATTERED, covering

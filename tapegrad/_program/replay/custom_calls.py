@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.codegen.elements import ITEM
-from ..._core.tape.overlaps import add_to_view
+from ..._core.tape.sweeps import add_to_view
 from ..ir.kernel_step import Custom
 from .opaque_calls import address_of, array_of, c_function, fits, float_of
 from .parts import NO_BASES, Bases, Part, Wanted, part_of

@@ -12,7 +12,7 @@ import numpy as np
 from ..._core.codegen.elements import ITEM
 from ..._core.codegen.factory import compile_source, once
 from ..._core.codegen.layout import CACHE_LINE
-from ..._core.tape.memory_order import memory_of
+from ..._core.tape.sweeps import memory_of
 from ..ir.steps import DOUBLE, Step, View
 from . import run_layout
 

@@ -20,7 +20,7 @@ from ..._core.codegen.elements import ITEM
 from ..._core.codegen.factory import compile_source
 from ..._core.ops.table import Site, Structural
 from ..._core.sweep.kernels import compile_structural
-from ..._core.tape.overlaps import add_to_view
+from ..._core.tape.sweeps import add_to_view
 from ..._core.tensor.runtime import silence
 from ..._core.tensor.values import value_of
 from ..._derivatives.recorded_reverse import parts_of, summed_to

@@ -15,7 +15,7 @@ from ..._core.codegen.elements import ITEM
 from ..._core.codegen.factory import compile_source
 from ..._core.ops.elementwise_text import adjoint_cases, declared, is_elementary, value_cases
 from ..._core.ops.table import MOST_CODES, OPERANDS, TABLE, Pointwise
-from ..._core.tape.memory_order import memory_of
+from ..._core.tape.sweeps import memory_of
 from ..ir.elementwise_step import counted
 from ..ir.scalars_step import Scalars
 from ..ir.steps import NOTHING

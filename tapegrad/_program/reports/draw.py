@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..._core.tape.svg import BLUE, FONT, GREEN, INK, PALE, RED, Box, picture
+from ..._core.tape.tape import BLUE, FONT, GREEN, INK, PALE, RED, Box, picture
 from ..._flow.ir.flow_graph import Block, Graph, Leave, Return
 from ..._flow.kinds.step_kinds import kind_of
 from ..build.executable import Program

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from ..._core.tape.svg import saved
+from ..._core.tape.tape import saved
 from ..._core.tensor.values import records
 from ..dispatch.evaluation import Compilation, Replayed
 from ..dispatch.signature import Arguments

@@ -8,9 +8,9 @@ import os
 from typing import Any
 
 from ..._core.codegen import process
-from ..._core.tape.compiled_sweep import compiled_timed
-from ..._core.tape.reverse_sweep import Sweep
-from ..._core.tape.row_reader import name_of_op
+from ..._core.tape.sweeps import Sweep
+from ..._core.tape.tape import name_of_op
+from ..._core.tape.workspace import compiled_timed
 from ..._core.tensor import row_listeners
 from ..._core.tensor import runtime as rt
 from .._node_names import name_of_operation

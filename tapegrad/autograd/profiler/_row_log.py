@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._core.codegen import layout
 from ..._core.ops.table import find
-from ..._core.tape.row_reader import name_of_op
+from ..._core.tape.tape import name_of_op
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.row_listeners import Place
 

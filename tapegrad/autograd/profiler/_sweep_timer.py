@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._core.codegen import layout
 from ..._core.sweep.timed_reverse import HEAD, RECORD
-from ..._core.tape.reverse_sweep import Sweep
+from ..._core.tape.sweeps import Sweep
 from ._op_timer import Span, Timer, now
 
 SWEEP = "reverse sweep"
