@@ -11,7 +11,7 @@ from tapegrad._program.build.scalarization import spread
 from tapegrad._program.files.encode import check
 from tapegrad._program.ir.kernel_step import Kernel
 from tapegrad._program.ir.scalars_step import Scalars
-from tapegrad._program.replay.opaque_calls import error_of
+from tapegrad._program.replay.operation_parts import error_of
 from tapegrad.scipy.linalg import solve_triangular
 
 LinAlgError = np.linalg.LinAlgError

@@ -13,7 +13,7 @@ from tapegrad._core.operations.sparse_products import sparse_product
 from tapegrad._core.ops.table import TABLE
 from tapegrad._core.tensor.registry import load_families
 from tapegrad._program.dispatch import rule_programs
-from tapegrad._program.replay import rule_parts
+from tapegrad._program.replay import operation_parts
 
 load_families()
 
@@ -271,7 +271,7 @@ def test_an_interrupt_while_it_is_made(unmade, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(rule_parts, "makers", [interrupted])
+        patch.setattr(operation_parts, "makers", [interrupted])
         with pytest.raises(KeyboardInterrupt):
             c.grad(a)
     np.testing.assert_allclose(c.grad(a), wanted, rtol=1e-11, atol=1e-13)

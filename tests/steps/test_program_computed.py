@@ -9,7 +9,7 @@ from program_parts import Arena, always, call
 from tapegrad._program.ir.kernel_step import Computed
 from tapegrad._program.ir.steps import View, contiguous
 from tapegrad._program.replay import run_layout
-from tapegrad._program.replay.opaque_calls import part_of_computed, raised
+from tapegrad._program.replay.operation_parts import part_of_computed, raised
 
 SLOTS, OUT = 200, 100
 VIEWS = [contiguous(3, (4, 5)), View(40, (4, 5), (-3, 5)), View(9, (4, 5), (0, 1)), View(2, (), ())]

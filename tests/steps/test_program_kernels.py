@@ -11,7 +11,7 @@ from tapegrad._core.tensor.registry import load_families
 from tapegrad._program.ir.kernel_step import Kernel
 from tapegrad._program.ir.steps import View, contiguous
 from tapegrad._program.replay import run_layout
-from tapegrad._program.replay.structural import part_of_kernel
+from tapegrad._program.replay.operation_parts import part_of_kernel
 
 load_families()
 

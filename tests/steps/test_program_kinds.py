@@ -18,7 +18,7 @@ from tapegrad._program.ir.moving_step import OPERAND, VIEW, ArrayStep, Link
 from tapegrad._program.ir.steps import Code, Input, Output, View, contiguous
 from tapegrad._program.ir.uses import IllegalProgram
 from tapegrad._program.passes.pipeline import optimised
-from tapegrad._program.replay.opaque_calls import address_of, array_of, c_function, float_of
+from tapegrad._program.replay.operation_parts import address_of, array_of, c_function, float_of
 from tapegrad._program.replay.parts import NO_BASES, Part, part_of
 from tapegrad._program.replay.run_layout import FINISHED, RUN_ADJOINT_BASES
 from tapegrad._program.reports.draw import boxes_of

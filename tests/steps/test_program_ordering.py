@@ -9,7 +9,7 @@ from tapegrad._program.ir.kernel_step import Kernel
 from tapegrad._program.ir.steps import View, contiguous
 from tapegrad._program.lowering.builder import may_be_minus_zero, of_dtype, of_result, of_sum
 from tapegrad._program.replay import run_layout
-from tapegrad._program.replay.structural import part_of_kernel
+from tapegrad._program.replay.operation_parts import part_of_kernel
 
 SLOTS, OUT = 4000, 2000
 inf, nan = np.inf, np.nan

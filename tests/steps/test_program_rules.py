@@ -14,8 +14,7 @@ from tapegrad._program.dispatch import rule_programs
 from tapegrad._program.ir.kernel_step import Computed, Kernel
 from tapegrad._program.ir.steps import View, contiguous
 from tapegrad._program.replay import run_layout
-from tapegrad._program.replay.opaque_calls import error_of
-from tapegrad._program.replay.rule_parts import part_of_rule
+from tapegrad._program.replay.operation_parts import error_of, part_of_rule
 
 load_families()
 

@@ -5,7 +5,7 @@ import numpy as np
 from tapegrad._core.ops.table import TABLE
 from tapegrad._core.tensor.registry import load_families
 from tapegrad._program.dispatch import rule_programs
-from tapegrad._program.replay import rule_parts
+from tapegrad._program.replay import operation_parts
 
 SLOTS, OUT = 9000, 6000
 load_families()
@@ -14,7 +14,7 @@ CHOLESKY, SOLVE = TABLE["cholesky"].code, TABLE["solve"].code
 
 def refuse_python(monkeypatch):
     """No step of a program may call Python, but for the first call of a rule, which makes it."""
-    parts = rule_parts.Use.parts
+    parts = operation_parts.Use.parts
 
     def refuse(*_):
         raise AssertionError("a program calls Python")
@@ -23,8 +23,8 @@ def refuse_python(monkeypatch):
         assert rule_programs.rt.trace() is not None, "a rule is called in Python"
         return parts(self, g, *others)
 
-    monkeypatch.setattr(rule_parts.Ruled, "compute", refuse)
-    monkeypatch.setattr(rule_parts.Use, "parts", traced_only)
+    monkeypatch.setattr(operation_parts.Ruled, "compute", refuse)
+    monkeypatch.setattr(operation_parts.Use, "parts", traced_only)
 
 
 def programs_of(c):
@@ -37,7 +37,7 @@ def programs_of(c):
 def rules_of(c):
     """The operations by rule in them."""
     parts = [part for p in programs_of(c) for step in p.parts.of for part in step]
-    return [found for found in map(rule_parts.ruled_of, parts) if found is not None]
+    return [found for found in map(operation_parts.ruled_of, parts) if found is not None]
 
 
 def definite(rng, *shape):

@@ -15,14 +15,7 @@ from ..native import fused_elementwise as _registered  # noqa: F401
 from ..native import scalar_code
 from ..native.loop_operands import Slots
 from ..native.scalar_code import Piece
-from ..replay import (  # noqa: F401
-    custom_calls,
-    elementwise_parts,
-    moves,
-    opaque_calls,
-    rule_parts,
-    scalar_interpreter,
-)
+from ..replay import scalar_interpreter
 from ..replay.block_calls import APART
 from ..replay.parts import Part, native_part_of, part_of
 from .templates import parts_of

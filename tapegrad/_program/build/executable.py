@@ -23,7 +23,7 @@ from ..ir.scalars_step import Scalars
 from ..ir.steps import DOUBLE, NOTHING, Code, Input
 from ..ir.uses import slots_of
 from ..replay import driver, run_layout
-from ..replay.opaque_calls import error_of
+from ..replay.operation_parts import error_of
 from ..replay.parts import NO_BASES, Part, Run, clearing
 from .assembly import Parts
 from .scalarization import spread

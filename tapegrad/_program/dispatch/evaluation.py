@@ -26,7 +26,7 @@ from ..ir.elementwise_step import counted
 from ..ir.kernel_step import Custom
 from ..ir.steps import printable
 from ..lowering.tape_rows import READS_OTHERS
-from ..replay import rule_parts
+from ..replay import operation_parts
 from .conversion import arrays_in_place
 from .effects import Draws, Effects, seems_read
 from .fast_path import FastCall, fast_call
@@ -66,7 +66,7 @@ NO_NUMBER = (
 )
 
 
-rule_parts.makers.append(rule_program)
+operation_parts.makers.append(rule_program)
 recorded_calls.recorders.append(operations)
 
 

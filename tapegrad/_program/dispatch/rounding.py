@@ -23,7 +23,7 @@ from ..._core.tensor.values import value_of
 from ..build.executable import Program
 from ..ir.kernel_step import Custom
 from ..ir.steps import DOUBLE
-from ..replay.opaque_calls import error_of
+from ..replay.operation_parts import error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED
 

@@ -22,7 +22,7 @@ from ..._flow.reading.recorded_calls import Operations, Plain, Sample
 from ..build.scalarization import Spreader, is_small
 from ..ir.steps import ARENA, GUARD, Code, Step
 from ..ir.uses import any_in, mark_outputs, mark_reads, slots_of
-from ..replay.rule_parts import RuleProgram, Use
+from ..replay.operation_parts import RuleProgram, Use
 from .signature import Arguments
 from .variants import NotRecorded, Variant, traced_call
 

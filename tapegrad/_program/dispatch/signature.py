@@ -34,7 +34,7 @@ from ..._core.tensor.values import (
 )
 from ..._derivatives.inputs import not_a_number
 from ..ir.steps import DOUBLE
-from ..replay.opaque_calls import LARGEST, holds
+from ..replay.operation_parts import LARGEST, holds
 
 _FLOAT32 = np.dtype(np.float32)
 #: What stands for the memory order of data without axes that are NumPy's, and no Python floats.

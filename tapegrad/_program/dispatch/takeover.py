@@ -30,7 +30,7 @@ from ..ir.steps import Step
 from ..ir.uses import known_slots
 from ..native.scalar_code import BUDGET, pieces_of, within
 from ..replay import driver
-from ..replay.opaque_calls import error_of
+from ..replay.operation_parts import error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED
 from .life import Life, State

@@ -35,7 +35,7 @@ from ..ir.elementwise_step import counted
 from ..ir.steps import Code
 from ..lowering.tape_rows import READS_OTHERS, WRITES_DATA, Unsupported, is_long
 from ..passes.pipeline import Account
-from ..replay.opaque_calls import LARGEST, error_of
+from ..replay.operation_parts import LARGEST, error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, GUARD_FAILED
 from .conversion import ArraysInPlace, converted, converted_in_place

@@ -21,7 +21,7 @@ from ..._derivatives.tape_traversal import Before
 from ..ir.elementwise_step import Elementwise
 from ..ir.steps import Step, View, contiguous
 from ..ir.uses import CONSTANTS, is_injective, slots_of
-from ..replay.opaque_calls import LARGEST, holds
+from ..replay.operation_parts import LARGEST, holds
 from .buffers import Box, Buffers, Numbers, all_of, is_output, pattern
 from .tape_rows import Reference, Rows, Unsupported
 

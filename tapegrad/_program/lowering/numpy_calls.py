@@ -14,7 +14,7 @@ from ..._core.ops.ordering import STEERING
 from ..._core.ops.table import TABLE, meant_by
 from ..ir.kernel_step import Kernel
 from ..ir.steps import View
-from ..replay.opaque_calls import LARGEST, holds
+from ..replay.operation_parts import LARGEST, holds
 from . import builder
 from .builder import Interval, Writer
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..ir.moving_step import Gather
 from ..ir.steps import View, contiguous
 from ..ir.uses import slots_of
-from ..replay.opaque_calls import LARGEST
+from ..replay.operation_parts import LARGEST
 from . import builder
 from .call_lowering import Lowering
 from .numpy_calls import Given, Result

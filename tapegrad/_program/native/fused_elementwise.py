@@ -17,7 +17,7 @@ from ..ir.elementwise_step import Elementwise, Flow, Node
 from ..ir.steps import View
 from ..ir.uses import ONE
 from ..replay.block_calls import PASSES
-from ..replay.block_passes import ADJOINTS, VALUES, Pass, Word, part
+from ..replay.elementwise_parts import ADJOINTS, VALUES, Pass, Word, part
 from ..replay.parts import NO_BASES, Bases, Part, Wanted, native_part_of
 
 # --- The text of a fused kernel: what its loop computes of an element, values and adjoints --------

@@ -24,7 +24,7 @@ from ..._core.codegen.intrinsics import (
 )
 from ..._core.codegen.layout import DIMENSIONS, FRAME_BYTES, FRAME_SCRATCH
 from ..._core.codegen.strided_memory import Strided, add_block, block_of, next_line
-from .row_moves import add_rows, copy_rows
+from .move_kernels import add_rows, copy_rows
 from .run_layout import RUN_SCRATCH
 
 # a pass: words of its head, byte offsets; those named AT_… are byte offsets from the head

@@ -1,16 +1,21 @@
-"""Programs called: their parts one after the other, inputs in, value and gradient out.
-
-One entry into compiled code is one evaluation. It needs neither Python nor the interpreter lock.
-A plan is a list of calls of parts. Inputs and gradients are given as tables of addresses: of data,
-or of objects of Python's (floats, arrays of the program's dtype in C order).
-"""
+"""Programs called: their parts one after the other, inputs in, value and gradient out."""
 
 from __future__ import annotations
 
 import functools
 
 from ..._core.codegen import elements
+from ..._core.codegen import machine_types as types
 from ..._core.codegen.factory import functions
+from ..._core.codegen.intrinsics import call_address, exchange, helper, load_i64, store_i64
+from .run_layout import FINISHED
+
+# --- driver ---------------------------------------------------------------------------------------
+# Programs called: their parts one after the other, inputs in, value and gradient out.
+#
+# One entry into compiled code is one evaluation. It needs neither Python nor the interpreter lock.
+# A plan is a list of calls of parts. Inputs and gradients are given as tables of addresses: of
+# data, or of objects of Python's (floats, arrays of the program's dtype in C order).
 
 #: Words of a program, byte offsets.
 (
@@ -57,7 +62,7 @@ from tapegrad._program.replay.driver import *
 from tapegrad._program.replay.run_layout import (
     FINISHED, RUN_ADJOINT_BASES, RUN_ADJOINTS, RUN_POINTERS, RUN_VALUE_BASES, RUN_VALUES,
 )
-from tapegrad._program.replay.run_pool import follow, return_run, take_run
+from tapegrad._program.replay.driver import follow, return_run, take_run
 
 state = global_address("tapegrad_state")
 
@@ -310,3 +315,45 @@ def compiled(item: int) -> dict:
     They are for programs whose slots have so many bytes.
     """
     return functions(elements.head(item) + SOURCE, EXPORTS, keep_lock=False)
+
+
+# --- run pool -------------------------------------------------------------------------------------
+# Runs that compiled code takes from a program, uses, and returns.
+
+part = call_address(types.int64(types.int64, types.int64))
+make_run = call_address(types.int64())
+
+
+@helper
+def follow(run, at, count):
+    """Call parts; returns why it stopped."""
+    for k in range(count):
+        status = part(load_i64(at, k * 16), run, load_i64(at, k * 16 + 8))
+        if status != FINISHED:
+            return status
+    return FINISHED
+
+
+@helper
+def take_run(program):
+    """An unused run."""
+    while exchange(program + POOL_LOCK, 1) != 0:
+        pass
+    count = load_i64(program, POOL_COUNT)
+    found = 0
+    if count > 0:
+        store_i64(program, POOL_COUNT, count - 1)
+        found = load_i64(load_i64(program, POOL), (count - 1) * 8)
+    exchange(program + POOL_LOCK, 0)
+    return found if found != 0 else make_run(load_i64(program, NEW_RUN))
+
+
+@helper
+def return_run(program, run):
+    while exchange(program + POOL_LOCK, 1) != 0:
+        pass
+    count = load_i64(program, POOL_COUNT)
+    if count < POOL_SIZE:
+        store_i64(load_i64(program, POOL), count * 8, run)
+        store_i64(program, POOL_COUNT, count + 1)
+    exchange(program + POOL_LOCK, 0)

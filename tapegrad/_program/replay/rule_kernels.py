@@ -8,7 +8,7 @@ is written once, and never changes.
 from ..._core.codegen import machine_types as types
 from ..._core.codegen.elements import floats
 from ..._core.codegen.intrinsics import call_address, helper, i64s, load_i64, memset, store_i64
-from .driver import VALUE_COUNT, VALUE_PLAN
+from .driver import VALUE_COUNT, VALUE_PLAN, follow, return_run, take_run
 from .move_kernels import (
     BYTES,
     SETS,
@@ -28,7 +28,6 @@ from .run_layout import (
     RUN_SCRATCH,
     RUN_VALUE_BASES,
 )
-from .run_pool import follow, return_run, take_run
 from .structural_kernels import K_REVERSE
 
 #: The words of a rule: the address of its table or 0, the Python function, the address of the

@@ -24,8 +24,8 @@ from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS, Size, nanoseconds, size_of
 from ..ir.elementwise_step import counted
 from ..ir.steps import Step
 from ..passes.pipeline import Account
+from ..replay.operation_parts import Ruled, ruled_of
 from ..replay.parts import Part
-from ..replay.rule_parts import Ruled, ruled_of
 from .graph_nesting import Node, nested
 
 #: More lines of one sort are counted and not shown.

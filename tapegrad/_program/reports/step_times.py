@@ -20,7 +20,7 @@ from ..dispatch.takeover import entered
 from ..dispatch.variants import NotRecorded, traced_call
 from ..ir.steps import Step
 from ..ir.uses import slots_of
-from ..replay.opaque_calls import error_of
+from ..replay.operation_parts import error_of
 from ..replay.parts import Part, Run
 
 Place = row_listeners.Place
