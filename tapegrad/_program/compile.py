@@ -6,8 +6,7 @@ import functools
 
 from .._transforms.gradients import grad, transform_of, value_and_grad
 from .compiled import Compiled
-from .methods import is_followed, with_instance
-from .named_arguments_compiled import CompiledByName
+from .methods import CompiledByName, is_followed, with_instance
 
 _CHOICES = {
     "on_branch": ("record", "error"),

@@ -10,16 +10,14 @@ from .._core.tensor import runtime
 from .._core.tensor.values import is_recorded
 from .._transforms.derivative_products import hvp, jvp, vjp
 from .._transforms.jacobians import hessian, jacobian
+from .composition import OverRows, reduced
 from .dispatch.evaluation import Compilation
 from .dispatch.fast_path import arrays_for
 from .dispatch.flow_derivatives import hessian_of, hvp_of, jacobian_of, jvp_of, vjp_of
 from .dispatch.signature import own_copy
 from .dispatch.takeover import finish
 from .files import file_format
-from .many_rows import OverRows
-from .methods import BoundCompiled, MethodPrograms
-from .named_arguments_compiled import CompiledByName
-from .pickled import reduced
+from .methods import BoundCompiled, CompiledByName, MethodPrograms
 
 
 class Compiled(OverRows):

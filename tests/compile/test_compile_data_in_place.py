@@ -16,7 +16,7 @@ from compiled import counts, programs, same
 
 import tapegrad as tg
 from tapegrad._program.dispatch import takeover
-from tapegrad._program.passes.input_planning import LARGE
+from tapegrad._program.passes.memory_reuse import LARGE
 
 pytestmark = needs("numba-reader")  # without it arrays are compared
 ROWS, COLUMNS = LARGE // 20 + 10, 20

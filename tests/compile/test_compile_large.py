@@ -5,7 +5,7 @@ import pytest
 from compiled import programs, same
 
 import tapegrad as tg
-from tapegrad._program.passes.input_planning import LARGE
+from tapegrad._program.passes.memory_reuse import LARGE
 
 N = 130
 WEIGHTS = np.cos(np.arange(N * N, dtype=float)).reshape(N, N)

@@ -14,7 +14,7 @@ import tapegrad as tg
 from tapegrad._core.codegen.layout import ROWS
 from tapegrad._core.tape import store
 from tapegrad._entering import left_behind
-from tapegrad._program import pickled
+from tapegrad._program import composition
 from tapegrad._program.dispatch import life, takeover, variants
 from tapegrad._program.dispatch.life import WAYS, History, Life, State
 from tapegrad._program.dispatch.variants import Traced
@@ -344,14 +344,14 @@ def test_a_loss_that_another_thread_has_made_be_forgotten():
 
 
 def test_a_pickle_while_another_thread_adds_derivatives(monkeypatch):
-    c, has_native = tg.compile(smooth), pickled._has_native
+    c, has_native = tg.compile(smooth), composition._has_native
     c.hessian(X)
 
     def meanwhile(one):
         c._derived[f"made meanwhile {len(c._derived)}"] = one
         return False
 
-    monkeypatch.setattr(pickled, "_has_native", meanwhile)
+    monkeypatch.setattr(composition, "_has_native", meanwhile)
     assert not has_native(c) and len(c._derived) == 2
 
 

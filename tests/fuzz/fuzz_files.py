@@ -25,7 +25,7 @@ from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._flow import program
 from tapegrad._flow.reading.forms import Number, Tuple
 from tapegrad._program.dispatch import flow_derivatives, rule_programs
-from tapegrad._program.files import encode, file_format, graph_format
+from tapegrad._program.files import encode, file_format
 from tapegrad._program.replay import parts
 
 NUMBERS = [0, 1, -1, 2, 3, 7, 8, 64, 2**31 - 1, 2**31, -(2**31), 2**33, 2**53, 2**59, 2**63, 10**30]
@@ -175,7 +175,7 @@ def attempt(path, given) -> str:
 def main(count, seed, unchecked):
     if unchecked:
         file_format.check = lambda code, most: None
-        graph_format.validate_with = lambda graph, blocks, dominators: None
+        file_format.validate_with = lambda graph, blocks, dominators: None
     rng, found = np.random.default_rng(seed), collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         saved = []
@@ -199,7 +199,7 @@ def main(count, seed, unchecked):
             fenced,
         )
         program.np = types.SimpleNamespace(**{**vars(np), "zeros": fenced, "empty": fenced})
-        graph_format.MOST_STEPS = 1 << 22
+        file_format.MOST_STEPS = 1 << 22
         for path, given in saved:
             assert attempt(path, given) == "evaluated", path
         for _ in range(count):

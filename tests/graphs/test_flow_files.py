@@ -18,7 +18,7 @@ from tapegrad._flow.ir.frame import FINISHED
 from tapegrad._flow.kinds.step_kinds import FLOAT, INT
 from tapegrad._flow.program import FlowProgram
 from tapegrad._flow.reading.forms import Array, Number, Tuple
-from tapegrad._program.files import encode, file_format, graph_format
+from tapegrad._program.files import encode, file_format
 
 
 def in_file(f, tmp_path):
@@ -351,7 +351,7 @@ def test_memory_is_there_as_far_as_is_allowed(tmp_path):
 
 @pytest.mark.parametrize("is_taped", [False, True])
 def test_endless_loops_end(is_taped, tmp_path, monkeypatch):
-    monkeypatch.setattr(graph_format, "MOST_STEPS", 1 << 16)
+    monkeypatch.setattr(file_format, "MOST_STEPS", 1 << 16)
     graph, build, (x,), _, _ = begun()
     head = build.begin("f")
     build.jump(head, x)

@@ -17,7 +17,7 @@ from tapegrad._flow.edge_counting import edge_counts
 from tapegrad._flow.ir.flow_graph import Return
 from tapegrad._flow.passes.simplify import simplified
 from tapegrad._flow.program import FlowProgram
-from tapegrad._program.reports.graph_nesting import every, nested
+from tapegrad._program.reports.explain import every, nested
 
 
 def penalty(r):

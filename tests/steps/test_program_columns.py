@@ -14,9 +14,9 @@ from tapegrad._program.ir.scalars_step import Scalars, renumbered
 from tapegrad._program.ir.steps import Code, Input, Output, Ranges, Shifts, Spans, View, contiguous
 from tapegrad._program.ir.uses import Wanted, Written, mark_outputs, mark_reads, views_needed
 from tapegrad._program.lowering import lower
-from tapegrad._program.passes import dead_code
-from tapegrad._program.passes.algebra import fold
+from tapegrad._program.passes import simplification
 from tapegrad._program.passes.memory_reuse import Lifetimes
+from tapegrad._program.passes.simplification import fold
 from tapegrad._program.replay.scalar_interpreter import interpreted, interpreted_each
 
 FLOAT = np.dtype(float)
@@ -187,8 +187,8 @@ def test_arrays_live_until_their_slots_are_last_read(code):
 
 
 def test_dead_code_is_looked_for_only_where_there_is_some(code):
-    made = dead_code.drop_unread(code)
-    assert made is not code and dead_code.drop_unread(made) is made
+    made = simplification.drop_unread(code)
+    assert made is not code and simplification.drop_unread(made) is made
     arrays = [step for step in made.steps if step.is_whole]
     assert len(arrays) < len([step for step in code.steps if step.is_whole])
 
@@ -208,10 +208,10 @@ def chain(*steps, constants=(), inputs=20):
 
 def test_a_step_is_unread_if_only_unread_steps_read_it():
     code = chain((SIN, None), (COS, 0), (ADD, 1, 1), (SIN, None))
-    made = dead_code.drop_unread(code)
+    made = simplification.drop_unread(code)
     assert [step.stores[0][1].offset for step in made.steps] == [81]
     all_read = chain((SIN, None), (COS, 0), (ADD, 1, 0))
-    assert dead_code.drop_unread(all_read) is all_read
+    assert simplification.drop_unread(all_read) is all_read
 
 
 def test_what_follows_from_constants_alone_is_found_through_other_constants():

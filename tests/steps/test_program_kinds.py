@@ -12,11 +12,10 @@ from tapegrad._core.ops.table import TABLE
 from tapegrad._core.tensor import runtime
 from tapegrad._program.build.executable import interpreted
 from tapegrad._program.files.encode import Pools, Reader, Writer, check
-from tapegrad._program.ir.cost import VALUE_COSTS, nanoseconds
 from tapegrad._program.ir.elementwise_step import Elementwise
 from tapegrad._program.ir.moving_step import OPERAND, VIEW, ArrayStep, Link
 from tapegrad._program.ir.steps import Code, Input, Output, View, contiguous
-from tapegrad._program.ir.uses import IllegalProgram
+from tapegrad._program.ir.uses import VALUE_COSTS, IllegalProgram, nanoseconds
 from tapegrad._program.passes.pipeline import optimised
 from tapegrad._program.replay.operation_parts import address_of, array_of, c_function, float_of
 from tapegrad._program.replay.parts import NO_BASES, Part, part_of

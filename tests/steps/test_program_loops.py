@@ -14,8 +14,15 @@ from scalar_programs import Trace, check, numbers, summary
 
 from tapegrad._program.native import loop_code, scalar_code
 from tapegrad._program.native.loop_code import Stores
-from tapegrad._program.native.loop_finding import find_loops
-from tapegrad._program.native.loop_operands import CARRIED, FIXED, LOCAL, Operands, Region, Slots
+from tapegrad._program.native.loop_finding import (
+    CARRIED,
+    FIXED,
+    LOCAL,
+    Operands,
+    Region,
+    Slots,
+    find_loops,
+)
 from tapegrad._program.native.scalar_code import Claims
 from tapegrad._program.replay.run_layout import GUARD_FAILED
 

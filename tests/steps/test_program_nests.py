@@ -9,7 +9,7 @@ from loop_nests import INPUTS, Nest
 from written_code import WrittenCode
 
 from tapegrad._program.native import loop_code, scalar_code, simd_loops
-from tapegrad._program.native.loop_operands import Slots
+from tapegrad._program.native.loop_finding import Slots
 from tapegrad._program.replay.parts import Run
 from tapegrad._program.replay.run_layout import FINISHED
 from tapegrad._program.replay.scalar_interpreter import interpreted

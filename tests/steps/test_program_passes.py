@@ -24,22 +24,22 @@ from tapegrad._program.build.executable import Program
 from tapegrad._program.files.encode import check
 from tapegrad._program.ir.elementwise_step import Elementwise
 from tapegrad._program.ir.steps import GUARD, Code, Input, Output, View, contiguous
-from tapegrad._program.passes import algebra
-from tapegrad._program.passes.algebra import RULES, fold, simplify
+from tapegrad._program.passes import simplification
 from tapegrad._program.passes.pipeline import PASSES
+from tapegrad._program.passes.simplification import RULES, fold, simplify
 from tapegrad._program.replay.run_layout import FINISHED, GUARD_FAILED
 
 # --- algebra ------------------------------------------------------------------------------------
 
 
 EXAMPLES = {
-    algebra.ONE: [1.0],
-    algebra.MINUS_ONE: [-1.0],
-    algebra.ZERO: [0.0],
-    algebra.MINUS_ZERO: [-0.0],
-    algebra.POWER: [2.0, -0.25, 2.0**1022, 2.0**-1022],
-    algebra.TRUE: [3.0, np.nan],
-    algebra.FALSE: [0.0, -0.0],
+    simplification.ONE: [1.0],
+    simplification.MINUS_ONE: [-1.0],
+    simplification.ZERO: [0.0],
+    simplification.MINUS_ZERO: [-0.0],
+    simplification.POWER: [2.0, -0.25, 2.0**1022, 2.0**-1022],
+    simplification.TRUE: [3.0, np.nan],
+    simplification.FALSE: [0.0, -0.0],
 }
 CASES = [
     (rule, value)

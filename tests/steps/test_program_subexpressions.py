@@ -22,7 +22,7 @@ from tapegrad._core.ops.elementwise import STEERING
 from tapegrad._core.ops.table import TABLE
 from tapegrad._program.ir.kernel_step import Computed
 from tapegrad._program.ir.steps import Code, Input, Output, contiguous
-from tapegrad._program.passes.cse import COMMUTATIVE, share_results
+from tapegrad._program.passes.simplification import COMMUTATIVE, share_results
 
 # --- common subexpressions ----------------------------------------------------------------------
 

@@ -11,9 +11,7 @@ from tapegrad._program.ir.elementwise_step import Elementwise
 from tapegrad._program.ir.kernel_step import Computed, Kernel
 from tapegrad._program.ir.scalars_step import Scalars
 from tapegrad._program.ir.steps import GUARD, Code, Input, Output, View
-from tapegrad._program.passes.algebra import fold, simplify
-from tapegrad._program.passes.cse import share_results
-from tapegrad._program.passes.dead_code import drop_unread
+from tapegrad._program.passes.simplification import drop_unread, fold, share_results, simplify
 from tapegrad._program.replay.run_layout import FINISHED
 
 runtime.start()  # before anything is compiled

@@ -8,7 +8,7 @@ import tapegrad.numpy as tnp
 from tapegrad._flow.reading.readings import Reading
 from tapegrad._program.dispatch.evaluation import Compilation
 from tapegrad._program.dispatch.flows import Flow
-from tapegrad._program.passes.input_planning import LARGE
+from tapegrad._program.passes.memory_reuse import LARGE
 
 A = np.linspace(-1.0, 1.5, 30).reshape(5, 6)
 X = np.array([0.3, -0.7, 1.1, 0.2, -0.4, 0.9, -1.2, 0.5, 1.7, -0.1, 0.8, 0.6])

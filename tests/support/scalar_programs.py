@@ -7,7 +7,7 @@ from program_parts import call
 from tapegrad._core.ops.table import BY_CODE, TABLE, product
 from tapegrad._program.ir.scalars_step import Scalars
 from tapegrad._program.ir.steps import GUARD
-from tapegrad._program.native.loop_operands import Slots
+from tapegrad._program.native.loop_finding import Slots
 from tapegrad._program.native.scalar_code import native, pieces_of
 from tapegrad._program.replay.parts import Run
 from tapegrad._program.replay.run_layout import FINISHED, RUN_FAILED

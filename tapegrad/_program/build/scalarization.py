@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.cost import summed
 from ..ir.kernel_step import Kernel
 from ..ir.moving_step import Pack
 from ..ir.rewriting import compact
 from ..ir.scalars_step import Scalars
 from ..ir.steps import ARENA, Code, Step, View, Visitor, contiguous
-from ..ir.uses import any_in, known_slots, mark_outputs, mark_reads, pattern, slots_of
+from ..ir.uses import any_in, known_slots, mark_outputs, mark_reads, pattern, slots_of, summed
 from ..native.scalar_code import rolled
 
 #: The most elements of an array that is made numbers, and products in one of matrices.

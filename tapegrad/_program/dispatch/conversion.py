@@ -18,7 +18,7 @@ from ..._flow.reading.outside_uses import NOTHING, RECORDED, UNSURE, Derived, It
 from ..ir.steps import Code
 from ..lowering.lower import Converter
 from ..lowering.tape_rows import Unsupported
-from ..passes.input_planning import LARGE, put_down
+from ..passes.memory_reuse import LARGE, put_down
 from ..passes.pipeline import Account, optimised
 from .signature import Arguments
 

@@ -23,11 +23,10 @@ from ..._core.codegen.factory import once
 from ..._core.codegen.uninterrupted import end_thread, release_llvm
 from ..._core.tensor.dependencies import contents
 from ..build.executable import Program, table
-from ..ir.cost import GRADIENT_COSTS, nanoseconds
 from ..ir.elementwise_step import Elementwise
 from ..ir.scalars_step import Scalars
 from ..ir.steps import Step
-from ..ir.uses import known_slots
+from ..ir.uses import GRADIENT_COSTS, known_slots, nanoseconds
 from ..native.scalar_code import BUDGET, pieces_of, within
 from ..replay import driver
 from ..replay.operation_parts import error_of

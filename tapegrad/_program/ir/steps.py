@@ -515,7 +515,7 @@ class Step:
         return self
 
     def key(self, places: Any) -> tuple | None:
-        """Equal for steps that compute the same, wherever (`passes.cse`); None if none is known."""
+        """Equal for steps that compute the same, wherever (`share_results`); or None."""
         return places.key_of(type(self), self.values, self.views_written)
 
     # --- how it is made a part ----------------------------------------------------------------

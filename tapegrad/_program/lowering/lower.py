@@ -15,12 +15,11 @@ from ..._core.tape.tape import CELLS, needed, object_at
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.trace import Call, Guard, Trace
 from ..._core.tensor.values import value_of
-from ..ir.cost import summed
 from ..ir.kernel_step import Computed, Custom, Kernel
 from ..ir.moving_step import Gather, Link, Scatter
 from ..ir.scalars_step import renumbered
 from ..ir.steps import DOUBLE, GUARD, Code, Input, Output, Step, View
-from ..ir.uses import CONSTANTS, slots_of
+from ..ir.uses import CONSTANTS, slots_of, summed
 from . import tape_scan
 from .buffers import LARGE, PIECES, Box, base_array, is_output, left_by, part_of, placed
 from .builder import (
@@ -34,8 +33,7 @@ from .builder import (
     Writer,
     broadcast,
 )
-from .mask_calls import lowered
-from .numpy_calls import Given, element_wise, of_constant
+from .numpy_calls import Given, element_wise, lowered, of_constant
 from .tape_rows import WRITES_DATA, Reference, Rows, Unsupported
 
 # --- Products and sums of few elements, written as operations on numbers: a step costs more -------

@@ -15,8 +15,7 @@ from ..._core.codegen.layout import CACHE_LINE
 from ..._core.ops.elementwise_text import ElementwiseText
 from ..._core.ops.table import BY_CODE, POWERS, Pointwise, in_branches, number_in, product
 from ..ir.steps import GUARD
-from .loop_finding import Loop
-from .loop_operands import CARRIED, FIXED, LOCAL, Chain, Operand, Operands, Register, in_order
+from .loop_finding import CARRIED, FIXED, LOCAL, Chain, Loop, Operand, Operands, Register, in_order
 
 # --------------------------------------------------------------------------------------------------
 # Checkpoints of the reverse pass of a region: recomputed, saved by iteration, or read in the

@@ -17,24 +17,25 @@ from ..ir.steps import GUARD
 from ..replay.parts import SIGNATURE, Part
 from ..replay.scalar_interpreter import interpreted
 from .loop_code import HEAD, Finite, Kept, Reverse, Stores
-from .loop_finding import Loop, find_loops
-from .loop_operands import (
+from .loop_finding import (
     CARRIED,
     FIXED,
     LOCAL,
     NUMBER,
     Chain,
+    Loop,
     Operand,
     Operands,
     Region,
     Slots,
+    find_loops,
     spread,
 )
 from .simd_loops import Lanes, in_lanes
 
 # --------------------------------------------------------------------------------------------------
 # The statements of native code about loops, checked against the operations that it stands for.
-# The search for loops and `loop_operands` determine the kind of every operand inside of loops: the
+# `loop_finding` determines the kind of every operand inside of loops: the
 # result of an iteration before, a slot that moves, an entry of a table. Here each is derived again
 # from the words of the text alone, for all counters, and must be the slot that the operation reads.
 # Values read from memory must have been stored there.

@@ -12,8 +12,7 @@ from ..._core.ops.slopes import NEAR
 from ..._core.ops.table import number_in, selects
 from ..ir.steps import DOUBLE, GUARD
 from .loop_code import QUICK, Finite, Forward, Kept, Reverse, Stores, Writer, functions_of
-from .loop_finding import Loop
-from .loop_operands import LOCAL, Chain, Operand
+from .loop_finding import LOCAL, Chain, Loop, Operand
 
 # --- Which parts of loops are done in SIMD lanes: several iterations at once ----------------------
 # Values. Operations that depend on nothing that a loop carries are independent from iteration to

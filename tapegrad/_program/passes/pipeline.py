@@ -5,17 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from ..ir.cost import Size, size_of
 from ..ir.rewriting import compact
 from ..ir.steps import Code
-from .algebra import fold, simplify
-from .copy_elision import place
-from .cse import share_results
-from .dead_code import drop_unread
-from .fusion import drop_stores, fuse
-from .input_planning import leave_inputs
-from .memory_reuse import share
-from .row_fusion import multiply_first, pick
+from ..ir.uses import Size, size_of
+from .fusion import drop_stores, fuse, multiply_first, pick, place
+from .memory_reuse import leave_inputs, share
+from .simplification import drop_unread, fold, share_results, simplify
 
 PASSES: dict[str, Callable[[Code], Code]] = {
     "fold": fold,

@@ -18,8 +18,7 @@ from ..ir.scalars_step import Scalars
 from ..ir.steps import ARENA, Step, View
 from ..ir.uses import marked
 from ..native.loop_finding import find_loops
-from .explain import edges_text, source_of
-from .graph_nesting import Node, nested
+from .explain import Node, edges_text, nested, source_of
 
 #: More loops of one step are not listed.
 _LOOPS = 6

@@ -10,8 +10,7 @@ from ..dispatch.evaluation import Compilation, Replayed
 from ..dispatch.signature import Arguments
 from .draw import drawing_of_graph, drawing_of_program
 from .explain import explain
-from .graph_times import profile_graph
-from .step_times import ProgramProfile, profile
+from .step_times import ProgramProfile, profile, profile_graph
 
 
 class Reported(Replayed):

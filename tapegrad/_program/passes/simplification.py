@@ -1,33 +1,42 @@
-"""Algebra that is exact in IEEE arithmetic, and constants folded."""
+"""Fewer operations: exact algebra, constants folded, common subexpressions, dead code."""
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from ..._core.ops.elementwise import STEERING
 from ..._core.ops.powers import OF_NUMBERS
-from ..._core.ops.table import TABLE
+from ..._core.ops.table import MOST_CODES, TABLE
 from ..build.executable import Program
 from ..ir import scalar_scans
 from ..ir.elementwise_step import Elementwise
 from ..ir.rewriting import merged
 from ..ir.scalars_step import Scalars
-from ..ir.steps import ARENA, GUARD, NOTHING, Code, Ranges, Step, View, Visitor, mostly_zeros
+from ..ir.steps import ARENA, GUARD, NOTHING, Code, Ranges, Spans, Step, View, Visitor, mostly_zeros
 from ..ir.uses import (
     Constants,
+    Written,
     all_in,
+    any_in,
     constants_of,
     constants_read,
     is_injective,
     known_slots,
     slots_of,
+    views_needed,
 )
 from ..replay.run_layout import FINISHED
+
+# --- algebra --------------------------------------------------------------------------------------
+# Algebra that is exact in IEEE arithmetic, and constants folded.
+
 
 # --- Powers of numbers with constant exponents, as operations that compute them by products -------
 
@@ -82,7 +91,7 @@ def fold(code: Code) -> Code:
     """
     if not _may_fold(code):
         return code
-    finder = _Finder(code)
+    finder = _FoldFinder(code)
     if not finder.steps:
         return code
     only = dataclasses.replace(code, inputs=[], steps=finder.steps, outputs=[], clears={})
@@ -129,7 +138,7 @@ def _has_known(step: Scalars, known: Callable[[np.ndarray], np.ndarray]) -> bool
     return bool((step.op[left] != GUARD).any())
 
 
-class _Finder(Visitor):
+class _FoldFinder(Visitor):
     """The steps that can be folded: `whole` ones, by id, and operations that are `wished` away."""
 
     def __init__(self, code: Code):
@@ -166,7 +175,7 @@ class _Finder(Visitor):
             self.steps.append(Scalars(step.first, op, a, b, step.c))
 
 
-def _without(code: Code, finder: _Finder, values: np.ndarray) -> Code:
+def _without(code: Code, finder: _FoldFinder, values: np.ndarray) -> Code:
     """The program with constants instead of operations."""
     if not scalar_scans.settle_wishes(finder.numbers, finder.wishes):
         return code
@@ -498,3 +507,246 @@ class _Simplifier:
 
 def _joined(columns: list[np.ndarray]) -> np.ndarray:
     return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+# --- cse ------------------------------------------------------------------------------------------
+# Common subexpressions: the same operation on the same operands is computed once.
+#
+# Its result then gets the adjoints of all that read it, and its partial derivative multiplies their
+# sum: values are the same to the bit, derivatives up to rounding.
+
+#: Operations whose operands may change places: the result is the same to the bit.
+_NAMES = "add multiply equal not_equal logical_and logical_or logical_xor".split()
+COMMUTATIVE = frozenset({**TABLE, **STEERING}[name].code for name in _NAMES)
+
+
+def share_results(code: Code) -> Code:
+    """The program without operations that repeat an earlier computation."""
+    finder = _DuplicateFinder(code.slots)
+    for step in code.steps:
+        step.accept(finder)
+    return merged(code, finder.stands) if finder.any_left() else code
+
+
+class _Numbers(dict[View, int]):
+    """A number for each view that is read: views of the same values have the same."""
+
+    def __init__(self, finder: _DuplicateFinder):
+        self.first = finder.first
+
+    def __missing__(self, view: View) -> int:
+        """What a view shows has been written: it is known whether something replaces that."""
+        first = self.first(view)
+        number = len(self) if first is view else self[first]
+        self[view] = number
+        return number
+
+
+class _DuplicateFinder(Visitor):
+    """The computations so far, by operation and operands; `stands`: see `scalar_scans`."""
+
+    def __init__(self, slots: int):
+        self.stands = mostly_zeros(slots, np.int32)
+        self.known: dict[tuple, list[View]] = {}
+        self.of_views = _Numbers(self)
+        self.moved: list[tuple[int, int]] = []  # arrays with replacements, by first slot
+        self.numbers: list[Scalars] = []
+        self.wishes: list[np.ndarray] = []
+        self.any_number = False
+        commutative = np.zeros(MOST_CODES, np.uint8)
+        commutative[list(COMMUTATIVE)] = True
+        self.scan = scalar_scans.Scan(
+            {
+                scalar_scans.BY_SLOT: self.stands,
+                scalar_scans.COMMUTATIVE: commutative,
+                scalar_scans.HEADS: np.full(scalar_scans.HASHES, -1, np.int32),
+                scalar_scans.RING: np.zeros(scalar_scans.ENTRY * scalar_scans.WINDOW, np.int32),
+            }
+        )
+
+    def scalars(self, step: Scalars) -> None:
+        """Find what is computed again, and remember what is computed."""
+        wished = np.zeros(len(step.op), np.uint8)
+        self.any_number |= self.scan("number", step, {scalar_scans.WISHED: wished}) > 0
+        self.numbers.append(step)
+        self.wishes.append(wished)
+
+    def other(self, step: Step) -> None:
+        """Find what is computed again as a whole, and remember what is computed."""
+        key, written = step.key(self), step.views_written
+        if key is None:
+            return
+        firsts = self.known.setdefault(key, written)
+        if firsts is written:
+            return
+        for view, first in zip(written, firsts, strict=True):
+            if view is not first and view.size:
+                low, high = view.extent
+                self.stands[low:high] = np.arange(first.offset, first.offset + view.size)
+                bisect.insort(self.moved, (low, high))
+
+    def any_left(self) -> bool:
+        """Whether there is any, after what would spoil loops has been left out."""
+        if self.any_number:
+            self.any_number = scalar_scans.settle_wishes(self.numbers, self.wishes, self.stands)
+            for step, wished in zip(self.numbers, self.wishes, strict=True):
+                self.stands[step.first : step.first + len(step.op)][wished == 0] = 0
+        return self.any_number or bool(self.moved)
+
+    # --- what steps are told by: see `Step.key` -----------------------------------------------
+
+    def operations(self, ops: list[tuple[int, tuple]]) -> list[tuple]:
+        """Operations of an element-wise step; operands that may change places in one order."""
+        numbers, made = self.of_views, []
+        for code, operands in ops:
+            found = [numbers[x] if type(x) is View else -1 - x for x in operands]
+            if code in COMMUTATIVE:
+                found.sort()
+            made.append((code, *found))
+        return made
+
+    def key_of(self, kind: type, parts: list, written: list[View]) -> tuple | None:
+        """What a step of such parts computes, wherever it writes; None if that cannot be said."""
+        try:
+            key = kind, *[self._hashable(what, written) for what in parts]
+            hash(key)
+        except TypeError:
+            return None
+        return key
+
+    def _hashable(self, what, written: list[View]) -> Hashable:
+        """Equal for equal parts of steps: numbers of one type, zeros of one sign."""
+        if isinstance(what, View):
+            return self.place(what, written)
+        if isinstance(what, (list, tuple)):
+            return tuple([self._hashable(one, written) for one in what])
+        if isinstance(what, np.ndarray):
+            return what.dtype.str, what.shape, what.tobytes()
+        if isinstance(what, functools.partial):
+            keywords = self._hashable(sorted(what.keywords.items()), written)
+            return what.func, self._hashable(what.args, written), keywords
+        return type(what), what.hex() if isinstance(what, float) else what
+
+    def place(self, view: View, written: Sequence[View]) -> tuple:
+        """The place where the values of a view were computed first, or where in a result it is."""
+        offset = view.offset
+        if view.base == ARENA and view.size:
+            for number, out in enumerate(written):
+                if out.offset <= offset < out.offset + out.size:
+                    return -1 - number, offset - out.offset, view.shape, view.strides
+        return view.base, self.first(view).offset, view.shape, view.strides
+
+    def first(self, view: View) -> View:
+        """The view where the values of one were computed first."""
+        if view.base == ARENA and view.size and self._has_moved(view):
+            return view.at(self.stands.item(view.offset) or view.offset)
+        return view
+
+    def _has_moved(self, view: View) -> bool:
+        """Whether another array, or number, replaces all slots of a view."""
+        if view.size == 1:
+            return True
+        if not self.moved:
+            return False
+        low, high = view.extent
+        k = bisect.bisect_right(self.moved, (low, 1 << 62)) - 1
+        return k >= 0 and high <= self.moved[k][1]
+
+    def stand_ins(self, slots: np.ndarray) -> np.ndarray:
+        """The slots in which the values of others were computed first."""
+        return np.where((slots >= 0) & (self.stands[slots] > 0), self.stands[slots], slots)
+
+
+# --- dead code ------------------------------------------------------------------------------------
+# Dead code: values that are never read are not computed.
+
+
+def drop_unread(code: Code) -> Code:
+    """The program without operations on numbers, and steps of arrays, that no result needs."""
+    if not (_any_number_unread(code) or _any_unread(code)):
+        return code
+    finder = _UnreadFinder(code)
+    for step in reversed(code.steps):
+        step.accept(finder)
+    return merged(code, finder.stands) if finder.any_found else code
+
+
+def _any_unread(code: Code) -> bool:
+    """Whether there is a step of arrays that may go and that no step reads.
+
+    What only unneeded steps read is needed by none: the last of these is read by no step at all.
+    """
+    is_read = code.writes.steps_of(views_needed(code))
+    return any(not code.whole_steps[k].may_stop for k in np.flatnonzero(~is_read).tolist())
+
+
+def _any_number_unread(code: Code) -> bool:
+    """Whether there is an operation on numbers whose result no step reads, for the same reason."""
+    numbers = [step.slots_written for step in code.numbers]
+    if not numbers:
+        return False
+    outputs, single = Spans([[output.view] for output in code.outputs]), code.single_reads
+    low = np.concatenate([code.reads.low, outputs.low, single])
+    high = np.concatenate([code.reads.high, outputs.high, single + 1])
+    return not Ranges(low, high).hold(np.concatenate(numbers)).all()
+
+
+class _UnreadFinder(Visitor):
+    """The values that are read, found from the last step on; `stands`: see `scalar_scans`.
+
+    `read` says of written views whether they are; of those that are numbers, or of which single
+    slots are read, `marks` says it slot by slot. Of the `views` that whole steps read, before those
+    of results, view k shows the written ones from `begin[k]` to before `end[k]`; the steps that are
+    left read those before `at`.
+    """
+
+    def __init__(self, code: Code):
+        self.marks = mostly_zeros(code.slots, np.uint8)
+        self.stands = mostly_zeros(code.slots, np.int32)
+        self.scan = scalar_scans.Scan({scalar_scans.BY_SLOT: self.marks})
+        self.any_found = False
+        self._find_views(code)
+        self._read(range(self.at, len(self.views)))
+
+    def _find_views(self, code: Code) -> None:
+        written, single = Written(code), code.single_reads
+        numbers = [step.first for step in code.numbers]
+        by_slot = np.isin(written.first, np.array(numbers, np.int64))
+        by_slot |= np.searchsorted(single, written.first) < np.searchsorted(single, written.last)
+        self.by_slot, self.read = by_slot.tolist(), bytearray(len(by_slot))
+        self.number = {slot: k for k, slot in enumerate(written.first.tolist())}
+        outputs = Spans([[output.view] for output in code.outputs])
+        self.views, self.at = code.reads.views + outputs.views, len(code.reads.views)
+        low, high = np.append(code.reads.low, outputs.low), np.append(code.reads.high, outputs.high)
+        self.begin, self.end = (at.tolist() for at in written.seen(low, high))
+
+    def _read(self, numbers: range) -> None:
+        """Mark what some of the views that are read show."""
+        for k in numbers:
+            for number in range(self.begin[k], self.end[k]):
+                self.read[number] = True
+                if self.by_slot[number]:
+                    self.marks[slice(*self.views[k].extent)] = True
+
+    def _is_read(self, view: View) -> bool:
+        if not view.size:
+            return False
+        number = self.number[view.extent[0]]
+        return bool(self.read[number]) or (self.by_slot[number] and any_in(self.marks, view))
+
+    def scalars(self, step: Scalars) -> None:
+        wished = np.zeros(len(step.op), np.uint8)
+        if self.scan("read", step, {scalar_scans.WISHED: wished}):
+            self.stands[step.first + np.flatnonzero(wished)] = scalar_scans.UNREAD
+            self.any_found = True
+
+    def other(self, step: Step) -> None:
+        last, self.at = self.at, self.at - len(step.views_read)
+        if step.may_stop or any([self._is_read(view) for view in step.views_written]):
+            self._read(range(self.at, last))
+            for slots in step.slots_read:
+                self.marks[slots] = True
+            return
+        for view in step.views_written:
+            self.stands[slice(*view.extent)] = scalar_scans.UNREAD
+        self.any_found = True
