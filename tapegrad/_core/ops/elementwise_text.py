@@ -38,17 +38,17 @@ def renamed(text: str, place: Callable[[str], str | None]) -> str:
 class ElementwiseText:
     """Expressions of an operation in the names of the code that they become part of.
 
-    `place` gives what stands for an input, or for `out`: None if that is the name itself. The steps
-    that an expression reads are written when it is made, each once, and have names as the format
-    `step` says. `wanted` are inputs by number; there is nothing for one whose partial derivative is
-    0 everywhere.
+    `place` gives what stands for an input, or for `out`: None if that is the name itself; without
+    it all are. The steps that an expression reads are written when it is made, each once, and have
+    names as the format `step` says. `wanted` are inputs by number; there is nothing for one whose
+    partial derivative is 0 everywhere.
     """
 
     def __init__(
         self,
         op: ValueAndPartials,
         write: Callable[[str], None],
-        place: Callable[[str], str | None] = lambda _: None,
+        place: Callable[[str], str | None] | None = None,
         step: str = "{}",
     ):
         self.op = op
@@ -65,7 +65,11 @@ class ElementwiseText:
         return [self._renamed(text) for text in texts]
 
     def _renamed(self, text: str) -> str:
-        return renamed(text, lambda name: self._steps.get(name) or self._place(name))
+        place, steps = self._place, self._steps
+        if place is None:
+            same = all(name == step for name, step in steps.items())
+            return text if same else renamed(text, steps.get)
+        return renamed(text, lambda name: steps.get(name) or place(name))
 
     def value(self) -> str:
         return self.expressions(self.op.value)[0]
@@ -119,7 +123,8 @@ def of_numbers() -> list[Pointwise]:
 
 def is_elementary(op: Pointwise) -> bool:
     """Whether an operation does without functions of SciPy, whose import takes long."""
-    return OF_SCIPY.keys().isdisjoint(words_of(*_value(op), *_adjoints(op, ("x", "y", "z"))))
+    texts = [op.value, *op.partials]
+    return OF_SCIPY.keys().isdisjoint(words_of(*texts, *[text for _, text in op.needed(*texts)]))
 
 
 def value_cases(ops: Iterable[Pointwise] | None = None) -> str:

@@ -21,7 +21,7 @@ from .signature import Arguments
 _DIVISIONS = frozenset(TABLE[name].code for name in ("divide", "floor_divide", "remainder"))
 _POWERS = frozenset(TABLE[name].code for name in ("power", "square"))
 _OPS = np.array([4 * (code + 1) for code in sorted(_DIVISIONS | _POWERS)])
-_OF_TWO = np.setdiff1d(_OPS, [4 * (TABLE["square"].code + 1)])
+_OF_TWO = _OPS[_OPS != 4 * (TABLE["square"].code + 1)]
 _DIVIDED, _RAISED = "a division", "a power"
 
 

@@ -45,6 +45,12 @@ def is_function(code: int) -> bool:
 # --- Sets of slots as ranges: what is asked of arrays costs the same however large they are -------
 
 
+def distinct(slots: np.ndarray) -> np.ndarray:
+    """Slots in order, each once. `np.unique` imports `numpy.ma`."""
+    found = np.sort(slots, axis=None)
+    return found[np.append(found[:1] == found[:1], found[1:] != found[:-1])]
+
+
 def mostly_zeros(count: int, dtype: type) -> np.ndarray:
     """Zeros by slot, of which few are written or read: the others take neither time nor memory."""
     memory = mmap.mmap(-1, max(count, 1) * np.dtype(dtype).itemsize)
@@ -683,7 +689,7 @@ class Code:
         read = [slots for step in self.steps for slots in step.slots_read]
         slots = np.concatenate([np.zeros(0, np.int32), *read])
         if len(slots) * _MANY < self.slots:
-            found = np.unique(slots)
+            found = distinct(slots)
             return found[found >= 0]
         marks = np.zeros(self.slots + 1, bool)  # the last one is of no slot, which is −1
         marks[slots] = True

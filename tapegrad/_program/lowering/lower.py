@@ -18,7 +18,7 @@ from ..._core.tensor.values import value_of
 from ..ir.kernel_step import Computed, Custom, Kernel
 from ..ir.moving_step import Gather, Link, Scatter
 from ..ir.scalars_step import renumbered
-from ..ir.steps import DOUBLE, GUARD, Code, Input, Output, Step, View
+from ..ir.steps import DOUBLE, GUARD, Code, Input, Output, Step, View, distinct
 from ..ir.uses import CONSTANTS, slots_of, summed
 from . import tape_scan
 from .buffers import LARGE, PIECES, Box, base_array, is_output, left_by, part_of, placed
@@ -354,7 +354,7 @@ def _scatter_add(writer: Writer, row: Row) -> None:
     source, picked = row.references[:2]
     if picked.id < 0:
         positions = picked.array.ravel()
-        if len(np.unique(positions)) == len(positions):
+        if len(distinct(positions)) == len(positions):
             slots = np.full(row.array.size, writer.rows.constant(0.0))
             given = writer.slots_of(source)
             _as_rows(slots, given.size, positions)[positions] = _as_rows(

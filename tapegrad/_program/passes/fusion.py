@@ -14,7 +14,18 @@ from ..ir.elementwise_step import Elementwise, Picked, Rowwise
 from ..ir.kernel_step import Kernel
 from ..ir.moving_step import Gather, Link
 from ..ir.rewriting import renumbered
-from ..ir.steps import ARENA, Code, Ranges, Shifts, Spans, Step, View, Visitor, contiguous
+from ..ir.steps import (
+    ARENA,
+    Code,
+    Ranges,
+    Shifts,
+    Spans,
+    Step,
+    View,
+    Visitor,
+    contiguous,
+    distinct,
+)
 from ..ir.uses import Written, mark_outputs, views_needed
 
 # --- fusion ---------------------------------------------------------------------------------------
@@ -125,7 +136,7 @@ class Fuser(Visitor):
     def _owners(self, numbers: np.ndarray) -> set[int]:
         """The open groups among these; 0 is none."""
         if len(numbers) > FEW:
-            numbers = np.unique(numbers)
+            numbers = distinct(numbers)
         return self.open.keys() & set(numbers.tolist())
 
     def _note_cheap(self, step: Elementwise) -> None:

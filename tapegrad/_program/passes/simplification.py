@@ -19,7 +19,19 @@ from ..ir import scalar_scans
 from ..ir.elementwise_step import Elementwise
 from ..ir.rewriting import merged
 from ..ir.scalars_step import Scalars
-from ..ir.steps import ARENA, GUARD, NOTHING, Code, Ranges, Spans, Step, View, Visitor, mostly_zeros
+from ..ir.steps import (
+    ARENA,
+    GUARD,
+    NOTHING,
+    Code,
+    Ranges,
+    Spans,
+    Step,
+    View,
+    Visitor,
+    distinct,
+    mostly_zeros,
+)
 from ..ir.uses import (
     Constants,
     Written,
@@ -366,7 +378,7 @@ class _Simplifier:
         reads = code.reads
         begins = np.array([view.offset for view in reads.views], np.int64)
         begins[(reads.high <= 1) | (reads.low == reads.high)] = NOTHING
-        slots = np.unique(np.concatenate([code.single_reads, begins]))
+        slots = distinct(np.concatenate([code.single_reads, begins]))
         self.constants = Constants(code)
         slots, values = self.constants.among(slots)
         self.kinds[slots] = kinds_of(values)

@@ -126,7 +126,7 @@ def source(ops: list[Pointwise], item: int) -> str:
 @functools.cache
 def compiled(item: int, elementary: bool) -> dict[str, int]:
     """The functions; if `elementary`, for operations without SciPy, as most programs have."""
-    ops = [op for op in declared() if not elementary or is_elementary(op)]
+    ops = [op for op in declared() if not elementary or not _others()[op.code]]
     return compile_source(source(ops, item), {"forward": SIGNATURE, "reverse": SIGNATURE})
 
 
