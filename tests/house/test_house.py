@@ -14,13 +14,14 @@ import tapegrad as tg
 #: A folder imports from itself and from those before it. The last is the package itself.
 FOLDERS = [
     *("_core", "_core/codegen", "_core/ops", "_core/recorder", "_core/sweep", "_core/tape"),
-    *("_core/tensor", "_core/operations", "_derivatives", "_entering", "_transforms", "_custom"),
+    *("_core/tensor", "_core/operations", "_derivatives", "_entering", "_transforms"),
+    *("autograd", "autograd/profiler", "_custom"),
     *("_flow/kinds", "_flow/ir", "_flow/reading", "_flow/interpreted", "_flow/passes"),
     *("_flow/native", "_flow"),
     *("_program/ir", "_program/replay", "_program/native", "_program/lowering", "_program/build"),
     *("_program/passes", "_program/dispatch", "_program/files", "_program/reports", "_program"),
     *("_batching", "numpy", "numpy/polynomial", "math", "scipy"),
-    *("autograd", "autograd/profiler", "nn/functional", "nn", "optim", "."),
+    *("nn/functional", "nn", "optim", "."),
 ]
 #: Where each of two folders imports the other.
 PAIRS = {("autograd", "autograd/profiler")}

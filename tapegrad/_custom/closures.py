@@ -1,0 +1,333 @@
+"""Closure conversion: the recorded values that functions read, and the functions with others.
+
+A function reads recorded values that it was not given: in variables of enclosing functions, in
+defaults, in globals, in attributes of the object that it is bound to, and in functions that it
+calls. `Captured` finds them in what it is given, nested in any way, and makes the same of other
+values. What holds no recorded value stays the very object that it is.
+"""
+
+from __future__ import annotations
+
+import collections
+import copy
+import functools
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .._core.tape.row_reader import Reader, needed
+from .._core.tensor import runtime as rt
+from .._core.tensor.complex_tensors import ComplexTensor, joined_parts
+from .._core.tensor.reachable import codes_in, held_by, module_of, module_of_class, own_code
+from .._core.tensor.tensor_classes import Tensor
+from .._core.tensor.values import is_recorded, is_tensor
+
+#: Types of objects that lead to no others.
+_DATA = {
+    *(type(None), bool, int, float, complex, str, bytes, range, slice, type, np.float64, np.dtype),
+    *(types.ModuleType, types.BuiltinFunctionType, types.CodeType, type(Ellipsis), np.ufunc),
+}
+#: Packages whose functions and objects hold no values of users.
+_CLOSED = ("numpy", "scipy", "numba", "torch", "builtins", "math", "functools", "threading")
+#: Folders of ours whose objects do.
+_OPEN = ("tapegrad.scipy", "tapegrad.nn", "tapegrad.numpy")
+
+
+class _Place:
+    """Stands for a recorded value in objects that are kept: its number among the operands."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int):
+        self.number = number
+
+
+class _Complex:
+    """Stands for a complex recorded value, by what stands for its parts."""
+
+    __slots__ = ("_im", "_re")
+
+    def __init__(self, re, im):
+        self._re, self._im = re, im
+
+
+class Captured:
+    """Objects, and the recorded values that they lead to.
+
+    `tensors` are these values, each once, in the order in which they are found; they are in this
+    list alone, which may be cleared: what is kept of the objects has places in their stead, so that
+    no row of the tape is kept alive.
+    """
+
+    def __init__(self, *objects: Any):
+        self.tensors: list = []
+        found = _Search(objects)
+        numbers: dict[int, _Place] = {}
+
+        def place(tensor) -> Any:
+            if not is_recorded(tensor):
+                return tensor
+            if id(tensor) not in numbers:
+                numbers[id(tensor)] = _Place(len(self.tensors))
+                self.tensors.append(tensor)
+            return numbers[id(tensor)]
+
+        made = _Copies(found.marked, place)
+        self._objects = tuple([made.of(one) for one in objects])
+        self._marked = made.made
+
+    def filled(self, values: Iterable) -> tuple:
+        """The objects with values in the places of the recorded ones.
+
+        Functions and containers that lead to such places are copies.
+        """
+        given = [*values]
+        if not self._marked:
+            return self._objects
+        made = _Copies(self._marked, lambda place: given[place.number])
+        return tuple([made.of(one) for one in self._objects])
+
+
+class Strays:
+    """Tells whether what a function computes depends on recorded values of outside.
+
+    It is made before the function is called with inputs of the tape that are its own.
+    """
+
+    def __init__(self, inputs: Iterable):
+        self._start = rt.scalar_leaf(0.0)
+        self._inputs = {one._id for one in inputs}
+
+    def are_in(self, results: Iterable) -> bool:
+        """Whether a result depends on a value that was recorded before."""
+        numbers = [one._id for one in results if is_tensor(one) and is_recorded(one)]
+        reader = Reader()
+        start = reader.time(self._start._id)
+        every = needed(reader, numbers, self._inputs) if numbers else []
+        return any(reader.time(one) < start for one in every if one not in self._inputs)
+
+
+# --- what leads to recorded values ----------------------------------------------------------------
+
+
+class _Search:
+    """The objects that lead to recorded values, by identity: `marked`, with the objects."""
+
+    def __init__(self, objects: Iterable):
+        self.marked: dict[int, Any] = {}
+        holders: dict[int, list] = {}  # what holds an object
+        waiting, ends = [*objects], []
+        seen = {id(one): one for one in waiting}
+        for one in waiting:  # which grows
+            if isinstance(one, (Tensor, ComplexTensor, _Place)):
+                ends.append(one)
+                continue
+            for other in _held(one):
+                if type(other) in _DATA or _is_plain(other):
+                    continue
+                holders.setdefault(id(other), []).append(one)
+                if id(other) not in seen:
+                    seen[id(other)] = other
+                    waiting.append(other)
+        ends = [one for one in ends if _is_end(one)]
+        for one in ends:  # which grows
+            if id(one) not in self.marked:
+                self.marked[id(one)] = one
+                ends += holders.get(id(one), [])
+
+
+def _is_end(one) -> bool:
+    if type(one) is ComplexTensor:
+        return is_recorded(one._re) or is_recorded(one._im)
+    return is_recorded(one)
+
+
+def _is_plain(one) -> bool:
+    return type(one) is np.ndarray and not one.dtype.hasobject
+
+
+def _held(one) -> Iterable:
+    """What an object holds directly, of that what can be another in a copy of it."""
+    kind = type(one)
+    if kind is dict or kind is list or kind is tuple:
+        items = one.values() if kind is dict else one
+        return () if _DATA.issuperset(map(type, items)) else items
+    if kind is types.FunctionType:
+        return _held_by_function(one)
+    if kind is types.MethodType:
+        return one.__func__, one.__self__
+    if isinstance(one, functools.partial):
+        return one.func, one.args, one.keywords
+    if isinstance(one, np.ndarray):
+        return [*one.flat] if one.dtype.hasobject else ()
+    if isinstance(one, type) or not _is_open(module_of_class(one)):
+        is_container = isinstance(one, (dict, list, tuple, collections.deque))
+        return [*_items(one)] if is_container else ()
+    return [*_items(one), *_attributes(one).values()]
+
+
+def _is_open(module: str) -> bool:
+    if module.startswith("tapegrad"):
+        return module.startswith(_OPEN)
+    return module.split(".")[0] not in _CLOSED
+
+
+def _held_by_function(f: types.FunctionType) -> Iterator:
+    cells = [_content(cell) for cell in f.__closure__ or ()]
+    yield from cells
+    yield from f.__defaults__ or ()
+    yield from (f.__kwdefaults__ or {}).values()
+    if _is_open(module_of(f)):
+        space = f.__globals__
+        for name in _names(own_code(f)):
+            if name in space:
+                yield space[name]
+
+
+@functools.lru_cache(maxsize=4096)
+def _names(code: types.CodeType) -> tuple[str, ...]:
+    return tuple({name for one in codes_in(code) for name in one.co_names})
+
+
+def _content(cell) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a name without a value
+        return None
+
+
+def _items(one) -> Iterable:
+    """What an instance of a container holds, whatever its class makes of going through it."""
+    kinds: tuple[Any, ...] = (list, tuple, collections.deque)
+    for kind in kinds:
+        if isinstance(one, kind):
+            return kind.__iter__(one)
+    return dict.values(one) if isinstance(one, dict) else ()
+
+
+def _attributes(one) -> dict[str, Any]:
+    """The attributes of an object by name, those of slots among them."""
+    members = [pair for kind in type(one).__mro__ for pair in vars(kind).items()]
+    members = [pair for pair in members if isinstance(pair[1], types.MemberDescriptorType)]
+    slots = [name for name, _ in members if not name.startswith("__")]
+    return {**{name: getattr(one, name) for name in slots if hasattr(one, name)}, **held_by(one)}
+
+
+# --- copies ---------------------------------------------------------------------------------------
+
+
+class _Copies:
+    """Copies of the marked objects with other values at their ends; others are themselves.
+
+    `made` has what was made, by its identity: the marked objects of the copies.
+    """
+
+    def __init__(self, marked: dict[int, Any], end: Callable[[Any], Any]):
+        self._marked, self._end = marked, end
+        self._found: dict[int, Any] = {}
+        self._cells: dict[int, types.CellType] = {}
+        self.made: dict[int, Any] = {}
+
+    def of(self, one) -> Any:
+        if id(one) not in self._marked:
+            return one
+        if id(one) not in self._found:
+            made = self._copy(one)
+            self._note(one, made)
+        return self._found[id(one)]
+
+    def _note(self, one, made):
+        self._found[id(one)] = made
+        self.made[id(made)] = made
+        return made
+
+    def _copy(self, one) -> Any:
+        if isinstance(one, (Tensor, _Place)):
+            return self._end(one)
+        if isinstance(one, (ComplexTensor, _Complex)):
+            return self._of_complex(one)
+        if isinstance(one, types.FunctionType):
+            return self._of_function(one)
+        if isinstance(one, types.MethodType):
+            return types.MethodType(self.of(one.__func__), self.of(one.__self__))
+        if isinstance(one, functools.partial):
+            named = {name: self.of(value) for name, value in one.keywords.items()}
+            return type(one)(self.of(one.func), *map(self.of, one.args), **named)
+        if isinstance(one, np.ndarray):
+            made = self._note(one, np.empty_like(one))
+            for index in np.ndindex(one.shape):
+                made[index] = self.of(one[index])
+            return made
+        if isinstance(one, tuple):
+            return self._of_tuple(one)
+        return self._of_object(one)
+
+    def _of_complex(self, one) -> Any:
+        parts = [self._end(part) for part in (one._re, one._im)]
+        if any(isinstance(part, _Place) for part in parts):
+            return _Complex(*parts)
+        return joined_parts(*parts)
+
+    def _of_function(self, f: types.FunctionType) -> Any:
+        """A function of the same code; one that calls itself by a variable calls the copy."""
+        cells = tuple(map(self._cell, f.__closure__ or ()))
+        space = f.__globals__
+        if _is_open(module_of(f)):
+            named = [name for name in _names(own_code(f)) if id(space.get(name)) in self._marked]
+            space = {**space} if named else space
+        else:
+            named = []
+        made = types.FunctionType(own_code(f), space, f.__name__, None, cells)
+        self._note(f, made)
+        for cell, own in zip(cells, f.__closure__ or (), strict=True):
+            if cell is not own and _content(cell) is None:
+                cell.cell_contents = self.of(own.cell_contents)
+        for name in named:
+            space[name] = self.of(space[name])
+        made.__defaults__ = f.__defaults__ and tuple(map(self.of, f.__defaults__))
+        made.__kwdefaults__ = f.__kwdefaults__ and {
+            name: self.of(value) for name, value in f.__kwdefaults__.items()
+        }
+        made.__qualname__, made.__doc__ = f.__qualname__, f.__doc__
+        made.__dict__.update(f.__dict__)
+        return made
+
+    def _cell(self, cell) -> types.CellType:
+        """The variable of an enclosing function in the copies, which share it as well."""
+        if id(_content(cell)) not in self._marked:
+            return cell
+        return self._cells.setdefault(id(cell), types.CellType())
+
+    def _of_tuple(self, one: tuple) -> Any:
+        items = [self.of(item) for item in tuple.__iter__(one)]
+        made = tuple.__new__(type(one), items)
+        for name, value in held_by(one).items():
+            made.__dict__[name] = self.of(value)
+        return made
+
+    def _of_object(self, one) -> Any:
+        """A list, a dict or another object that can change: it may lead to itself."""
+        kind: Any = type(one)
+        made: Any
+        if isinstance(one, list):
+            made = self._note(one, list.__new__(kind))
+            list.extend(made, [self.of(item) for item in list.__iter__(one)])
+        elif isinstance(one, dict):
+            made = self._note(one, copy.copy(one))
+            for key, value in dict.items(one):
+                dict.__setitem__(made, key, self.of(value))
+        elif isinstance(one, collections.deque):
+            made = self._note(one, copy.copy(one))
+            for k, item in enumerate(collections.deque.__iter__(one)):
+                made[k] = self.of(item)
+        else:
+            made = self._note(one, kind.__new__(kind) if _is_bare(kind) else copy.copy(one))
+        for name, value in _attributes(one).items() if kind not in (list, dict) else ():
+            object.__setattr__(made, name, self.of(value))
+        return made
+
+
+def _is_bare(kind: Any) -> bool:
+    return kind.__new__ is object.__new__
