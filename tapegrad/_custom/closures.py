@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import dis
 import functools
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +24,7 @@ from .._core.tensor.complex_tensors import ComplexTensor, joined_parts
 from .._core.tensor.reachable import codes_in, held_by, module_of, module_of_class, own_code
 from .._core.tensor.tensor_classes import Tensor
 from .._core.tensor.values import is_recorded, is_tensor
+from .._transforms.gradients import Transformed
 
 #: Types of objects that lead to no others.
 _DATA = {
@@ -56,9 +58,10 @@ class _Complex:
 class Captured:
     """Objects, and the recorded values that they lead to.
 
-    `tensors` are these values, each once, in the order in which they are found; they are in this
-    list alone, which may be cleared: what is kept of the objects has places in their stead, so that
-    no row of the tape is kept alive.
+    Variables of enclosing functions keep the values that they have now, as those of a loop, unless
+    the functions here assign them. `tensors` are the recorded values, each once, in the order in
+    which they are found. They are in this list alone, which may be cleared: what is kept of the
+    objects has places in their stead, so that no row of the tape is kept alive.
     """
 
     def __init__(self, *objects: Any):
@@ -74,7 +77,7 @@ class Captured:
                 self.tensors.append(tensor)
             return numbers[id(tensor)]
 
-        made = _Copies(found.marked, place)
+        made = _Copies(found.marked, place, found.shared)
         self._objects = tuple([made.of(one) for one in objects])
         self._marked = made.made
 
@@ -113,10 +116,15 @@ class Strays:
 
 
 class _Search:
-    """The objects that lead to recorded values, by identity: `marked`, with the objects."""
+    """The objects that lead to recorded values, by identity: `marked`, with the objects.
+
+    If there are any, functions with variables of enclosing ones are among them, and what calls
+    these; `shared` has the variables that functions assign.
+    """
 
     def __init__(self, objects: Iterable):
         self.marked: dict[int, Any] = {}
+        self.shared: set[int] = set()
         holders: dict[int, list] = {}  # what holds an object
         waiting, ends = [*objects], []
         seen = {id(one): one for one in waiting}
@@ -131,11 +139,30 @@ class _Search:
                 if id(other) not in seen:
                     seen[id(other)] = other
                     waiting.append(other)
-        ends = [one for one in ends if _is_end(one)]
+        self._mark([one for one in ends if _is_end(one)], holders, (object,))
+        if self.marked:
+            functions = [one for one in waiting if type(one) is types.FunctionType]
+            for one in functions:
+                cells = zip(one.__code__.co_freevars, one.__closure__ or (), strict=True)
+                assigned = _assigned(own_code(one)) if one.__closure__ else ()
+                self.shared.update([id(cell) for name, cell in cells if name in assigned])
+            closing = [
+                one
+                for one in functions
+                if not self.shared.issuperset(map(id, one.__closure__ or ()))
+                and _is_open(module_of(one))
+            ]
+            self._mark(closing, holders, _CALLING)
+
+    def _mark(self, ends: list, holders: dict[int, list], kinds: tuple[type, ...]) -> None:
+        """Mark some objects and, of these kinds, what holds them."""
         for one in ends:  # which grows
             if id(one) not in self.marked:
                 self.marked[id(one)] = one
-                ends += holders.get(id(one), [])
+                ends += [each for each in holders.get(id(one), []) if isinstance(each, kinds)]
+
+
+_CALLING = (types.FunctionType, types.MethodType, functools.partial)
 
 
 def _is_end(one) -> bool:
@@ -160,6 +187,8 @@ def _held(one) -> Iterable:
         return one.__func__, one.__self__
     if isinstance(one, functools.partial):
         return one.func, one.args, one.keywords
+    if kind is Transformed:
+        return (one._of[1],)
     if isinstance(one, np.ndarray):
         return [*one.flat] if one.dtype.hasobject else ()
     if isinstance(one, type) or not _is_open(module_of_class(one)):
@@ -179,11 +208,19 @@ def _held_by_function(f: types.FunctionType) -> Iterator:
     yield from cells
     yield from f.__defaults__ or ()
     yield from (f.__kwdefaults__ or {}).values()
+    yield from f.__dict__.values()
     if _is_open(module_of(f)):
         space = f.__globals__
         for name in _names(own_code(f)):
             if name in space:
                 yield space[name]
+
+
+@functools.lru_cache(maxsize=4096)
+def _assigned(code: types.CodeType) -> frozenset[str]:
+    """The variables of enclosing functions that code assigns or deletes."""
+    every = [one for inner in codes_in(code) for one in dis.get_instructions(inner)]
+    return frozenset([one.argval for one in every if one.opname in ("STORE_DEREF", "DELETE_DEREF")])
 
 
 @functools.lru_cache(maxsize=4096)
@@ -221,11 +258,12 @@ def _attributes(one) -> dict[str, Any]:
 class _Copies:
     """Copies of the marked objects with other values at their ends; others are themselves.
 
-    `made` has what was made, by its identity: the marked objects of the copies.
+    `made` has what was made, by its identity: the marked objects of the copies. Variables that are
+    not `shared` are those of the copies, if that is given.
     """
 
-    def __init__(self, marked: dict[int, Any], end: Callable[[Any], Any]):
-        self._marked, self._end = marked, end
+    def __init__(self, marked: dict[int, Any], end: Callable, shared: set[int] | None = None):
+        self._marked, self._end, self._shared = marked, end, shared
         self._found: dict[int, Any] = {}
         self._cells: dict[int, types.CellType] = {}
         self.made: dict[int, Any] = {}
@@ -255,6 +293,9 @@ class _Copies:
         if isinstance(one, functools.partial):
             named = {name: self.of(value) for name, value in one.keywords.items()}
             return type(one)(self.of(one.func), *map(self.of, one.args), **named)
+        if type(one) is Transformed:
+            transform, f, options = one._of
+            return transform(self.of(f), **options)
         if isinstance(one, np.ndarray):
             made = self._note(one, np.empty_like(one))
             for index in np.ndindex(one.shape):
@@ -291,12 +332,14 @@ class _Copies:
             name: self.of(value) for name, value in f.__kwdefaults__.items()
         }
         made.__qualname__, made.__doc__ = f.__qualname__, f.__doc__
-        made.__dict__.update(f.__dict__)
+        made.__dict__.update({name: self.of(value) for name, value in f.__dict__.items()})
         return made
 
     def _cell(self, cell) -> types.CellType:
         """The variable of an enclosing function in the copies, which share it as well."""
-        if id(_content(cell)) not in self._marked:
+        is_own = self._shared is not None and id(cell) not in self._shared
+        content = _content(cell)
+        if id(content) not in self._marked and (content is None or not is_own):
             return cell
         return self._cells.setdefault(id(cell), types.CellType())
 

@@ -168,7 +168,7 @@ def _matrices(name, f, args, argnums, has_aux):
         refuse_two_complex(name, args, argnums, out)
         outs = results_of(name, out)
         nested = must_record(outs, inputs)
-        blocks = _blocks(name, outs, inputs, nested)
+        blocks = blocks_of(name, outs, inputs, nested)
     blocks = [[_leaf(block) for block in row] for row in blocks]
     matrices = tree_build(out, iter([inputs.build(iter(row)) for row in blocks]))
     return (matrices, aux) if has_aux else matrices
@@ -179,7 +179,7 @@ def _leaf(block):
     return scalar_of(block) if is_recorded(block) else plain(array_of(block))
 
 
-def _blocks(name, outs, inputs, recorded: bool) -> list[list]:
+def blocks_of(name, outs, inputs, recorded: bool) -> list[list]:
     """The Jacobian of each result by each input."""
     if name == "jacobian" and recorded and _is_tall(outs, inputs.tensors):
         try:

@@ -38,7 +38,7 @@ _FILES = {
     "interpolate": "_interpolate_polynomials _interpolate_splines _interpolate_data "
     "_interpolate_grids _copied_code",
     "linalg": "_linalg_equations _linalg_spectra",
-    "optimize": "_copied_code",
+    "optimize": "_copied_code _optimize_roots _optimize_minima",
     "special": "_copied_code",
     "ndimage": "_ndimage_filters _ndimage_interpolation _ndimage_measurements",
     "sparse": "_sparse_constructors _sparse_linalg",
@@ -150,6 +150,8 @@ def _asking(name: str, ours) -> Callable:
     if ours is not None and is_of_matrices(name):
         is_plain = _none_stacked
     if getattr(ours, "makes_objects", False):  # which may be called with recorded values later
+        is_plain = _never
+    if getattr(ours, "calls_users", False):  # functions, which may read recorded values
         is_plain = _never
     if name.startswith("sparse."):
         is_plain = _sparse_constructors().without_sparse(is_plain)

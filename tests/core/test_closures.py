@@ -116,9 +116,14 @@ def in_complex(p):
     return lambda x: (z * x).real
 
 
+def in_transform(p):
+    return tg.grad(lambda x: 0.5 * p * x**2)
+
+
 EXAMPLES = [
     *(in_closure, in_nested_closure, in_default, in_named_default, in_partial, in_named_partial),
     *(in_bound, in_called, in_slots, in_frozen, in_space, in_objects, in_recursion, in_complex),
+    in_transform,
 ]
 
 
@@ -181,6 +186,19 @@ def test_what_a_function_counts_stays():
 
     (made,) = Captured(f).filled([3.0])
     assert made(1.0) == 3.0 and made(2.0) == 6.0 and count == 2
+
+
+def test_variables_of_a_loop_keep_their_values():
+    p, found = recorded(2.0), []
+    for k in range(3):
+
+        def helper(x):
+            return k * x  # noqa: B023
+
+        made = functools.partial(helper)
+        found.append(Captured(lambda x, h=made: p * h(x) + k))  # noqa: B023
+    made = [captured.filled([10.0])[0](1.0) for captured in found]
+    assert made == [0.0, 11.0, 22.0]
 
 
 def test_a_cycle():

@@ -1,0 +1,1 @@
+"""Results that satisfy equations: derivatives by the implicit function theorem."""

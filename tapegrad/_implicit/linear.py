@@ -1,0 +1,132 @@
+"""Equations linearised at their solution, with plain values: a Jacobian, factorised once."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import Any
+
+import numpy as np
+
+from .._core.remembered import remembered
+from .._core.tensor import runtime as rt
+from .._core.tensor.values import array_of, value_of
+from .._custom.closures import Strays
+from .._derivatives.inputs import Inputs, InputTensors
+from .._entering.entering import entering
+from .._transforms.gradients import pulled, pushed
+from .._transforms.jacobians import rows_of
+
+#: Parts of the length of a solution: a Newton step that is longer than the first is warned of, one
+#: that is longer than the second shows that the equations have changed.
+LONG_STEP, SHORT_STEP = 1e-3, 1e-6
+
+
+class SingularJacobian(np.linalg.LinAlgError):
+    """The equations have no unique solution nearby: none has a derivative."""
+
+
+class Linearised:
+    """The equations F(x, values) = 0 at a solution: a recording of them, and factors of ∂F/∂x.
+
+    Adjoints and tangents of x are carried to and from those of the values.
+    """
+
+    def __init__(self, problem, x: np.ndarray, aux, values):
+        self.name, self.x = problem.name, x
+        with rt.tracing(None), rt.recording():
+            inputs = Inputs(self.name, (x, *values), tuple(range(1 + len(values))))
+            strays = Strays(inputs.tensors)
+            self.out = problem.residual(inputs.args[0], aux, inputs.args[1:], entering)
+            if strays.are_in([self.out]):
+                raise TypeError(STRAY.format(self.name))
+        self._tensors = inputs.tensors
+
+    @remembered
+    def factors(self) -> Factors:
+        """Those of ∂F/∂x."""
+        with rt.tracing(None):
+            (matrix,) = rows_of(self.out, InputTensors(self._tensors[:1]), False)
+        return Factors(self.name, np.reshape(array_of(matrix), (self.x.size, self.x.size)))
+
+    def is_far(self) -> bool:
+        """Whether Newton's method would leave x by a long step: it is not close to a solution."""
+        return self._is_long(array_of(self.out), LONG_STEP)
+
+    def is_other(self, out: np.ndarray) -> bool:
+        """Whether F, computed again, has another value than before."""
+        return self._is_long(out - array_of(self.out), SHORT_STEP)
+
+    def _is_long(self, residual: np.ndarray, part: float) -> bool:
+        step = np.max(np.abs(self.factors.solved(np.ravel(residual))), initial=0.0)
+        return bool(step > part * max(1e-3, np.max(np.abs(self.x), initial=0.0)))
+
+    def pulled(self, g: np.ndarray) -> list:
+        """The adjoints of the values from that of x."""
+        seed = -self.factors.solved(np.ravel(g), transposed=True).reshape(self.x.shape)
+        with rt.tracing(None):
+            return pulled([self.out], InputTensors(self._tensors[1:]), [seed], False)
+
+    def pushed(self, tangents: list) -> np.ndarray:
+        """The tangent of x from those of the values; None for one that does not change."""
+        given = zip(self._tensors[1:], tangents, strict=True)
+        pairs = [(one, t) for one, t in given if t is not None]
+        inputs, seeds = InputTensors([one for one, _ in pairs]), [t[None] for _, t in pairs]
+        with rt.tracing(None), rt.recording():
+            (found,) = pushed([self.out], inputs, seeds, False)
+        return -self.factors.solved(np.ravel(value_of(found)[0])).reshape(self.x.shape)
+
+
+STRAY = (
+    "tapegrad.{}: the function depends on a recorded value that is neither among its arguments nor "
+    "in its variables, defaults, globals or attributes of objects in them, so that the derivative "
+    "to it would be lost; pass the value in args, or close over it"
+)
+
+
+class Factors:
+    """LU factors of a matrix whose rows and columns are scaled to elements of at most 1."""
+
+    def __init__(self, name: str, matrix: np.ndarray):
+        self._rows = _scales(matrix, 1)
+        scaled = matrix / self._rows[:, None]
+        self._columns = _scales(scaled, 0)
+        scaled = scaled / self._columns
+        if not matrix.size:
+            return
+        if not np.isfinite(scaled).all():
+            raise SingularJacobian(_NOT_FINITE.format(name))
+        lapack: Any = _lapack()
+        self._lu, self._pivots, info = lapack.dgetrf(np.asarray(scaled, np.float64))
+        norm = np.abs(scaled).sum(0).max()
+        rcond = lapack.dgecon(self._lu, norm)[0] if info == 0 else 0.0
+        if rcond < np.finfo(np.float64).eps:
+            raise SingularJacobian(_SINGULAR.format(name))
+
+    def solved(self, b: np.ndarray, transposed: bool = False) -> np.ndarray:
+        """The solution of the equations with the matrix, or with its transpose."""
+        if not b.size:
+            return b
+        first, last = (self._columns, self._rows) if transposed else (self._rows, self._columns)
+        return _lapack().dgetrs(self._lu, self._pivots, b / first, trans=int(transposed))[0] / last
+
+
+def _scales(matrix: np.ndarray, axis: int) -> np.ndarray:
+    found = np.max(np.abs(matrix), axis=axis, initial=0.0)
+    return np.where(found > 0.0, found, 1.0)
+
+
+@functools.cache
+def _lapack():
+    return importlib.import_module("scipy.linalg.lapack")
+
+
+_SINGULAR = (
+    "tapegrad.{}: the Jacobian of the equations is singular at the solution, which is not unique "
+    "there, or a multiple one, and has no derivative; state the problem so that the solution is "
+    "unique, or detach the values that are read with tg.stop_gradient"
+)
+_NOT_FINITE = (
+    "tapegrad.{}: the Jacobian of the equations is not finite at the solution, which has no "
+    "derivative there"
+)

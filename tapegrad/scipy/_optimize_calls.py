@@ -1,0 +1,181 @@
+"""Calls of SciPy's solvers as operations: SciPy is given plain values, its results get tensors."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.remembered import remembered
+from .._core.tensor.copies import unlisted
+from .._core.tensor.trace import DerivativeLost, learned, refuse
+from .._core.tensor.values import is_tensor
+from .._implicit.linear import STRAY
+from .._implicit.solution import Problem, Solved, answer
+from ._differentiable import differentiable
+
+#: The arguments of a call by name.
+Given = dict[str, Any]
+
+
+class Solver:
+    """A function of SciPy that solves, with what is needed of it for the derivative.
+
+    `equations(given)` is a function of x, and of what is in `aux`, that is 0 at the solution, for
+    arguments that may be recorded. `read(given, result)` finds both in SciPy's result. `finish(
+    given, result, x)` puts the solution into it.
+    """
+
+    def __init__(self, name: str, equations: Callable, read: Callable, finish: Callable):
+        self.name, self._equations, self._read, self._finish = name, equations, read, finish
+
+    @remembered
+    def theirs(self) -> Callable:
+        return getattr(importlib.import_module("scipy.optimize"), self.name)
+
+    @remembered
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.theirs)
+
+    def __call__(self, *args, **kwargs):
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = dict(bound.arguments)
+        problem = Problem(f"scipy.optimize.{self.name}", self._solve, self._equations, (given,))
+        if not problem.tensors:
+            return self._of_plain(args, kwargs, problem.name)
+        x, solved = answer(problem)
+        result = solved.result
+        if problem.is_traced:
+            result = _traced(result, iter(solved.fields.values()))
+        return self._finish(given, result, x)
+
+    def _of_plain(self, args, kwargs, name: str):
+        try:
+            return self.theirs(*args, **kwargs)
+        except DerivativeLost as error:
+            error.args = (STRAY.format(name),)
+            raise
+
+    def _solve(self, given: Given) -> Solved:
+        bound = inspect.BoundArguments(self._signature, given)  # type: ignore[arg-type]
+        result = self.theirs(*bound.args, **bound.kwargs)
+        solved = self._read(given, result)
+        solved.result = result
+        solved.fields = {str(k): one for k, one in enumerate(_numbers(result))}
+        return solved
+
+
+def solver(name: str, equations: Callable, read: Callable, finish: Callable) -> None:
+    """Let SciPy's function of a name in `optimize` be differentiated."""
+    made = Solver(name, equations, read, finish)
+
+    @differentiable(f"optimize.{name}")
+    def function(*args, **kwargs):
+        return made(*args, **kwargs)
+
+    function.calls_users = True
+
+
+def arguments(args) -> tuple:
+    """Further arguments of a function as SciPy takes them."""
+    return args if isinstance(args, tuple) else (args,)
+
+
+def of_x(f: Callable, args) -> Callable:
+    """A function of x alone."""
+    rest = arguments(args)
+    return lambda x: unlisted(f(x, *rest))
+
+
+# --- SciPy's results ------------------------------------------------------------------------------
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, (bool, int, float, np.number, np.bool_)) or (
+        isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+    )
+
+
+def _numbers(result) -> list:
+    """The numbers and arrays in a result, in tuples and dicts."""
+    if isinstance(result, (tuple, dict)):
+        items = result.values() if isinstance(result, dict) else result
+        return [number for item in items for number in _numbers(item)]
+    return [result] if _is_number(result) else []
+
+
+def _traced(result, tensors):
+    """A result with tensors for its numbers, whose other contents a program does not follow."""
+    if isinstance(result, tuple):
+        items = [_traced(item, tensors) for item in result]
+        for one in items if any(isinstance(item, str) for item in items) else ():
+            if is_tensor(one) and one.dtype.kind == "i":  # the text says what a number stands for
+                learned(one, "a message of SciPy")
+        return tuple(items)
+    if isinstance(result, dict):
+        found = {name: _traced(value, tensors) for name, value in result.items()}
+        if type(result) is dict:
+            return found
+        made = dict.__new__(_guarded(type(result)))
+        dict.update(made, found)
+        return made
+    return next(tensors) if _is_number(result) else result
+
+
+#: Fields of results that are the same in all calls, or by the field that decides them.
+_FIXED, _DECIDED = frozenset(("method",)), {"flag": "converged"}
+
+
+@functools.cache
+def _guarded(kind: type) -> type:
+    """A subclass of SciPy's results that tells the trace of fields which are read."""
+
+    def seen(made, name: str) -> None:
+        value = dict.get(made, name)
+        if name in _FIXED or is_tensor(value) or value is None:
+            return
+        if name in _DECIDED:
+            learned(dict.__getitem__(made, _DECIDED[name]), f"the field {name} of a result")
+        else:
+            refuse(f"it reads the field {name} of a result of scipy.optimize")
+
+    def getitem(self, name):
+        seen(self, name)
+        return dict.__getitem__(self, name)
+
+    def get(self, name, default=None):
+        seen(self, name)
+        return dict.get(self, name, default)
+
+    def values(self):
+        return [getitem(self, name) for name in self]
+
+    def items(self):
+        return [(name, getitem(self, name)) for name in self]
+
+    def fill(space: dict) -> None:
+        space.update(__getitem__=getitem, get=get, values=values, items=items)
+        space.update(__doc__=kind.__doc__, __module__=kind.__module__)
+
+    return types.new_class(kind.__name__, (kind,), {}, fill)
+
+
+def first(given: Given, result, x):
+    """A result that is x, or a tuple which begins with it."""
+    return (x, *result[1:]) if isinstance(result, tuple) else x
+
+
+def in_field(name: str) -> Callable:
+    """What puts x into a field of a result."""
+
+    def finish(given: Given, result, x):
+        result[name] = x
+        return result
+
+    return finish

@@ -1,0 +1,96 @@
+"""SciPy's solvers of equations for recorded values: roots of functions, fixed points.
+
+SciPy solves with plain values. The derivative of the root is that of the implicit function.
+"""
+
+from __future__ import annotations
+
+from .._implicit.solution import Solved
+from ._optimize_calls import Given, first, in_field, of_x, solver
+
+
+def _root_of(result):
+    return result[0] if isinstance(result, tuple) else result
+
+
+def _first_of(given: Given, result) -> Solved:
+    """A result that is a root, or a tuple which begins with it."""
+    return Solved(_root_of(result))
+
+
+# --- one unknown ----------------------------------------------------------------------------------
+
+
+def _of_f(given: Given):
+    return of_x(given["f"], given["args"])
+
+
+def _with_root(given: Given, result, x):
+    """The root, and what SciPy tells of it where that is asked for."""
+    if not isinstance(result, tuple):
+        return x
+    found, told, *rest = result
+    if isinstance(told, dict):
+        told["root"] = x
+    return (x, told, *rest)
+
+
+def _of_newton(given: Given):
+    return of_x(given["func"], given["args"])
+
+
+solver("newton", _of_newton, _first_of, _with_root)
+for _name in ("bisect", "brenth", "brentq", "ridder", "toms748"):
+    solver(_name, _of_f, _first_of, _with_root)
+
+
+def _of_root_scalar(given: Given):
+    f = of_x(given["f"], given["args"])
+    has_more = isinstance(given["fprime"], bool) and given["fprime"]
+    has_more = has_more or (isinstance(given["fprime2"], bool) and given["fprime2"])
+    return (lambda x: given["f"](x, *given["args"])[0]) if has_more else f
+
+
+solver(
+    "root_scalar",
+    _of_root_scalar,
+    lambda given, result: Solved(result.root, has_converged=result.converged),
+    in_field("root"),
+)
+
+
+# --- several unknowns -----------------------------------------------------------------------------
+
+
+def _of_fsolve(given: Given):
+    return of_x(given["func"], given["args"])
+
+
+solver("fsolve", _of_fsolve, _first_of, first)
+
+
+def _of_root(given: Given):
+    f = of_x(given["fun"], given["args"])
+    return (lambda x: f(x)[0]) if given["jac"] is True else f
+
+
+solver(
+    "root",
+    _of_root,
+    lambda given, result: Solved(result.x, has_converged=result.success),
+    in_field("x"),
+)
+
+
+def _of_fixed_point(given: Given):
+    f = of_x(given["func"], given["args"])
+    return lambda x: x - f(x)
+
+
+solver("fixed_point", _of_fixed_point, _first_of, first)
+
+for _name in (
+    *("anderson", "broyden1", "broyden2", "diagbroyden", "excitingmixing", "linearmixing"),
+    "newton_krylov",
+):
+    solver(_name, lambda given: of_x(given["F"], ()), _first_of, first)
