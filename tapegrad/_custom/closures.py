@@ -32,9 +32,19 @@ _DATA = {
     *(types.ModuleType, types.BuiltinFunctionType, types.CodeType, type(Ellipsis), np.ufunc),
 }
 #: Packages whose functions and objects hold no values of users.
-_CLOSED = ("numpy", "scipy", "numba", "torch", "builtins", "math", "functools", "threading")
-#: Folders of ours whose objects do.
-_OPEN = ("tapegrad.scipy", "tapegrad.nn", "tapegrad.numpy")
+_CLOSED = (
+    "tapegrad",
+    "numpy",
+    "scipy",
+    "numba",
+    "torch",
+    "builtins",
+    "math",
+    "functools",
+    "threading",
+)
+#: Folders of these, and of ours, whose objects do.
+_OPEN = ("tapegrad.scipy", "tapegrad.nn", "tapegrad.numpy", "scipy.optimize")
 
 
 class _Place:
@@ -150,7 +160,7 @@ class _Search:
                 one
                 for one in functions
                 if not self.shared.issuperset(map(id, one.__closure__ or ()))
-                and _is_open(module_of(one))
+                and _is_users(module_of(one))
             ]
             self._mark(closing, holders, _CALLING)
 
@@ -198,9 +208,11 @@ def _held(one) -> Iterable:
 
 
 def _is_open(module: str) -> bool:
-    if module.startswith("tapegrad"):
-        return module.startswith(_OPEN)
-    return module.split(".")[0] not in _CLOSED
+    return module.startswith(_OPEN) or _is_users(module)
+
+
+def _is_users(module: str) -> bool:
+    return module.partition(".")[0] not in _CLOSED
 
 
 def _held_by_function(f: types.FunctionType) -> Iterator:
@@ -209,7 +221,7 @@ def _held_by_function(f: types.FunctionType) -> Iterator:
     yield from f.__defaults__ or ()
     yield from (f.__kwdefaults__ or {}).values()
     yield from f.__dict__.values()
-    if _is_open(module_of(f)):
+    if _is_users(module_of(f)):
         space = f.__globals__
         for name in _names(own_code(f)):
             if name in space:
@@ -315,7 +327,7 @@ class _Copies:
         """A function of the same code; one that calls itself by a variable calls the copy."""
         cells = tuple(map(self._cell, f.__closure__ or ()))
         space = f.__globals__
-        if _is_open(module_of(f)):
+        if _is_users(module_of(f)):
             named = [name for name in _names(own_code(f)) if id(space.get(name)) in self._marked]
             space = {**space} if named else space
         else:

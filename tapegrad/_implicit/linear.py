@@ -34,6 +34,7 @@ class Linearised:
 
     def __init__(self, problem, x: np.ndarray, aux, values):
         self.name, self.x = problem.name, x
+        self._is_decided = not any([np.isnan(one).any() for one in aux])
         with rt.tracing(None), rt.recording():
             inputs = Inputs(self.name, (x, *values), tuple(range(1 + len(values))))
             strays = Strays(inputs.tensors)
@@ -45,6 +46,8 @@ class Linearised:
     @remembered
     def factors(self) -> Factors:
         """Those of ∂F/∂x."""
+        if not self._is_decided:
+            raise SingularJacobian(_UNDECIDED.format(self.name))
         with rt.tracing(None):
             (matrix,) = rows_of(self.out, InputTensors(self._tensors[:1]), False)
         return Factors(self.name, np.reshape(array_of(matrix), (self.x.size, self.x.size)))
@@ -125,6 +128,10 @@ _SINGULAR = (
     "tapegrad.{}: the Jacobian of the equations is singular at the solution, which is not unique "
     "there, or a multiple one, and has no derivative; state the problem so that the solution is "
     "unique, or detach the values that are read with tg.stop_gradient"
+)
+_UNDECIDED = (
+    "tapegrad.{}: a constraint or a bound is active at the solution and its multiplier is 0: the "
+    "derivatives to either side differ; leave the constraint out, or move its limit"
 )
 _NOT_FINITE = (
     "tapegrad.{}: the Jacobian of the equations is not finite at the solution, which has no "

@@ -114,7 +114,7 @@ class Solution(Function):
         if problem.first is None:
             problem.first = solved
         if not problem.is_traced:
-            if any(ctx.needs_input_grad):  # now, since data that are read may change
+            if any(ctx.needs_input_grad) and x.size:  # now, since data that are read may change
                 plain = [np.asarray(value_of(one)) for one in (x, *aux)]
                 ctx._linearised = Linearised(problem, plain[0], plain[1:], _plain(values))
             return (x, *aux)
@@ -166,7 +166,8 @@ def answer(problem: Problem) -> tuple[Any, Solved]:
     solved = problem.first
     if problem.is_traced:
         aux, fields = rest[: len(solved.aux)], rest[len(solved.aux) :]
-        problem.check_reads(*_plain([x]), _plain(aux), _plain(values))
+        if solved.x.size:
+            problem.check_reads(_plain([x])[0], _plain(aux), _plain(values))
         solved = dataclasses.replace(solved, fields=dict(zip(solved.fields, fields, strict=True)))
     problem.first = ()  # no other call is the first
     return x, solved

@@ -38,7 +38,7 @@ _FILES = {
     "interpolate": "_interpolate_polynomials _interpolate_splines _interpolate_data "
     "_interpolate_grids _copied_code",
     "linalg": "_linalg_equations _linalg_spectra",
-    "optimize": "_copied_code _optimize_roots _optimize_minima",
+    "optimize": "_copied_code _optimize_fits _optimize_minima _optimize_roots",
     "special": "_copied_code",
     "ndimage": "_ndimage_filters _ndimage_interpolation _ndimage_measurements",
     "sparse": "_sparse_constructors _sparse_linalg",

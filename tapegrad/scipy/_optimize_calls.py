@@ -43,29 +43,35 @@ class Solver:
         return inspect.signature(self.theirs)
 
     def __call__(self, *args, **kwargs):
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        given = dict(bound.arguments)
-        problem = Problem(f"scipy.optimize.{self.name}", self._solve, self._equations, (given,))
+        name, given = f"scipy.optimize.{self.name}", (args, kwargs)
+        problem = Problem(name, self._solve, self._conditions, given)
         if not problem.tensors:
-            return self._of_plain(args, kwargs, problem.name)
+            return self._of_plain(args, kwargs, name)
         x, solved = answer(problem)
         result = solved.result
         if problem.is_traced:
             result = _traced(result, iter(solved.fields.values()))
-        return self._finish(given, result, x)
+        return self._finish(self._named(args, kwargs), result, x)
 
-    def _of_plain(self, args, kwargs, name: str):
+    def _named(self, args: tuple, kwargs: dict) -> Given:
+        """All arguments by name. SciPy itself gets those that are given: its signatures differ."""
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.arguments
+
+    def _of_plain(self, args: tuple, kwargs: dict, name: str):
         try:
             return self.theirs(*args, **kwargs)
         except DerivativeLost as error:
             error.args = (STRAY.format(name),)
             raise
 
-    def _solve(self, given: Given) -> Solved:
-        bound = inspect.BoundArguments(self._signature, given)  # type: ignore[arg-type]
-        result = self.theirs(*bound.args, **bound.kwargs)
-        solved = self._read(given, result)
+    def _conditions(self, args: tuple, kwargs: dict) -> Callable:
+        return self._equations(self._named(args, kwargs))
+
+    def _solve(self, args: tuple, kwargs: dict) -> Solved:
+        result = self.theirs(*args, **kwargs)
+        solved = self._read(self._named(args, kwargs), result)
         solved.result = result
         solved.fields = {str(k): one for k, one in enumerate(_numbers(result))}
         return solved
@@ -164,6 +170,11 @@ def _guarded(kind: type) -> type:
         space.update(__doc__=kind.__doc__, __module__=kind.__module__)
 
     return types.new_class(kind.__name__, (kind,), {}, fill)
+
+
+def first_of(result):
+    """A result that is x, or that begins with it."""
+    return result[0] if isinstance(result, tuple) else result
 
 
 def first(given: Given, result, x):

@@ -1,0 +1,214 @@
+"""SciPy's minimisers for recorded values: the derivative of a minimum is that of its conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .._core.tensor.values import is_recorded, is_tensor
+from .._implicit.solution import Solved
+from .._transforms.gradients import grad
+from ._optimize_calls import Given, arguments, first_of, solver
+from ._optimize_conditions import FLAT, Conditions, as_number, constraints_of, sides
+
+
+def _objective(f: Callable, args, is_pair: bool = False) -> Callable:
+    """The function that is minimised, of x alone; of a pair it is the first."""
+    rest = arguments(args)
+    return lambda x: as_number(f(x, *rest)[0] if is_pair else f(x, *rest))
+
+
+# --- minimize -------------------------------------------------------------------------------------
+
+
+def _f_of_minimize(given: Given) -> Callable:
+    return _objective(given["fun"], given["args"], given["jac"] is True)
+
+
+def _conditions(given: Given) -> Conditions:
+    constraints = constraints_of(given["constraints"])
+    return Conditions(_f_of_minimize(given), given["bounds"], constraints)
+
+
+def _flat(given: Given) -> float:
+    """The gradient at which a minimiser was told to stop."""
+    options = given["options"] or {}
+    told = [options.get(name) for name in ("gtol", "pgtol")] + [given["tol"]]
+    return next((float(one) for one in told if one is not None), FLAT)
+
+
+def _read_minimum(given: Given, result) -> Solved:
+    slope = next((result[name] for name in ("grad", "jac") if _is_vector(result, name)), None)
+    known = None if slope is None else lambda: slope
+    x, aux = _conditions(given).solved(np.asarray(result.x, float), known, _flat(given))
+    return Solved(x, aux, has_converged=result.success)
+
+
+def _is_vector(result, name: str) -> bool:
+    return isinstance(result.get(name), np.ndarray) and result[name].shape == np.shape(result.x)
+
+
+def _finish_minimum(given: Given, result, z):
+    """The result with the minimum and the value of the function there."""
+    x = z[: np.size(result.x)]
+    result["x"] = x
+    if is_tensor(x) and is_recorded(x):
+        result["fun"] = _f_of_minimize(given)(x)
+    return result
+
+
+solver(
+    "minimize",
+    lambda given: _conditions(given).equations,
+    _read_minimum,
+    _finish_minimum,
+)
+
+
+# --- minimize_scalar and its kin ------------------------------------------------------------------
+
+
+def _of_number(f: Callable, bounds: Callable) -> tuple[Callable, Callable]:
+    """Equations of a minimum of a function of one number, and what finds it in a result.
+
+    `f(given)` is the function, `bounds(given)` the pair of its bounds, or None.
+    """
+
+    def equations(given: Given):
+        slope, ends = grad(f(given)), bounds(given)
+
+        def of(x, *aux):
+            if not aux:
+                return slope(x)
+            side = aux[0]
+            return _of_side(side, slope(x), x - ends[0], x - ends[1])
+
+        return of
+
+    def solved(given: Given, x) -> Solved:
+        ends = bounds(given)
+        if ends is None:
+            return Solved(np.asarray(x, float))
+        at, lower, upper = (np.array([one], dtype=float) for one in (x, *ends))
+        slope = np.array([grad(f(given))(float(x))])
+        side = sides(at, lower, upper, slope, FLAT)
+        return Solved(np.asarray(x, float), (side.reshape(()),))
+
+    return equations, solved
+
+
+def _of_side(side, free, low, high):
+    """What is 0: the slope, or the distance from the bound that is active."""
+    at_low, at_high = side < 0.0, side > 0.0
+    return np.where(at_low, low, np.where(at_high, high, free)) + 0.0 * side
+
+
+def _f_of_scalar(given: Given) -> Callable:
+    return _objective(given["fun"], given["args"])
+
+
+def _finish_scalar(given: Given, result, x):
+    result["x"] = x
+    if is_tensor(x) and is_recorded(x):
+        result["fun"] = _f_of_scalar(given)(x)
+    return result
+
+
+_scalar, _scalar_solved = _of_number(_f_of_scalar, lambda given: given["bounds"])
+solver(
+    "minimize_scalar",
+    _scalar,
+    lambda given, result: _scalar_solved(given, result.x),
+    _finish_scalar,
+)
+
+
+def _func(given: Given) -> Callable:
+    return _objective(given["func"], given["args"])
+
+
+def _with_value(f: Callable) -> Callable:
+    """What puts the minimum, and the value of f there, at the begin of a tuple."""
+
+    def finish(given: Given, result, x):
+        if not isinstance(result, tuple):
+            return x
+        is_known = not (is_tensor(x) and is_recorded(x))
+        return (x, result[1] if is_known else f(given)(x), *result[2:])
+
+    return finish
+
+
+for _name, _ends in (
+    ("brent", lambda given: None),
+    ("golden", lambda given: None),
+    ("fminbound", lambda given: (given["x1"], given["x2"])),
+):
+    _one, _one_solved = _of_number(_func, _ends)
+    solver(
+        _name,
+        _one,
+        lambda given, result, solved=_one_solved: solved(given, first_of(result)),
+        _with_value(_func),
+    )
+
+
+# --- functions of older interfaces, and those that search everywhere ------------------------------
+
+
+def _unbounded(f: Callable) -> tuple[Callable, Callable, Callable]:
+    return (
+        lambda given: Conditions(f(given)).equations,
+        lambda given, result: Solved(np.asarray(first_of(result), float)),
+        _with_value(f),
+    )
+
+
+for _name in ("fmin", "fmin_powell"):
+    solver(_name, *_unbounded(_func))
+for _name in ("fmin_bfgs", "fmin_cg", "fmin_ncg"):
+    solver(_name, *_unbounded(lambda given: _objective(given["f"], given["args"])))
+
+
+def _f_with_slope(given: Given) -> Callable:
+    is_pair = given["fprime"] is None and not given["approx_grad"]
+    return _objective(given["func"], given["args"], is_pair)
+
+
+def _read_bounded(given: Given, result) -> Solved:
+    conditions = Conditions(_f_with_slope(given), given["bounds"])
+    return Solved(*conditions.solved(np.asarray(result[0], float)))
+
+
+def _finish_tnc(given: Given, result, z):
+    return (z[: np.size(result[0])], *result[1:])
+
+
+for _name, _finish in (("fmin_l_bfgs_b", _with_value(_f_with_slope)), ("fmin_tnc", _finish_tnc)):
+    solver(
+        _name,
+        lambda given: Conditions(_f_with_slope(given), given["bounds"]).equations,
+        _read_bounded,
+        _finish,
+    )
+
+
+def _of_search(given: Given) -> Conditions:
+    constraints = given.get("constraints") or ()
+    return Conditions(_func(given), given["bounds"], constraints_of(constraints))
+
+
+def _read_search(given: Given, result) -> Solved:
+    return Solved(*_of_search(given).solved(np.asarray(result.x, float)))
+
+
+def _finish_search(given: Given, result, z):
+    result["x"] = x = z[: np.size(result.x)]
+    if is_tensor(x) and is_recorded(x):
+        result["fun"] = _func(given)(x)
+    return result
+
+
+for _name in ("differential_evolution", "dual_annealing", "shgo"):
+    solver(_name, lambda given: _of_search(given).equations, _read_search, _finish_search)

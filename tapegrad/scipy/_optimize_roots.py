@@ -6,16 +6,12 @@ SciPy solves with plain values. The derivative of the root is that of the implic
 from __future__ import annotations
 
 from .._implicit.solution import Solved
-from ._optimize_calls import Given, first, in_field, of_x, solver
-
-
-def _root_of(result):
-    return result[0] if isinstance(result, tuple) else result
+from ._optimize_calls import Given, first, first_of, in_field, of_x, solver
 
 
 def _first_of(given: Given, result) -> Solved:
     """A result that is a root, or a tuple which begins with it."""
-    return Solved(_root_of(result))
+    return Solved(first_of(result))
 
 
 # --- one unknown ----------------------------------------------------------------------------------
