@@ -54,7 +54,9 @@ CALLS = {
     "optimize.fsolve": lambda p: scipy.optimize.fsolve(lambda x: cubic(x, p), [1.0])[0],
     "optimize.root": lambda p: scipy.optimize.root(lambda x: cubic(x, p), [1.0]).x[0],
     "optimize.fixed_point": lambda p: scipy.optimize.fixed_point(lambda x: contraction(x, p), 1.0),
-    "optimize.minimize": lambda p: scipy.optimize.minimize(lambda x: away(x, p), X).x[0],
+    "optimize.minimize": lambda p: (
+        scipy.optimize.minimize(lambda x: away(x, p) + p[0] * x[1], 0.9 * X, tol=1e-8).fun
+    ),
     "optimize.minimize_scalar": lambda p: scipy.optimize.minimize_scalar(lambda x: away(x, p[0])).x,
     "optimize.least_squares": lambda p: scipy.optimize.least_squares(lambda x: x - p, X).x[0],
     "optimize.leastsq": lambda p: scipy.optimize.leastsq(lambda x: x - p, X)[0][0],

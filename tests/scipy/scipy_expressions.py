@@ -50,7 +50,21 @@ class Names(dict):
         raise KeyError(name)
 
 
-CONSTANTS = dict(I3=I3, J3=J3, V=V, T=T, Q=Q, KNOTS=KNOTS, XX=XX, YY=YY, PLANE=PLANE)
+def valley(x):
+    return lambda s: np.sum(np.cosh(s - x[:2]) * x[2:4])
+
+
+def slope(x):
+    return lambda s: np.sinh(s - x[:2]) * x[2:4]
+
+
+def quartic(x):
+    """A function to be minimised, with its gradient."""
+    return lambda s: (np.sum((s - x[:2]) ** 4), 4.0 * (s - x[:2]) ** 3)
+
+
+CONSTANTS = dict(valley=valley, slope=slope, quartic=quartic)
+CONSTANTS |= dict(I3=I3, J3=J3, V=V, T=T, Q=Q, KNOTS=KNOTS, XX=XX, YY=YY, PLANE=PLANE)
 CONSTANTS |= dict(LABELS=LABELS, H=HERMITE)
 #: By modules: expressions of a call of each name, or the name, a colon and an expression.
 TEXTS = {
@@ -279,6 +293,44 @@ TEXTS = {
         zoom(m, 1.4, order=1)
     """,
     "optimize": """
+        anderson(lambda s: s**3 + x[:3] * s - x[3:6], np.full(3, 0.7), f_tol=1e-13)
+        bisect(lambda s: s**3 + x[0] * s - x[1], -5.0, 5.0)
+        brent(lambda s: np.cosh(s - x[0]) + x[1] * s**2, full_output=True)[1]
+        brenth(lambda s, p: s**3 + p[0] * s - p[1], -5.0, 5.0, (x,))
+        brentq(lambda s, p: s**3 + p[0] * s - p[1], -5.0, 5.0, (x,))
+        broyden1(lambda s: s**3 + x[:3] * s - x[3:6], np.full(3, 0.7), f_tol=1e-13)
+        broyden2(lambda s: s**3 + x[:3] * s - x[3:6], np.full(3, 0.7), f_tol=1e-13)
+        curve_fit(lambda t, a, b: a + b * t, T, x, jac=lambda t, *_: np.stack([1.0 + 0.0 * t, t], 1))[0]
+        diagbroyden(lambda s: 0.3 * np.cos(x[:3] * s) - s, np.ones(3), f_tol=1e-13)
+        differential_evolution(lambda s: np.sum((s - x[:2])**4), [(0.0, 0.3)] * 2, rng=1).fun
+        dual_annealing(lambda s: np.sum((s - x[:2])**4), [(0.0, 0.3)] * 2, maxiter=9, rng=1).fun
+        excitingmixing(lambda s: 0.3 * np.cos(x[:3] * s) - s, np.ones(3), f_tol=1e-13)
+        fixed_point(lambda s: 0.3 * np.cos(x[0] * s) + x[1], 0.7)
+        fmin(lambda s: np.cosh(s - x[0])[0] + x[1] * s[0]**2, 1.0, (), 1e-8, 1e-15, disp=0, full_output=True)[1]
+        fmin_bfgs(valley(x), V[:2], disp=0, full_output=1)[1]
+        fmin_cg(valley(x), V[:2], disp=0, full_output=1)[1]
+        fmin_l_bfgs_b(quartic(x), V[:2], bounds=[(0, 0.3)] * 2)[1]
+        fmin_ncg(valley(x), V[:2], slope(x), disp=0, full_output=1)[1]
+        fmin_powell(valley(x), V[:2], disp=0, full_output=1)[1]
+        fmin_tnc(quartic(x), V[:2], bounds=[(0, x[7]), (0, 0.3)], disp=0)[0]
+        fminbound(lambda s: np.cosh(s - x[0]) + x[1] * s**2, -1.0, 3.0, full_output=True)[1]
+        fsolve(lambda s: s**3 + x[:3] * s - x[3:6], np.full(3, 0.7), xtol=1e-12)
+        golden(lambda s: np.cosh(s - x[0]) + x[1] * s**2, full_output=True)[1]
+        least_squares(lambda s: W.T @ s - V, [0.1, 0.2], lambda s: W.T).x
+        leastsq(lambda s: W.T @ s - V, [0.1, 0.2], (), lambda s: W.T)[0]
+        linearmixing(lambda s: 0.3 * np.cos(x[:3] * s) - s, np.ones(3), f_tol=1e-13, alpha=0.9)
+        linprog(-x[:3], m, x[3:6] + 1.0).fun
+        lsq_linear(W.T, V, (0.0, np.inf)).x
+        minimize(valley(x), V[:2]).fun
+        minimize_scalar(lambda s: np.cosh(s - x[0]) + x[1] * s**2).fun
+        newton(lambda s: s**3 + x[0] * s - x[1], 0.5)
+        newton_krylov(lambda s: s**3 + x[:3] * s - x[3:6], np.full(3, 0.7), f_tol=1e-13)
+        nnls(W.T, V)[0]
+        ridder(lambda s: s**3 + x[0] * s - x[1], -5.0, 5.0)
+        root(lambda s: s**3 + x[:3] * s - x[3:6], np.full(3, 0.7), tol=1e-12).x
+        root_scalar(lambda s: s**3 + x[0] * s - x[1], bracket=(-5.0, 5.0)).root
+        shgo(lambda s: np.sum((s - x[:2])**4), [(0.0, 0.3)] * 2).fun
+        toms748(lambda s: s**3 + x[0] * s - x[1], -5.0, 5.0)
         rosen(x)
         rosen(m)
         rosen_der(x)
@@ -468,7 +520,8 @@ def _of_text(name, text):
         names = Names(module_of(root, name), x)
         sparse = module_of(root, "sparse")
         names |= {"sparse_of": sparse.csc_array, "triangle": sparse.tril, "written": written}
-        return eval(code, {"np": np}, names)
+        names["np"] = np
+        return eval(code, names)  # as globals, which functions in it read
 
     return expression, X
 

@@ -129,13 +129,11 @@ REFUSED = {
     "fft.fhtoffset": lambda x: ours.fft.fhtoffset(x[0], 0.5),
     "ndimage.binary_erosion": lambda x: ours.ndimage.binary_erosion(np.ones(5), x),
     "spatial.distance.jaccard": lambda x: ours.spatial.distance.jaccard(x, x),
-    "optimize.brentq": lambda x: ours.optimize.brentq(lambda t, p: t - p, -5.0, 5.0, args=(x[0],)),
-    "optimize.minimize": lambda x: ours.optimize.minimize(np.sum, x),
+    "optimize.bracket": lambda x: ours.optimize.bracket(lambda t, p: t - p, args=(x[0],)),
+    "optimize.isotonic_regression": lambda x: ours.optimize.isotonic_regression(x).x,
     "integrate.quad": lambda x: ours.integrate.quad(np.sin, 0.0, x[0]),
     "sparse.linalg.lsqr": lambda x: ours.sparse.linalg.lsqr(scipy.sparse.eye(3), x),
-    "optimize.curve_fit": lambda x: ours.optimize.curve_fit(
-        np.polyval, [1.0], [1.0], **{"p0": [x]}
-    ),
+    "optimize.fmin_slsqp": lambda x: ours.optimize.fmin_slsqp(np.sum, [1.0], **{"args": [x]}),
 }
 
 

@@ -308,12 +308,7 @@ OF_NUMPY = {
 
 _FACTORS = "its factors are discontinuous where eigenvalues coincide"
 _WHOLE = "differentiate the final result as a function of the matrix instead"
-_STEP = "with q = tg.stop_gradient(p), then take one Newton step, which keeps the derivative: x - "
-_OF_ONE = f"solve F(x, q) = 0 {_STEP}F(x, p) / tg.grad(F)(x, q); scipy.optimize.newton is recorded"
-_OF_MANY = f"solve F(x, q) = 0 {_STEP}np.linalg.solve(tg.jacobian(F)(x, q), F(x, p))"
-_FIXED = f"solve F(x, q) = x - g(x, q) = 0 {_STEP}F(x, p) / tg.grad(F)(x, q)"
-_MINIMUM = f"minimize f(x, q) {_STEP}np.linalg.solve(tg.hessian(f)(x, q), tg.grad(f)(x, p))"
-_OF_NUMBER = f"minimize f(x, q) {_STEP}tg.grad(f)(x, p) / tg.grad(tg.grad(f))(x, q)"
+_POLISHED = "give it plain values, and start optimize.minimize at its result"
 _NODES = "sum over nodes, s, w = np.polynomial.legendre.leggauss(n), or call integrate.fixed_quad "
 _NODES += "where it is entered"
 _STEPS = "write the steps with NumPy, such as a loop of Runge-Kutta steps, which is recorded"
@@ -377,22 +372,9 @@ OF_SCIPY = {
         "update the matrix and use np.linalg.qr of it",
     ),
     "linalg.clarkson_woodruff_transform": "it draws a random matrix; multiply by your own matrix",
-    **dict.fromkeys(
-        [f"optimize.{name}" for name in "brentq brenth bisect ridder toms748 root_scalar".split()],
-        _OF_ONE,
-    ),
-    **_of_module("optimize", "fsolve root broyden1 broyden2 anderson diagbroyden", _OF_MANY),
-    **_of_module("optimize", "excitingmixing linearmixing newton_krylov", _OF_MANY),
-    "optimize.fixed_point": _FIXED,
-    **dict.fromkeys(
-        [f"optimize.{name}" for name in "minimize least_squares leastsq curve_fit".split()],
-        _MINIMUM,
-    ),
-    **_of_module("optimize", "fmin fmin_bfgs fmin_cg fmin_cobyla fmin_l_bfgs_b fmin_ncg", _MINIMUM),
-    **_of_module("optimize", "fmin_powell fmin_slsqp fmin_tnc basinhopping brute direct", _MINIMUM),
-    **_of_module("optimize", "differential_evolution dual_annealing shgo", _MINIMUM),
-    **_of_module("optimize", "minimize_scalar fminbound brent golden", _OF_NUMBER),
-    **_of_module("optimize", "linprog lsq_linear milp nnls isotonic_regression", _ACTIVE),
+    **_of_module("optimize", "fmin_cobyla fmin_slsqp", "call optimize.minimize with its method"),
+    **_of_module("optimize", "basinhopping brute direct", _POLISHED),
+    **_of_module("optimize", "milp isotonic_regression", _ACTIVE),
     **_of_module("optimize", "linear_sum_assignment quadratic_assignment", _PLAIN_RESULT),
     **_of_module("optimize", "approx_fprime check_grad", "use tg.grad"),
     **_of_module("optimize", "show_options linprog_verbose_callback", _NAMES_ONE),
