@@ -60,9 +60,11 @@ __all__ = [
     "elementwise",
     "elementwise_grad",
     "enable_grad",
+    "fixed_point",
     "grad",
     "hessian",
     "hvp",
+    "implicit",
     "inference_mode",
     "is_grad_enabled",
     "is_inference_mode_enabled",
@@ -838,6 +840,12 @@ def record(f: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> Tape: .
 
 # --- operations of the user's ---------------------------------------------------------------------
 
+def implicit(
+    residual: Callable[..., Any],
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
+def fixed_point(
+    f: Callable[..., Any], x0: Any, *params: Any, tol: float = 1e-12, max_iterations: int = 1000
+) -> Any: ...
 def custom_vjp(forward: Callable[..., Any], backward: Callable[..., Any]) -> CustomVjp: ...
 @overload
 def elementwise(

@@ -300,13 +300,13 @@ TEXTS = {
         brentq(lambda s, p: s**3 + p[0] * s - p[1], -5.0, 5.0, (x,))
         broyden1(lambda s: s**3 + x[:3] * s - x[3:6], np.full(3, 0.7), f_tol=1e-13)
         broyden2(lambda s: s**3 + x[:3] * s - x[3:6], np.full(3, 0.7), f_tol=1e-13)
-        curve_fit(lambda t, a, b: a + b * t, T, x, jac=lambda t, *_: np.stack([1.0 + 0.0 * t, t], 1))[0]
+        curve_fit(lambda t, a, b: a + b * t, T, x, jac=lambda t, *_: np.stack([t**0, t], 1))[0]
         diagbroyden(lambda s: 0.3 * np.cos(x[:3] * s) - s, np.ones(3), f_tol=1e-13)
         differential_evolution(lambda s: np.sum((s - x[:2])**4), [(0.0, 0.3)] * 2, rng=1).fun
         dual_annealing(lambda s: np.sum((s - x[:2])**4), [(0.0, 0.3)] * 2, maxiter=9, rng=1).fun
         excitingmixing(lambda s: 0.3 * np.cos(x[:3] * s) - s, np.ones(3), f_tol=1e-13)
         fixed_point(lambda s: 0.3 * np.cos(x[0] * s) + x[1], 0.7)
-        fmin(lambda s: np.cosh(s - x[0])[0] + x[1] * s[0]**2, 1.0, (), 1e-8, 1e-15, disp=0, full_output=True)[1]
+        fmin(valley(x), V[:2], (), 1e-8, 1e-15, disp=0, full_output=True)[1]
         fmin_bfgs(valley(x), V[:2], disp=0, full_output=1)[1]
         fmin_cg(valley(x), V[:2], disp=0, full_output=1)[1]
         fmin_l_bfgs_b(quartic(x), V[:2], bounds=[(0, 0.3)] * 2)[1]
