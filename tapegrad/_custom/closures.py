@@ -356,6 +356,8 @@ class _Copies:
         return self._cells.setdefault(id(cell), types.CellType())
 
     def _of_tuple(self, one: tuple) -> Any:
+        if type(one) is tuple:
+            return tuple([self.of(item) for item in one])
         items = [self.of(item) for item in tuple.__iter__(one)]
         made = tuple.__new__(type(one), items)
         for name, value in held_by(one).items():
@@ -366,7 +368,10 @@ class _Copies:
         """A list, a dict or another object that can change: it may lead to itself."""
         kind: Any = type(one)
         made: Any
-        if isinstance(one, list):
+        if kind is dict:
+            made = self._note(one, {**one})
+            made.update([(key, self.of(value)) for key, value in one.items()])
+        elif isinstance(one, list):
             made = self._note(one, list.__new__(kind))
             list.extend(made, [self.of(item) for item in list.__iter__(one)])
         elif isinstance(one, dict):

@@ -26,28 +26,51 @@ class SingularJacobian(np.linalg.LinAlgError):
     """The equations have no unique solution nearby: none has a derivative."""
 
 
+def as_inputs(name: str, needs, x, values) -> tuple[list, list]:
+    """The unknowns, and the values that need a derivative, as inputs; x and all values with them.
+
+    The others are given as they are: whole numbers, truths.
+    """
+    needed = [one for one, need in zip(values, needs, strict=True) if need]
+    inputs = Inputs(name, (x, *needed), tuple(range(1 + len(needed))))
+    found = iter(inputs.args[1:])
+    pairs = zip(values, needs, strict=True)
+    return inputs.tensors, [inputs.args[0], *[next(found) if need else one for one, need in pairs]]
+
+
+def is_decided(aux) -> bool:
+    """Whether it is known of each constraint if it is active."""
+    return not any([np.isnan(one).any() for one in aux])
+
+
+def is_long(step: np.ndarray, x: np.ndarray, part: float) -> bool:
+    """Whether a step from x is longer than a part of its length."""
+    length = np.max(np.abs(step), initial=0.0)
+    return bool(length > part * max(1e-3, np.max(np.abs(x), initial=0.0)))
+
+
 class Linearised:
     """The equations F(x, values) = 0 at a solution: a recording of them, and factors of ∂F/∂x.
 
     Adjoints and tangents of x are carried to and from those of the values.
     """
 
-    def __init__(self, problem, x: np.ndarray, aux, values):
-        self.name, self.x = problem.name, x
-        self._is_decided = not any([np.isnan(one).any() for one in aux])
+    def __init__(self, problem, needs, x: np.ndarray, aux, values):
+        self.name, self.x, self._needs = problem.name, x, needs
+        self._is_decided = is_decided(aux)
         with rt.tracing(None), rt.recording():
-            inputs = Inputs(self.name, (x, *values), tuple(range(1 + len(values))))
-            strays = Strays(inputs.tensors)
-            self.out = problem.residual(inputs.args[0], aux, inputs.args[1:], entering)
-            if strays.are_in([self.out]):
+            tensors, given = as_inputs(self.name, needs, x, values)
+            strays = None if problem.is_traced else Strays(tensors)  # else it has been checked
+            self.out = problem.residual(given[0], aux, given[1:], entering)
+            if strays is not None and strays.are_in([self.out]):
                 raise TypeError(STRAY.format(self.name))
-        self._tensors = inputs.tensors
+        self._tensors = tensors
 
     @remembered
     def factors(self) -> Factors:
         """Those of ∂F/∂x."""
         if not self._is_decided:
-            raise SingularJacobian(_UNDECIDED.format(self.name))
+            raise undecided(self.name)
         with rt.tracing(None):
             (matrix,) = rows_of(self.out, InputTensors(self._tensors[:1]), False)
         return Factors(self.name, np.reshape(array_of(matrix), (self.x.size, self.x.size)))
@@ -61,18 +84,19 @@ class Linearised:
         return self._is_long(out - array_of(self.out), SHORT_STEP)
 
     def _is_long(self, residual: np.ndarray, part: float) -> bool:
-        step = np.max(np.abs(self.factors.solved(np.ravel(residual))), initial=0.0)
-        return bool(step > part * max(1e-3, np.max(np.abs(self.x), initial=0.0)))
+        return is_long(self.factors.solved(np.ravel(residual)), self.x, part)
 
     def pulled(self, g: np.ndarray) -> list:
-        """The adjoints of the values from that of x."""
+        """The adjoints of the values from that of x, None for those that are not needed."""
         seed = -self.factors.solved(np.ravel(g), transposed=True).reshape(self.x.shape)
         with rt.tracing(None):
-            return pulled([self.out], InputTensors(self._tensors[1:]), [seed], False)
+            found = iter(pulled([self.out], InputTensors(self._tensors[1:]), [seed], False))
+        return [next(found) if need else None for need in self._needs]
 
     def pushed(self, tangents: list) -> np.ndarray:
         """The tangent of x from those of the values; None for one that does not change."""
-        given = zip(self._tensors[1:], tangents, strict=True)
+        needed = [t for t, need in zip(tangents, self._needs, strict=True) if need]
+        given = zip(self._tensors[1:], needed, strict=True)
         pairs = [(one, t) for one, t in given if t is not None]
         inputs, seeds = InputTensors([one for one, _ in pairs]), [t[None] for _, t in pairs]
         with rt.tracing(None), rt.recording():
@@ -112,6 +136,25 @@ class Factors:
             return b
         first, last = (self._columns, self._rows) if transposed else (self._rows, self._columns)
         return _lapack().dgetrs(self._lu, self._pivots, b / first, trans=int(transposed))[0] / last
+
+
+def is_regular(matrix: np.ndarray, size: int) -> bool:
+    """Whether a matrix is far from a singular one, at a glance: by its rows and its determinant."""
+    matrix = np.reshape(matrix, (size, size))
+    if size == 1:
+        return 0.0 < abs(float(matrix[0, 0])) < np.inf
+    if size == 2:
+        (a, b), (c, d) = matrix.tolist()
+        return abs(a * d - b * c) > 1e-8 * (abs(a * d) + abs(b * c))
+    try:
+        Factors("", matrix)
+    except SingularJacobian:
+        return False
+    return True
+
+
+def undecided(name: str) -> SingularJacobian:
+    return SingularJacobian(_UNDECIDED.format(name))
 
 
 def _scales(matrix: np.ndarray, axis: int) -> np.ndarray:

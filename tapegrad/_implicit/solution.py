@@ -17,16 +17,18 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.row_listeners import users_level
-from .._core.tensor.trace import Trace, refuse
+from .._core.tensor.trace import Trace, is_steering, refuse
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
 from .._custom.closures import Captured, Strays
-from .._derivatives.inputs import Inputs, InputTensors
+from .._derivatives.inputs import InputTensors
 from .._derivatives.recorded_reverse import recorded_adjoints
 from .._entering.entering import entering
+from .._program.compile import compile
 from .._transforms.gradients import pushed
 from .._transforms.jacobians import blocks_of
+from ..autograd._repeated_call import Repeated, apart
 from ..autograd.function import Function
-from .linear import STRAY, Linearised
+from .linear import LONG_STEP, STRAY, Linearised, as_inputs, is_decided, is_long, is_regular
 
 
 @dataclasses.dataclass
@@ -65,7 +67,7 @@ class Problem:
 
     def solved(self, values) -> Solved:
         """What the solver finds for some values of tensors."""
-        plain = [np.array(value) if np.ndim(value) else value for value in map(value_of, values)]
+        plain = [np.array(one) if np.ndim(one) else _number(one) for one in map(value_of, values)]
         with rt.tracing(None):
             return self._solve(*self._captured.filled(plain))
 
@@ -83,7 +85,7 @@ class Problem:
             out = PUBLIC["reshape"](out, shape_of(x))
         return out
 
-    def check_reads(self, x, aux, values) -> None:
+    def check_reads(self, needs, x, aux, values) -> None:
         """Refuse the trace if the equations read recorded values that are not found.
 
         A program repeats the call of the solver without Python telling it of these.
@@ -91,9 +93,9 @@ class Problem:
         made = Trace(lambda: ())
         with rt.tracing(made), rt.recording():
             made.now()
-            inputs = Inputs(self.name, (x, *values), tuple(range(1 + len(values))))
-            strays = Strays(inputs.tensors)
-            out = self.residual(inputs.args[0], aux, inputs.args[1:], entering)
+            tensors, given = as_inputs(self.name, needs, x, values)
+            strays = Strays(tensors)
+            out = self.residual(given[0], aux, given[1:], entering)
             read = [out, *[one.tensor for one in made.guards], *made.required]
             if strays.are_in(read):
                 refuse(STRAY.format(self.name))
@@ -102,75 +104,9 @@ class Problem:
         return self.name
 
 
-class Solution(Function):
-    """The operation: its results are x, what is in `aux` and, in a trace, fields."""
-
-    @staticmethod
-    def forward(ctx, problem, *values):
-        solved = problem.solved(values)
-        ctx.problem = problem
-        x, *aux = [wrap(np.array(one, dtype=float)) for one in (solved.x, *solved.aux)]
-        ctx.save_for_backward(x, *aux, *values)
-        if problem.first is None:
-            problem.first = solved
-        if not problem.is_traced:
-            if any(ctx.needs_input_grad) and x.size:  # now, since data that are read may change
-                plain = [np.asarray(value_of(one)) for one in (x, *aux)]
-                ctx._linearised = Linearised(problem, plain[0], plain[1:], _plain(values))
-            return (x, *aux)
-        fields = [wrap(np.array(one)) for one in solved.fields.values()]
-        ctx.mark_non_differentiable(*fields)
-        return (x, *aux, *fields)
-
-    @staticmethod
-    def backward(ctx, g, *others):
-        x, aux, values = _saved(ctx)
-        needs = ctx.needs_input_grad[1:]
-        if not _is_recorded((x, *values, g)):
-            found = _linearised(ctx).pulled(np.asarray(value_of(g)))
-            return None, *map(np.asarray, found)
-        with rt.recording():
-            inputs, out, matrix = _equations(ctx)
-            wanted = [one for one, need in zip(inputs[1:], needs, strict=True) if need]
-            seed = 0.0 - _solved(matrix, g, transposed=True)
-            found = iter(recorded_adjoints([out], [seed], wanted, only=True))
-        return None, *[next(found) if need else None for need in needs]
-
-    @staticmethod
-    def jvp(ctx, _, *tangents):
-        x, aux, values = _saved(ctx)
-        rest = [wrap(np.zeros(shape_of(one))) for one in aux]
-        if not _is_recorded((x, *values, *tangents)):
-            plain = [None if t is None else np.asarray(value_of(t)) for t in tangents]
-            return wrap(_linearised(ctx).pushed(plain)), *rest
-        with rt.recording():
-            inputs, out, matrix = _equations(ctx)
-            pairs = [
-                (one, PUBLIC["reshape"](t, (1, *shape_of(t))))
-                for one, t in zip(inputs[1:], tangents, strict=True)
-                if t is not None
-            ]
-            moved = InputTensors([one for one, _ in pairs])
-            (found,) = pushed([out], moved, [t for _, t in pairs], True)
-        return 0.0 - _solved(matrix, found[0]), *rest
-
-
-def answer(problem: Problem) -> tuple[Any, Solved]:
-    """The solution as a tensor, and what the solver found.
-
-    In a trace the fields are tensors without derivative, which a program computes again; what has
-    no field is that of the call that is traced.
-    """
-    values, problem.tensors = problem.tensors, []
-    x, *rest = Solution.apply(problem, *values)
-    solved = problem.first
-    if problem.is_traced:
-        aux, fields = rest[: len(solved.aux)], rest[len(solved.aux) :]
-        if solved.x.size:
-            problem.check_reads(_plain([x])[0], _plain(aux), _plain(values))
-        solved = dataclasses.replace(solved, fields=dict(zip(solved.fields, fields, strict=True)))
-    problem.first = ()  # no other call is the first
-    return x, solved
+def _number(value):
+    """A number as NumPy has it, not as an array without axes."""
+    return value[()] if isinstance(value, np.ndarray) else value
 
 
 # --- the derivative -------------------------------------------------------------------------------
@@ -198,11 +134,17 @@ def _linearised(ctx) -> Linearised:
     found = vars(ctx).get("_linearised")
     if found is None:
         x, aux, values = _saved(ctx)
-        (at,) = _plain([x])
-        found = ctx._linearised = Linearised(ctx.problem, at, _plain(aux), _plain(values))
-    if not ctx.problem.has_warned and found.is_far():
-        ctx.problem.has_warned = True
-        warnings.warn(_FAR.format(ctx.problem.name), RuntimeWarning, stacklevel=users_level())
+        (at,), needs = _plain([x]), ctx.needs_input_grad[1:]
+        found = Linearised(ctx.problem, needs, at, _plain(aux), _plain(values))
+        ctx._linearised = found
+    return _checked(ctx.problem, found)
+
+
+def _checked(problem: Problem, found: Linearised) -> Linearised:
+    """Equations at their solution, with a warning if it is none."""
+    if not problem.has_warned and found.is_far():
+        problem.has_warned = True
+        warnings.warn(_FAR.format(problem.name), RuntimeWarning, stacklevel=users_level())
     return found
 
 
@@ -215,15 +157,109 @@ def _check(ctx, out) -> None:
         raise RuntimeError(_CHANGED.format(ctx.problem.name))
 
 
-def _equations(ctx) -> tuple:
+def _equations(problem: Problem, needs, x, aux, values) -> tuple:
     """The unknowns and values as inputs, F and ∂F/∂x, all of them recorded."""
-    x, aux, values = _saved(ctx)
-    inputs = Inputs(ctx.problem.name, (x, *values), tuple(range(1 + len(values))))
+    tensors, given = as_inputs(problem.name, needs, x, values)
     aux = [wrap(np.asarray(value_of(one))) if rt.trace() is None else one for one in aux]
-    out = ctx.problem.residual(inputs.args[0], aux, inputs.args[1:], entering)
-    _check(ctx, out)
-    ((matrix,),) = blocks_of("jacobian", [out], InputTensors(inputs.tensors[:1]), True)
-    return inputs.tensors, out, matrix
+    out = problem.residual(given[0], aux, given[1:], entering)
+    ((matrix,),) = blocks_of("jacobian", [out], InputTensors(tensors[:1]), True)
+    return tensors, out, matrix
+
+
+def _adjoints(inputs, out, matrix, g) -> list:
+    """The adjoints of the values from that of x, recorded."""
+    seed = 0.0 - _solved(matrix, g, transposed=True)
+    return recorded_adjoints([out], [seed], inputs[1:], only=True)
+
+
+class _Adjoints:
+    """A function of the adjoint of x: the adjoints of values; with ∂F/∂x and Newton's step."""
+
+    def __init__(self, problem: Problem, needs, count: int):
+        self.problem, self.needs, self.count = problem, needs, count
+
+    def __call__(self, g, x, *rest):
+        aux, values = rest[: self.count], rest[self.count :]
+        with rt.recording():
+            inputs, out, matrix = _equations(self.problem, self.needs, x, aux, values)
+            found = _adjoints(inputs, out, matrix, g)
+        return matrix, _solved(matrix, out), *found
+
+
+#: Adjoints that are computed eagerly before they are compiled.
+_EAGER = 2
+
+
+class _Repeated(Repeated):
+    """The call of a solver in a program: it is given arrays, and its adjoints are compiled."""
+
+    def __init__(self, compute: Callable, cls, ctx, args, out):
+        super().__init__(compute, cls, ctx, args, out)
+        self.problem, self._calls = args[0], 0
+        self._program: Any = None
+        self._values = [None if one else np.asarray(value_of(x)) for one, x in self._pairs(args)]
+
+    def _pairs(self, args) -> list:
+        return [*zip(self.recorded, args, strict=True)][1:]
+
+    def value(self, operands: list[np.ndarray]) -> tuple[np.ndarray | None, Any]:
+        given = iter(operands)
+        values = [next(given) if one is None else one for one in self._values]
+        solved = self.problem.solved(values)
+        parts = [solved.x, *solved.aux, *solved.fields.values()]
+        shape, dtype = self.whole
+        if len(parts) != len(self.parts):
+            return None, None
+        whole = np.empty(shape, dtype)
+        for part, value in zip(self._views(whole), parts, strict=True):
+            value = np.asarray(value)
+            if value.shape != part.shape or value.dtype.kind not in _SAME[part.dtype.kind]:
+                return None, None
+            part[...] = value
+        held = np.array(solved.x, dtype=float), solved.aux, values
+        return whole, held
+
+    def _views(self, whole: np.ndarray) -> list[np.ndarray]:
+        if len(self.parts) == 1:
+            return [whole]
+        return [np.ndarray(shape, dtype, whole, *place) for shape, dtype, *place in self.parts]
+
+    def adjoints(self, held: Any, g: np.ndarray) -> list[np.ndarray | None]:
+        x, aux, values = held
+        self._calls += 1
+        (g,) = self._views(g)[:1]
+        found = self._by_program(g, x, aux, values) if self._calls > _EAGER else None
+        if found is None:
+            with apart():
+                found = self._linearised(x, aux, values).pulled(g)
+        return [one for one, recorded in zip(found, self.recorded[1:], strict=True) if recorded]
+
+    def _linearised(self, x, aux, values) -> Linearised:
+        return _checked(self.problem, Linearised(self.problem, self.needs[1:], x, aux, values))
+
+    def _by_program(self, g, x, aux, values) -> list | None:
+        """The adjoints by a program; None where they are not finite, or x is no solution."""
+        if not x.size or not is_decided(aux):
+            return None
+        if self._program is None:
+            self._program = compile(_Adjoints(self.problem, self.needs[1:], len(aux)))
+            self._program._flows.has_warned = True  # where there is no program it runs eagerly
+        try:
+            with apart():
+                given = [one if one.ndim else one.item() for one in (g, x, *aux, *values)]
+                matrix, step, *found = self._program(*given)
+        except np.linalg.LinAlgError:
+            return None  # with an error that says so
+        if not self.problem.has_warned and is_long(step, x, LONG_STEP):
+            return None
+        if not is_regular(matrix, x.size):
+            return None
+        every = iter(found)
+        return [np.asarray(next(every)) if need else None for need in self.needs[1:]]
+
+
+#: Kinds of numbers that elements of each kind stand for.
+_SAME = {"f": "fiub", "i": "iub", "u": "iub", "b": "b"}
 
 
 def _solved(matrix, b, transposed: bool = False):
@@ -238,6 +274,86 @@ def _solved(matrix, b, transposed: bool = False):
     matrix = PUBLIC["transpose"](matrix) if transposed else matrix
     found = PUBLIC["solve"](matrix, PUBLIC["reshape"](b, (size,)))
     return PUBLIC["reshape"](found, shape)
+
+
+# --- the operation --------------------------------------------------------------------------------
+
+
+class Solution(Function):
+    """The operation: its results are x, what is in `aux` and, in a trace, fields."""
+
+    _repeated = _Repeated
+
+    @staticmethod
+    def forward(ctx, problem, *values):
+        solved = problem.solved(values)
+        ctx.problem = problem
+        x, *aux = [wrap(np.array(one, dtype=float)) for one in (solved.x, *solved.aux)]
+        ctx.save_for_backward(x, *aux, *values)
+        if problem.first is None:
+            problem.first = solved
+        if not problem.is_traced:
+            if any(ctx.needs_input_grad) and x.size:  # now, since data that are read may change
+                plain = [np.asarray(value_of(one)) for one in (x, *aux)]
+                needs = ctx.needs_input_grad[1:]
+                ctx._linearised = Linearised(problem, needs, plain[0], plain[1:], _plain(values))
+            return (x, *aux)
+        fields = [wrap(np.array(one)) for one in solved.fields.values()]
+        ctx.mark_non_differentiable(*fields)
+        return (x, *aux, *fields)
+
+    @staticmethod
+    def backward(ctx, g, *others):
+        x, aux, values = _saved(ctx)
+        needs = ctx.needs_input_grad[1:]
+        if not _is_recorded((x, *values, g)):
+            plain = _linearised(ctx).pulled(np.asarray(value_of(g)))
+            return None, *[None if one is None else np.asarray(one) for one in plain]
+        with rt.recording():
+            inputs, out, matrix = _equations(ctx.problem, needs, x, aux, values)
+            _check(ctx, out)
+            found = iter(_adjoints(inputs, out, matrix, g))
+        return None, *[next(found) if need else None for need in needs]
+
+    @staticmethod
+    def jvp(ctx, _, *tangents):
+        x, aux, values = _saved(ctx)
+        rest = [wrap(np.zeros(shape_of(one))) for one in aux]
+        if not _is_recorded((x, *values, *tangents)):
+            plain = [None if t is None else np.asarray(value_of(t)) for t in tangents]
+            return wrap(_linearised(ctx).pushed(plain)), *rest
+        needs = ctx.needs_input_grad[1:]
+        with rt.recording():
+            inputs, out, matrix = _equations(ctx.problem, needs, x, aux, values)
+            _check(ctx, out)
+            needed = [t for t, need in zip(tangents, needs, strict=True) if need]
+            pairs = [
+                (one, PUBLIC["reshape"](t, (1, *shape_of(t))))
+                for one, t in zip(inputs[1:], needed, strict=True)
+                if t is not None
+            ]
+            moved = InputTensors([one for one, _ in pairs])
+            (found,) = pushed([out], moved, [t for _, t in pairs], True)
+        return 0.0 - _solved(matrix, found[0]), *rest
+
+
+def answer(problem: Problem) -> tuple[Any, Solved]:
+    """The solution as a tensor, and what the solver found.
+
+    In a trace the fields are tensors without derivative, which a program computes again; what has
+    no field is that of the call that is traced.
+    """
+    values, problem.tensors = problem.tensors, []
+    x, *rest = Solution.apply(problem, *values)
+    solved = problem.first
+    if problem.is_traced:
+        aux, fields = rest[: len(solved.aux)], rest[len(solved.aux) :]
+        if np.size(solved.x):
+            needs = [not is_steering(one) for one in values]
+            problem.check_reads(needs, _plain([x])[0], _plain(aux), _plain(values))
+        solved = dataclasses.replace(solved, fields=dict(zip(solved.fields, fields, strict=True)))
+    problem.first = ()  # no other call is the first
+    return x, solved
 
 
 _FAR = (

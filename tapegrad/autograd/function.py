@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -89,6 +90,9 @@ class Function:
     >>> x.grad
     tensor([1.        , 2.71828183])
     """
+
+    #: What programs repeat a call by.
+    _repeated: ClassVar[Callable] = Repeated
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError(
@@ -201,7 +205,7 @@ def _traced(cls, ctx, args):
     if not any(map(is_recorded, args)):
         return _finished(out, _recorded(cls, ctx, args, results, {}, True))
     results = numbers_as_tensors(cls.__name__, results)
-    again = Repeated(functools.partial(_forward, cls), cls, ctx, args, out)
+    again = cls._repeated(functools.partial(_forward, cls), cls, ctx, args, out)
     if again.reads_more(rt.trace()):
         refuse(f"backward of {cls.__name__} reads a recorded tensor that is not in ctx")
     asides = again.asides_of(results)

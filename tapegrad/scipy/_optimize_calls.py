@@ -38,10 +38,6 @@ class Solver:
     def theirs(self) -> Callable:
         return getattr(importlib.import_module("scipy.optimize"), self.name)
 
-    @remembered
-    def _signature(self) -> inspect.Signature:
-        return inspect.signature(self.theirs)
-
     def __call__(self, *args, **kwargs):
         name, given = f"scipy.optimize.{self.name}", (args, kwargs)
         problem = Problem(name, self._solve, self._conditions, given)
@@ -53,11 +49,22 @@ class Solver:
             result = _traced(result, iter(solved.fields.values()))
         return self._finish(self._named(args, kwargs), result, x)
 
+    @remembered
+    def _parameters(self) -> tuple[tuple[str, ...], Given, str]:
+        """The names of SciPy's parameters, their defaults, and that of further keywords."""
+        every = inspect.signature(self.theirs).parameters.values()
+        rest = [one.name for one in every if one.kind is one.VAR_KEYWORD]
+        names = tuple([one.name for one in every if one.kind is not one.VAR_KEYWORD])
+        defaults = {one.name: one.default for one in every if one.default is not one.empty}
+        return names, defaults, (rest or [""])[0]
+
     def _named(self, args: tuple, kwargs: dict) -> Given:
         """All arguments by name. SciPy itself gets those that are given: its signatures differ."""
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        return bound.arguments
+        names, defaults, rest = self._parameters
+        given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
+        if rest:
+            given[rest] = {name: one for name, one in kwargs.items() if name not in names}
+        return given
 
     def _of_plain(self, args: tuple, kwargs: dict, name: str):
         try:
