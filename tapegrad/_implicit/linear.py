@@ -10,9 +10,9 @@ import numpy as np
 
 from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
-from .._core.tensor.values import array_of, value_of
-from .._custom.closures import Strays
+from .._core.tensor.values import array_of, is_recorded, value_of
 from .._derivatives.inputs import Inputs, InputTensors
+from .._derivatives.recorded_reverse import depends_on_others
 from .._entering.entering import entering
 from .._transforms.gradients import pulled, pushed
 from .._transforms.jacobians import rows_of
@@ -60,10 +60,10 @@ class Linearised:
         self._is_decided = is_decided(aux)
         with rt.tracing(None), rt.recording():
             tensors, given = as_inputs(self.name, needs, x, values)
-            strays = None if problem.is_traced else Strays(tensors)  # else it has been checked
             self.out = problem.residual(given[0], aux, given[1:], entering)
-            if strays is not None and strays.are_in([self.out]):
-                raise TypeError(STRAY.format(self.name))
+            if not problem.is_traced and is_recorded(self.out):  # else it has been checked
+                if depends_on_others([self.out], tensors):
+                    raise TypeError(STRAY.format(self.name))
         self._tensors = tensors
 
     @remembered

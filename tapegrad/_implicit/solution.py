@@ -7,6 +7,7 @@ tensors: so the derivative has a derivative itself, in which x is the result of 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import warnings
 from collections.abc import Callable
@@ -68,7 +69,7 @@ class Problem:
     def solved(self, values) -> Solved:
         """What the solver finds for some values of tensors."""
         plain = [np.array(one) if np.ndim(one) else _number(one) for one in map(value_of, values)]
-        with rt.tracing(None):
+        with _untraced():
             return self._solve(*self._captured.filled(plain))
 
     def residual(self, x, aux, values, entered: Callable):
@@ -102,6 +103,14 @@ class Problem:
 
     def __str__(self) -> str:
         return self.name
+
+
+def _untraced():
+    """A context in which nothing is traced."""
+    return _nothing if rt.trace() is None else rt.tracing(None)
+
+
+_nothing = contextlib.nullcontext()
 
 
 def _number(value):
@@ -186,8 +195,8 @@ class _Adjoints:
         return matrix, _solved(matrix, out), *found
 
 
-#: Adjoints that are computed eagerly before they are compiled.
-_EAGER = 2
+#: Adjoints that are computed eagerly before they are compiled, and unknowns for which they are.
+_EAGER, _MOST = 2, 100
 
 
 class _Repeated(Repeated):
@@ -239,13 +248,13 @@ class _Repeated(Repeated):
 
     def _by_program(self, g, x, aux, values) -> list | None:
         """The adjoints by a program; None where they are not finite, or x is no solution."""
-        if not x.size or not is_decided(aux):
+        if not 0 < x.size <= _MOST or not is_decided(aux):
             return None
         if self._program is None:
             self._program = compile(_Adjoints(self.problem, self.needs[1:], len(aux)))
             self._program._flows.has_warned = True  # where there is no program it runs eagerly
         try:
-            with apart():
+            with _untraced():
                 given = [one if one.ndim else one.item() for one in (g, x, *aux, *values)]
                 matrix, step, *found = self._program(*given)
         except np.linalg.LinAlgError:
