@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.tape.row_reader import Reader, needed
+from .._core.tape.tape import Reader, needed
 from .._core.tensor import runtime as rt
 from .._core.tensor.complex_tensors import ComplexTensor, joined_parts
 from .._core.tensor.reachable import codes_in, held_by, module_of, module_of_class, own_code

@@ -224,14 +224,21 @@ def error_of(run: int, status: int) -> BaseException | None:
 
 def array_of(run: int, view: View, dtype: np.dtype, bases: int = RUN_VALUE_BASES) -> np.ndarray:
     """The values of a view in a run of a program of a dtype, where they are; or its adjoints."""
-    item = dtype.itemsize
+    memory, start, offset, strides = _layout(view, dtype)
     base = _word(_word(run + bases).value + 8 * view.base).value
+    return np.ndarray(view.shape, dtype, memory.from_address(base + start), offset, strides)
+
+
+@functools.lru_cache(maxsize=4096)
+def _layout(view: View, dtype: np.dtype) -> tuple[Any, int, int, list[int]]:
+    """The type of the memory that a view spans, where it starts, and how elements lie in it."""
+    item = dtype.itemsize
     spans = [(n - 1) * s for n, s in zip(view.shape, view.strides, strict=True)]
     low, high = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0)
     count = high - low + 1 if view.size else 0
-    memory: Any = (ctypes.c_char * (item * count)).from_address(base + item * (view.offset + low))
     strides = [item * stride for stride in view.strides]
-    return np.ndarray(view.shape, dtype, memory, -item * low if count else 0, strides)
+    start = item * (view.offset + low)
+    return ctypes.c_char * (item * count), start, -item * low if count else 0, strides
 
 
 def float_of(item: int) -> np.dtype:
