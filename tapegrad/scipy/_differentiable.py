@@ -46,6 +46,12 @@ def element_wise(function):
     return function
 
 
+def of_functions(function):
+    """Note of a function that it calls functions of the user's, which may read recorded values."""
+    function.calls_users = True
+    return function
+
+
 @functools.cache
 def is_before(version: str) -> bool:
     """Whether the installed SciPy is older than a version, in which a function changed."""

@@ -17,7 +17,7 @@ from .._core.tensor.trace import DerivativeLost, learned, refuse
 from .._core.tensor.values import is_tensor
 from .._implicit.linear import STRAY
 from .._implicit.solution import Problem, Solved, answer
-from ._differentiable import differentiable
+from ._differentiable import differentiable, of_functions
 
 #: The arguments of a call by name.
 Given = dict[str, Any]
@@ -88,11 +88,10 @@ def solver(name: str, equations: Callable, read: Callable, finish: Callable) -> 
     """Let SciPy's function of a name in `optimize` be differentiated."""
     made = Solver(name, equations, read, finish)
 
+    @of_functions
     @differentiable(f"optimize.{name}")
     def function(*args, **kwargs):
         return made(*args, **kwargs)
-
-    function.calls_users = True
 
 
 def arguments(args) -> tuple:

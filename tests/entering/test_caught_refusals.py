@@ -164,7 +164,7 @@ REFUSED = {
     "brentq": lambda x: scipy.optimize.brentq(lambda s: s**3 + x[0] * s - x[1], -5.0, 5.0),
     "bisect": lambda x: scipy.optimize.bisect(lambda s: s**3 + x[0] * s - x[1], -5.0, 5.0),
     "ridder": lambda x: scipy.optimize.ridder(lambda s: s**3 + x[0] * s - x[1], -5.0, 5.0),
-    "quad": lambda x: scipy.integrate.quad(lambda s: s * x[0], 0.0, 1.0)[0],
+    "odeint": lambda x: scipy.integrate.odeint(lambda y, t: -x[0] * y, [1.0], [0.0, 1.0])[1, 0],
     "fsolve": lambda x: scipy.optimize.fsolve(lambda s: s**3 + x[0] * s - x[1], [1.0])[0],
     "root": lambda x: scipy.optimize.root(lambda s: s**3 + x[0] * s - x[1], [1.0]).x[0],
     "leastsq": lambda x: scipy.optimize.leastsq(lambda s: s - x, X)[0][0],

@@ -51,6 +51,7 @@ WIDE = {
     *("scipy/_ndimage_filters.py gaussian_filter1d", "scipy/_ndimage_interpolation.py rotate"),
     *("scipy/_ndimage_interpolation.py affine_transform", "scipy/_linalg_spectra.py eig_banded"),
     "scipy/_linalg_spectra.py eigh_tridiagonal",
+    *("scipy/_quadpack.py dblquad", "scipy/_quadpack.py tplquad"),
 }
 names = [str(path.relative_to(PACKAGE)) for path in FILES]
 

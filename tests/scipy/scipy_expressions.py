@@ -116,9 +116,14 @@ TEXTS = {
         cumulative_simpson(m, dx=0.3, axis=0, initial=0.0)
         cumulative_trapezoid(x, dx=0.3)
         fixed_quad(lambda t, p: np.exp(-p * t), 0.0, 2.0, (x[0],), 4)[0]
+        dblquad(lambda u, t, p: p * u * t, 0.0, x[1], 0.0, lambda t: t, (x[0],))[0]
+        nquad(lambda u, t, p: p * u * t, [[0.0, x[1]], [0.0, 1.0]], args=(x[0],))[0]
+        quad(lambda t, p: np.exp(-p * t), 0.0, x[1], (x[0],))[0]
+        quad_vec(lambda t, p: np.exp(-p * t), 0.0, 1.0, args=(x,))[0]
         romb(x, dx=0.3)
         romb(m, axis=0)
         simpson(x, x=np.cumsum(x))
+        tplquad(lambda v, u, t, p: p * v, 0.0, x[1], 0.0, 1.0, 0.0, 1.0, (x[0],))[0]
         trapezoid(x, dx=0.3)
     """,
     "interpolate": """

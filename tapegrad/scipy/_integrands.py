@@ -1,0 +1,396 @@
+"""Integrands as functions of x and one vector of numbers, and their derivatives, compiled.
+
+An integral is linear in its integrand: its derivative by a number is the integral of the
+integrand's derivative by it. So all numbers by which an integrand may be differentiated are one
+vector `theta`, and each derivative is another integrand, of this vector or of one with more numbers
+behind it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import functools
+import math
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.codegen import process
+from .._core.operations import PUBLIC
+from .._core.tensor import runtime as rt
+from .._core.tensor.complex_tensors import ComplexTensor, imag_part, real_part
+from .._core.tensor.reachable import held_by, own_code
+from .._core.tensor.trace import DerivativeLost
+from .._core.tensor.values import is_recorded, is_tensor, value_of
+from .._custom.closures import Captured
+from .._entering.entering import entering
+from .._program.compile import compile as compiled
+from .._transforms.derivative_products import jvp, vjp
+from .._transforms.gradients import grad
+
+_HIDDEN = (
+    "tapegrad.scipy.{}: the function that it calls reads a recorded value that is not found in its "
+    "arguments, in variables of enclosing functions, globals and attributes, so that its "
+    "derivative would be lost; give it the value in args"
+)
+
+
+def plain_result(name: str, value):
+    """What a user's function returned, as SciPy takes it: a plain value."""
+    if not is_tensor(value) and type(value) is not ComplexTensor:
+        return value
+    if is_recorded(value):
+        raise DerivativeLost(_HIDDEN.format(name))
+    if type(value) is ComplexTensor:
+        return value_of(value._re) + 1j * value_of(value._im)
+    return value_of(value)
+
+
+class Layout:
+    """Where recorded numbers and arrays are in a vector."""
+
+    def __init__(self, tensors):
+        self.parts = [(np.shape(value_of(one)), value_of(one).dtype) for one in tensors]
+        self.size = sum([math.prod(shape) for shape, _ in self.parts])
+
+    def split(self, theta) -> list:
+        """The numbers and arrays of a vector, in order."""
+        made, start = [], 0
+        for shape, dtype in self.parts:
+            end = start + math.prod(shape)
+            one = theta[start:end].reshape(shape) if shape else theta[start]
+            made.append(one if dtype == np.float64 else one.astype(dtype))
+            start = end
+        return made
+
+    def spread(self, values: list[bool]) -> np.ndarray:
+        """For each element of the vector the value of its number or array."""
+        return np.repeat(np.array(values, bool), [math.prod(shape) for shape, _ in self.parts])
+
+
+def joined(tensors):
+    """Numbers and arrays as one vector of floats."""
+    flat = [PUBLIC["reshape"](one, (-1,)).astype(np.float64) for one in tensors]
+    return flat[0] if len(flat) == 1 else PUBLIC["concatenate"](flat)
+
+
+# --- integrands of plain values, and their derivatives --------------------------------------------
+
+
+class Integrand:
+    """A function (x, theta), and its derivatives by theta and by x.
+
+    It is called with plain values, and compiled after some calls if it is `kept` for others. `size`
+    is the number of elements of theta, `count` that of results; None if they are as the user's.
+    """
+
+    def __init__(self, name: str, function: Callable, size: int, kept: bool, count: int | None):
+        self.name, self.function, self.size = name, function, size
+        self.kept, self.count = kept, count
+        self._calls = 0
+        self._compiled: Any = None
+        self._made: dict[Any, Integrand] = {}
+
+    def bound(self, theta) -> Callable:
+        """The function of x alone."""
+        return functools.partial(self._at, theta)
+
+    def _at(self, theta, x):
+        if self._calls > _SETTLED:
+            return self._compiled(x, theta)
+        if self._calls < _EAGER or not self.kept:
+            self._calls = min(self._calls + 1, _EAGER)
+            return plain_result(self.name, self.function(x, theta))
+        self._calls += 1
+        if self._compiled is None:
+            self._compiled = compiled(self.function)
+            self._compiled._flows.has_warned = True  # no call of the user's asks for a program
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "tapegrad.compile", RuntimeWarning)
+            return self._compiled(x, theta)
+
+    def gradient(self, shape: tuple[int, ...]) -> Integrand:
+        """The integrand of the gradient by theta, for results of a shape.
+
+        If they are several, theta is followed by weights, and it is that of the weighted sum.
+        """
+        if shape == ():
+            return self._of("gradient", grad(self.function, argnums=1), self.size, self.size)
+        pulled = functools.partial(_pulled, self.function, self.size, shape)
+        return self._of(shape, pulled, self.size + math.prod(shape), self.size)
+
+    def tangent(self) -> Integrand:
+        """The integrand of the derivative along a direction, which follows theta."""
+        pushed = functools.partial(_pushed, self.function, self.size)
+        return self._of("tangent", pushed, 2 * self.size, self.count)
+
+    def slope(self) -> Integrand:
+        """The integrand of the derivative by x."""
+        return self._of("slope", functools.partial(_sloped, self.function), self.size, self.count)
+
+    def moment(self) -> Integrand:
+        """The integrand times x."""
+        times = functools.partial(_times_x, self.function)
+        return self._of("moment", times, self.size, self.count)
+
+    def _of(self, name, function: Callable, size: int, count: int | None) -> Integrand:
+        made = Integrand(self.name, function, size, self.kept, count)
+        return self._made.setdefault(name, made)  # another thread may have been faster
+
+
+#: The number of calls that are made without a program, and with all in which one may be made.
+_EAGER, _SETTLED = 5, 80
+
+
+def _pulled(function: Callable, size: int, shape: tuple[int, ...], x, both):
+    _, back = vjp(lambda theta: function(x, theta), both[:size])
+    return back(both[size:].reshape(shape))[0]
+
+
+def _pushed(function: Callable, size: int, x, both):
+    return jvp(lambda theta: function(x, theta), (both[:size],), (both[size:],))[1]
+
+
+def _sloped(function: Callable, x, theta):
+    return jvp(lambda x: function(x, theta), (x,), (1.0,))[1]
+
+
+def _times_x(function: Callable, x, theta):
+    return x * function(x, theta)
+
+
+# --- the integrand that a user gave ---------------------------------------------------------------
+
+
+class Given:
+    """A user's function with its further arguments, of which recorded numbers are in theta.
+
+    The first values are computed by the function itself, later ones by one whose variables nothing
+    else assigns, and derivatives by one like it that is kept for later integrals.
+    """
+
+    count = None
+
+    def __init__(self, name: str, function: Callable, args: tuple):
+        self.name = name
+        own, later = Captured(function, args), Captured(*_Frozen().of((function, args)))
+        self.tensors, own.tensors, found = own.tensors, [], own.tensors
+        is_same = [*map(id, found)] == [*map(id, later.tensors)]
+        later.tensors, self.layout, self._later = [], Layout(found), later
+        self._first: Captured | None = own if is_same else later
+        self._like = _integrand_like(name, later, self.layout)
+        #: First calls of functions: which one, arguments, result. A program has no need of them.
+        self._noted: list[tuple] | None = None if rt.trace() is not None else []
+
+    def __getattr__(self, name: str):
+        return getattr(self._like, name)
+
+    def function(self, x, theta):
+        """The function with recorded values."""
+        return _called(self._later, self.layout, x, theta)
+
+    def finished(self) -> None:
+        """Note that the integral has been computed, by the function itself."""
+        self._first = None
+
+    def filled(self, theta) -> tuple:
+        """The function and its arguments with plain values."""
+        values = [] if theta is None else self.layout.split(theta)
+        return (self._first or self._later).filled(values)
+
+    def bound(self, theta) -> Callable:
+        """The function of x alone, of plain values, as SciPy calls it."""
+        return self.checked(*self.filled(theta))
+
+    def checked(self, function: Callable, args: tuple = (), number: int = 0) -> Callable:
+        """A function of plain values, whose results are plain; its number says which one it is."""
+        name, noted = self.name, self._noted if self._first is not None else None
+
+        def at(*x):
+            found = plain_result(name, function(*x, *args))
+            if noted is not None and len(noted) < _NOTED:
+                noted.append((number, x, np.array(found)))
+            return found
+
+        return at
+
+    def check_unchanged(self, functions: Callable[[], list[Callable]]) -> None:
+        """Raise an error if functions give something else than when they were called first."""
+        if not self._noted:
+            return
+        now = functions()
+        for number, x, before in self._noted:
+            if not np.array_equal(before, np.array(now[number](*x)), equal_nan=True):
+                raise RuntimeError(_CHANGED.format(self.name))
+
+
+#: The number of calls by which it is noticed that what a function reads has changed: one rule's.
+_NOTED = 21
+_CHANGED = (
+    "tapegrad.scipy.{}: the derivative calls the function again, and it gives something else than "
+    "before: it reads data that have been changed since, or random numbers; give it copies of data "
+    "that change, in args"
+)
+
+
+class _Frozen:
+    """Functions, also in tuples, with variables that nothing else assigns."""
+
+    def __init__(self):
+        self._made: dict[int, Any] = {}
+
+    def of(self, one) -> Any:
+        if type(one) is tuple:
+            return tuple(map(self.of, one))
+        if type(one) is not types.FunctionType or not one.__closure__:
+            return one
+        if id(one) not in self._made:
+            cells = tuple([types.CellType() for _ in one.__closure__])
+            made = types.FunctionType(
+                own_code(one), one.__globals__, one.__name__, one.__defaults__, cells
+            )
+            made.__kwdefaults__ = one.__kwdefaults__
+            made.__dict__.update(one.__dict__)
+            self._made[id(one)] = made
+            for cell, given in zip(cells, one.__closure__, strict=True):
+                if (content := _content(given)) is not _EMPTY:
+                    cell.cell_contents = self.of(content)
+        return self._made[id(one)]
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a name without a value
+        return _EMPTY
+
+
+_EMPTY = object()
+
+
+def _called(captured: Captured, layout: Layout, x, theta):
+    function, args = captured.filled([] if theta is None else layout.split(theta))
+    found = entering(function)(x, *args)
+    if type(found) is ComplexTensor or np.iscomplexobj(found):
+        return PUBLIC["stack"]([real_part(found), imag_part(found)])
+    return found
+
+
+#: Integrands by what they are made of, those used last at the end.
+_kept: collections.OrderedDict[tuple, tuple[Integrand, Captured]] = collections.OrderedDict()
+_MOST_KEPT = 256
+_lock = process.lock()
+
+
+def _integrand_like(name: str, captured: Captured, layout: Layout) -> Integrand:
+    """The integrand of functions that differ in recorded values alone."""
+    known = _key(captured)
+    call, size = _calling(captured, layout), layout.size
+    if known is None:
+        return Integrand(name, call, size, False, None)
+    key = (name, *layout.parts, known)
+    with _lock:
+        hit = _kept.get(key)
+        if hit is None or _key(hit[1]) != known:  # as where an attribute has changed
+            hit = _kept[key] = Integrand(name, call, size, True, None), captured
+            if len(_kept) > _MOST_KEPT:
+                _kept.popitem(last=False)
+        _kept.move_to_end(key)
+        return hit[0]
+
+
+def _calling(captured: Captured, layout: Layout) -> Callable:
+    """The function (x, theta)."""
+    objects = captured._objects
+
+    def call(x, theta):
+        assert objects  # programs find in its variables what the user's function reads
+        return _called(captured, layout, x, theta)
+
+    space = {"_called": _called, "__name__": _OF_USERS, "__builtins__": vars(builtins)}
+    return types.FunctionType(call.__code__, space, call.__name__, None, call.__closure__)
+
+
+#: The module of functions that are to be searched for data like those of users.
+_OF_USERS = "integrands"
+
+
+# --- what functions are made of -------------------------------------------------------------------
+
+
+_VALUES = (int, bool, str, bytes, type(None), complex)
+
+
+def _key(captured: Captured):
+    """What is the same of objects that differ in recorded values alone; None if it is not known."""
+    try:
+        return _Key(captured._marked).of(captured._objects)
+    except _UnknownError:
+        return None
+
+
+class _UnknownError(Exception):
+    """An object holds recorded values in a way that is not known."""
+
+
+class _Key:
+    """Keys of objects: of their contents, where those are functions or hold recorded values."""
+
+    def __init__(self, marked: dict[int, Any]):
+        self._marked, self._seen = marked, dict[int, int]()
+
+    def of(self, one) -> Any:
+        kind = type(one)
+        if kind in _VALUES:
+            return kind, one
+        if isinstance(one, float):
+            return kind, float(one).hex()
+        if hasattr(one, "number") and kind.__module__ == Captured.__module__:
+            return "recorded", one.number
+        if id(one) in self._seen:
+            return "seen", self._seen[id(one)]
+        is_marked = id(one) in self._marked
+        if not is_marked and kind not in (types.FunctionType, tuple, types.MethodType):
+            return id(one)
+        self._seen[id(one)] = len(self._seen)
+        if kind is types.FunctionType:
+            return self._of_function(one)
+        if kind is types.MethodType:
+            return kind, self.of(one.__func__), self.of(one.__self__)
+        if isinstance(one, functools.partial):
+            return kind, self.of(one.func), self.of(one.args), self._of_items(one.keywords)
+        return kind, *self._of_contents(one)
+
+    def _of_contents(self, one) -> tuple:
+        held: tuple = ()
+        if isinstance(one, (list, tuple, collections.deque)):
+            held = tuple(map(self.of, one))
+        elif isinstance(one, dict):
+            held = self._of_items(one)
+        elif isinstance(one, np.ndarray):
+            return one.shape, *map(self.of, one.flat)
+        elif not held_by(one):
+            raise _UnknownError
+        if any("__slots__" in vars(kind) for kind in type(one).__mro__):
+            raise _UnknownError
+        return *held, self._of_items(held_by(one))
+
+    def _of_items(self, items) -> tuple:
+        return tuple([(key, self.of(value)) for key, value in items.items()])
+
+    def _of_function(self, f: types.FunctionType) -> tuple:
+        code, space = own_code(f), f.__globals__
+        named = [name for name in code.co_names if id(space.get(name)) in self._marked]
+        return (
+            types.FunctionType,
+            id(code),
+            space.get("__name__"),
+            tuple([self.of(_content(cell)) for cell in f.__closure__ or ()]),
+            self.of(f.__defaults__ or ()),
+            self._of_items(f.__kwdefaults__ or {}),
+            tuple([(name, self.of(space[name])) for name in named]),
+        )
