@@ -35,6 +35,7 @@ __all__ = [
     "Tensor",
     "autograd",
     "check_grads",
+    "checkpoint",
     "compile",
     "config",
     "custom_vjp",
@@ -75,6 +76,7 @@ __all__ = [
 _LATER = {
     "_operation_of": "._custom.elementwise:operation_of",  # pickles name it
     "check_grads": ".testing:check_grads",
+    "checkpoint": "._checkpoint:checkpoint",
     "Compiled": "._program.compiled:Compiled",
     "compile": "._program.compile:compile",
     "custom_vjp": "._custom.custom_vjp:custom_vjp",

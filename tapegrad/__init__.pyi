@@ -54,6 +54,7 @@ __all__ = [
     "Tensor",
     "autograd",
     "check_grads",
+    "checkpoint",
     "compile",
     "config",
     "custom_vjp",
@@ -836,6 +837,7 @@ def vmap(
     *,
     enter: _Enter = None,
 ) -> _Function[..., Any]: ...
+def checkpoint(f: Callable[_P, _R]) -> Callable[_P, _R]: ...
 def record(f: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> Tape: ...
 
 # --- operations of the user's ---------------------------------------------------------------------

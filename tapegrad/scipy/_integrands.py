@@ -27,6 +27,7 @@ from .._core.tensor.reachable import held_by, own_code
 from .._core.tensor.trace import DerivativeLost
 from .._core.tensor.values import is_recorded, is_tensor, value_of
 from .._custom.closures import Captured
+from .._custom.own_variables import content, with_own_variables
 from .._entering.entering import entering
 from .._program.compile import compile as compiled
 from .._transforms.derivative_products import jvp, vjp
@@ -177,7 +178,7 @@ class Given:
 
     def __init__(self, name: str, function: Callable, args: tuple):
         self.name = name
-        own, later = Captured(function, args), Captured(*_Frozen().of((function, args)))
+        own, later = Captured(function, args), Captured(*with_own_variables((function, args)))
         self.tensors, own.tensors, found = own.tensors, [], own.tensors
         is_same = [*map(id, found)] == [*map(id, later.tensors)]
         later.tensors, self.layout, self._later = [], Layout(found), later
@@ -235,41 +236,6 @@ _CHANGED = (
     "before: it reads data that have been changed since, or random numbers; give it copies of data "
     "that change, in args"
 )
-
-
-class _Frozen:
-    """Functions, also in tuples, with variables that nothing else assigns."""
-
-    def __init__(self):
-        self._made: dict[int, Any] = {}
-
-    def of(self, one) -> Any:
-        if type(one) is tuple:
-            return tuple(map(self.of, one))
-        if type(one) is not types.FunctionType or not one.__closure__:
-            return one
-        if id(one) not in self._made:
-            cells = tuple([types.CellType() for _ in one.__closure__])
-            made = types.FunctionType(
-                own_code(one), one.__globals__, one.__name__, one.__defaults__, cells
-            )
-            made.__kwdefaults__ = one.__kwdefaults__
-            made.__dict__.update(one.__dict__)
-            self._made[id(one)] = made
-            for cell, given in zip(cells, one.__closure__, strict=True):
-                if (content := _content(given)) is not _EMPTY:
-                    cell.cell_contents = self.of(content)
-        return self._made[id(one)]
-
-
-def _content(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # a name without a value
-        return _EMPTY
-
-
-_EMPTY = object()
 
 
 def _called(captured: Captured, layout: Layout, x, theta):
@@ -389,7 +355,7 @@ class _Key:
             types.FunctionType,
             id(code),
             space.get("__name__"),
-            tuple([self.of(_content(cell)) for cell in f.__closure__ or ()]),
+            tuple([self.of(content(cell)) for cell in f.__closure__ or ()]),
             self.of(f.__defaults__ or ()),
             self._of_items(f.__kwdefaults__ or {}),
             tuple([(name, self.of(space[name])) for name in named]),
