@@ -1,4 +1,4 @@
-"""A graph that can be called: memory for its calls, and its evaluators."""
+"""A graph that can be called: memory for its calls, its evaluator, counts of its edges."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ import numpy as np
 
 from .._core.ops.table import Pointwise
 from .._core.remembered import remembered
-from .interpreted.encoding import Encoding
-from .interpreted.interpreter import compiled, compiled_with_checks
+from .interpreted.interpreter import Encoding, compiled, compiled_with_checks
 from .ir import frame as layout
 from .ir.flow_graph import Graph, Leave, Reason, Return, varying
 from .ir.frame import ARITHMETIC, FINISHED, LEFT, OUTSIDE, TAPE_FULL, TOO_MANY_JUMPS
 from .kinds.step_kinds import BOOL, FLOAT, REASON, kind_of
+
+# --- program --------------------------------------------------------------------------------------
+# A graph that can be called: memory for its calls, and its evaluators.
 
 #: The number of runs kept for later calls.
 _KEPT = 8
@@ -425,3 +427,31 @@ __all__ = [
     "Outcome",
     "interpreted",
 ]
+
+
+# --- edge counting --------------------------------------------------------------------------------
+# How often a call takes each edge of a graph.
+
+
+def edge_counts(counted: FlowProgram, values: Sequence) -> np.ndarray:
+    """The number of times that a call takes each edge; ValueError says why it left.
+
+    The interpreter has put the number of each edge on the tape, after the registers saved there.
+    """
+    graph, limits = counted.graph, counted.limits
+    functions = interpreted(graph, limits.are_checked)
+    encoding: Encoding = functions.keep  # type: ignore[assignment]
+    program = FlowProgram(graph, functions, limits)
+    call = program.start(values, gradient=True)
+    if call.status != FINISHED:
+        raise ValueError(call.reason)
+    run = call._open
+    words = run.tape[: run.frame[layout.TAPE_USED // 8] - 1 - encoding.registers].tolist()
+    counts = np.zeros(graph.edges, np.int64)
+    at = len(words)
+    while at:
+        edge = words[at - 1]
+        counts[edge] += 1
+        at -= 1 + encoding.kept[edge]
+    call.close()
+    return counts

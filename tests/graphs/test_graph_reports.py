@@ -13,10 +13,9 @@ from random_flow import RandomGraph
 
 import tapegrad as tg
 import tapegrad.math as math
-from tapegrad._flow.edge_counting import edge_counts
 from tapegrad._flow.ir.flow_graph import Return
 from tapegrad._flow.passes.simplify import simplified
-from tapegrad._flow.program import FlowProgram
+from tapegrad._flow.program import FlowProgram, edge_counts
 from tapegrad._program.reports.explain import every, nested
 
 

@@ -10,7 +10,7 @@ import types
 from ..._core.tensor.dependencies import is_open, method_dependencies
 from ..ir.flow_graph import Value
 from ..kinds.step_kinds import BOOL, INT, SELECT_OF
-from . import arena_lists, array_arithmetic, dicts, gathers, outside_changes, views
+from . import arena_lists, arrays, dicts, outside_changes, views
 from .forms import (
     SINGLE,
     Again,
@@ -163,7 +163,7 @@ def get_item(s, owner: Form, index: Form) -> Form:
             return folded(operator.getitem, owner.value, index.value)
         raise Refused(f"an item of {described(owner)}, which lies outside of the function")
     if isinstance(owner, Array):
-        return gathers.indexed(reader, owner, index)
+        return arrays.indexed(reader, owner, index)
     if isinstance(owner, Row):
         return _item_of_row(s, owner, index)
     if (contents := dicts.contents_of(reader, owner)) is not None:
@@ -245,7 +245,7 @@ def set_item(reader, owner: Form, index: Form, value: Form) -> None:
         outside_changes.item_changed(reader, owner, index, value)
         return
     if isinstance(owner, Array):
-        array_arithmetic.assigned(reader, owner, index, value)
+        arrays.assigned(reader, owner, index, value)
         return
     if isinstance(owner, Row):
         place = position(reader, index, arena_lists.length(reader, owner))

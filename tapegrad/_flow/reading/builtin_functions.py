@@ -10,9 +10,9 @@ from typing import Any
 from ..._core.config import config
 from ..._core.tensor.dependencies import is_open, method_dependencies
 from ..kinds.step_kinds import BOOL, FLOAT, INT
-from . import access, arena_lists, array_arithmetic, dicts, outside_changes, prelude, views
+from . import access, arena_lists, arrays, dicts, outside_changes, prelude, views
 from .access import folded_item, is_fixed, items_of, length, new_list
-from .array_reductions import REDUCTIONS
+from .arrays import REDUCTIONS
 from .forms import (
     NONE,
     Again,
@@ -95,7 +95,7 @@ def operator_of(s, op, a: Form, b: Form):
     if op in (operator.eq, operator.ne) and (isinstance(a, Choice) or isinstance(b, Choice)):
         return _is_chosen(reader, op, *((a, b) if isinstance(a, Choice) else (b, a)))
     if isinstance(a, Array) or isinstance(b, Array):
-        return array_arithmetic.operator_of(reader, op, a, b)
+        return arrays.operator_of(reader, op, a, b)
     if op is operator.mul and (is_list(reader, a) or is_list(reader, b)):
         sequence, count = (a, b) if is_list(reader, a) else (b, a)
         return _repeated(s, sequence, count)
@@ -219,7 +219,7 @@ def _repeated(s, sequence: Form, count: Form) -> Form:
 def unary_of(s, op, form: Form) -> Form:
     """A unary operator of other things than numbers."""
     if isinstance(form, Array):
-        return array_arithmetic.unary(s.reader, op, form)
+        return arrays.unary(s.reader, op, form)
     if isinstance(form, Known) and is_fixed(form.value):
         return folded(op, form.value)
     raise Refused(f"{op} of {described(form)}")
@@ -228,7 +228,7 @@ def unary_of(s, op, form: Form) -> Form:
 def in_place(s, op, a: Form, b: Form) -> Form | None:
     """`a op= b` for values that change in place; None for numbers and the like."""
     if isinstance(a, Array):
-        return array_arithmetic.in_place(s.reader, op, a, b)
+        return arrays.in_place(s.reader, op, a, b)
     if op is operator.iadd and is_list(s.reader, a):
         extended(s.reader, a, b)
         return a
@@ -403,7 +403,7 @@ def absolute(s, form):
     """`abs(form)`."""
     form = settled(s.builder, form)
     if isinstance(form, Array):
-        return array_arithmetic.mapped(s.reader, lambda x: absolute(s, x), form)
+        return arrays.mapped(s.reader, lambda x: absolute(s, x), form)
     if isinstance(form, Known):
         return folded(abs, form.value)
     if is_float(form):
@@ -582,11 +582,11 @@ def method_of(reader, owner: Form, name: str) -> Callable:
 
 
 def _copy_of_array(s, array):
-    return array_arithmetic.mapped(s.reader, lambda x: x, array)
+    return arrays.mapped(s.reader, lambda x: x, array)
 
 
 def _dot(s, array, other):
-    return array_arithmetic.matmul(s.reader, array, other)
+    return arrays.matmul(s.reader, array, other)
 
 
 def _item(s, owner):

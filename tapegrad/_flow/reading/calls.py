@@ -1,4 +1,4 @@
-"""Calls: functions that are followed, replaced, or of which no result is read."""
+"""Calls: functions that are followed, replaced, recorded, or of which no result is known."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ import functools
 import inspect
 import io
 import logging
+import math
 import time
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._core.config import config
+from ..._core.ops.table import BY_CODE
 from ..._core.tensor.dependencies import (
     Checked,
     Contents,
     method_dependencies,
     partial_dependencies,
 )
-from ..._entering.stand_ins import stand_in
-from . import outside_changes, prelude, recorded_calls
+from ..._entering.stand_ins import is_of_scipys_class, stand_in
+from ..ir.expressions import tested
+from ..ir.flow_graph import Builder, Value
+from ..kinds.step_kinds import BOOL, FLOAT, INT, SELECT_OF
+from . import access, arrays, outside_changes, prelude, views
 from .access import special_method
 from .builtin_functions import BUILTINS, method_of
 from .forms import (
@@ -36,14 +41,390 @@ from .forms import (
     Raises,
     Ref,
     Refused,
+    Tuple,
     Unfollowed,
     described,
     is_plain,
 )
-from .numbers import folded, is_float, is_tensor
+from .numbers import converted, folded, is_float, is_number, is_tensor, kind_of, of_numpy, settled
 from .numpy_functions import handler_of
 from .outside_changes import TEXT, WRITERS, combined, counted, is_container, line_of
-from .recorded_calls import Parametrised
+
+# --- recorded calls -------------------------------------------------------------------------------
+# Calls of functions of SciPy that are no operations, and objects with parameters.
+
+
+# --- Objects with parameters, such as a distribution of SciPy's that is frozen --------------------
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Parametrised(Form):
+    """An object with the methods of another one, called with these arguments after their own."""
+
+    owner: Known
+    args: tuple[Form, ...]
+    names: tuple[str, ...]
+    named: tuple[Form, ...]
+
+    @property
+    def head(self) -> tuple:
+        return Parametrised, id(self.owner.value), len(self.args), self.names
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return *self.args, *self.named
+
+    def with_parts(self, parts):
+        count = len(self.args)
+        return Parametrised(self.owner, parts[:count], self.names, parts[count:])
+
+
+# --------------------------------------------------------------------------------------------------
+# Calls of functions of SciPy that are no operations: what they record becomes steps of the graph.
+# A function is recorded once for each kind of arguments, at numbers of ours. If all that it does is
+# operations on numbers, these are computed in place of the call, for numbers and small arrays;
+# those that it applies element by element for arrays of any lengths. What Python reads in it is
+# checked.
+
+
+#: In `Operations.steps`: two numbers must be equal.
+EQUAL = 0
+#: The most elements of an array of which each is a number in what is recorded.
+_MOST = 16
+_PLACES = ("scipy.", "tapegrad.scipy.", "tapegrad.numpy.linalg.")
+_PLAIN = (type(None), bool, int, float, str)
+_LOGIC = {"logical_and": "bool_and", "logical_or": "bool_or", "logical_xor": "bool_xor"}
+
+
+class Operations(NamedTuple):
+    """Operations on numbers in their order: what a function has recorded for some arguments.
+
+    `inputs` are the slots of the arguments' numbers, `constants` numbers by slot, `steps` hold the
+    code of an operation of the table, the slots of its operands, and that of its result; the code
+    is 0 where two slots must be equal, and `reads` says of each of these what Python reads there.
+    `tree` is the structure of the result, `results` its leaves: slots in its shape and its dtype,
+    or None and what never changes.
+    """
+
+    inputs: list[np.ndarray]
+    constants: dict[int, float]
+    steps: list[tuple[int, tuple[int, ...], int]]
+    reads: list[str]
+    tree: Any
+    results: list[tuple[np.ndarray | None, Any]]
+
+
+#: What records a function: for it, arguments and keywords as trees of `Sample` and plain values, it
+#: gives the `Operations`; a text where there are none. A wing above enters it.
+recorders: list[Callable[[Callable, tuple, dict], Operations | str]] = []
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """The place of an array of numbers, or of a number, among arguments."""
+
+    shape: tuple[int, ...]
+
+
+def can_record(target) -> bool:
+    """Whether a function is of SciPy, or ours in place of one, or of `numpy.linalg`."""
+    module = getattr(target, "__module__", None)
+    is_function = isinstance(target, (types.FunctionType, types.MethodType))
+    return is_function and isinstance(module, str) and f"{module}.".startswith(_PLACES)
+
+
+def entered_object(value) -> Any:
+    """What stands for an object of SciPy's, itself if it is ours; None for others."""
+    if not is_of_scipys_class(value):
+        return None
+    return stand_in(value) if config.enter else value
+
+
+def method_entered(method: types.MethodType) -> Any:
+    """The stand-in of a method of an object of SciPy's; None for others."""
+    owner = method.__self__
+    ours = entered_object(owner)
+    if ours is not None and any(map(is_of_scipys_class, vars(owner).values())):
+        raise Refused(
+            f"it calls {method.__name__} of an object that holds parameters, which may change; "
+            "give them as arguments of the method of the distribution"
+        )
+    return None if ours is None else getattr(ours, method.__name__, None)
+
+
+def takes_point(method) -> bool:
+    """Whether the first argument of a distribution's method is a point, before the parameters."""
+    if getattr(method, "is_element_wise", False):
+        return True
+    return can_record(method) and [*inspect.signature(method).parameters][:1] == ["x"]
+
+
+def of_recorded_call(s, function: Callable, args: list[Form], kwargs: dict[str, Form]) -> Form:
+    """The result of a call of a function that is recorded."""
+    if s.builder.single:
+        raise Refused(f"it calls {_name(function)} where arrays are of float32")
+    args = [_prepared(s, one) for one in args]
+    kwargs = {name: _prepared(s, one) for name, one in kwargs.items()}
+    given = [*args, *kwargs.values()]
+    if not getattr(function, "is_element_wise", False):
+        return _Written(s, function).call(args, kwargs)
+    if all([isinstance(one, Known) for one in given]):
+        return _of_known(function, args, kwargs)
+    if any([isinstance(one, Array) for one in given]):
+        return _of_elements(s, function, args, kwargs)
+    return _Written(s, function).call(args, kwargs)
+
+
+def _name(function) -> str:
+    """The name of a function, or of a method after that of its object."""
+    owner = getattr(getattr(function, "__self__", None), "name", "")
+    name = getattr(function, "__qualname__", str(function))
+    return f"{owner}.{name}" if isinstance(owner, str) and owner else name
+
+
+def _prepared(s, form: Form) -> Form:
+    form = settled(s.builder, form)
+    if isinstance(form, Ref):
+        return Tuple(tuple(access.items_of(s.reader, form)))
+    return form
+
+
+def _of_known(function, args, kwargs) -> Form:
+    """The result for what is the same in each call: a number."""
+    if not all([isinstance(one.value, _PLAIN) for one in (*args, *kwargs.values())]):
+        raise Refused(f"it calls {_name(function)}, which is not known here")
+    try:
+        found = function(*[x.value for x in args], **{k: x.value for k, x in kwargs.items()})
+    except Exception as error:
+        raise Raises(f"{type(error).__name__}: {error}") from None
+    if np.shape(found) or not isinstance(found, (float, np.ndarray, np.float64)):
+        raise Refused(f"it calls {_name(function)}, which is not known here")
+    return Known(float(found), of_numpy=True)
+
+
+def _of_elements(s, function, args: list[Form], kwargs: dict[str, Form]) -> Form:
+    """The result for arrays of a function that is applied to their elements one by one."""
+    every = [*args, *kwargs.values()]
+    places = [k for k, form in enumerate(every) if not isinstance(form, Known)]
+
+    def one(part: int | None, *elements: Form) -> Form:
+        given = list(every)
+        for place, element in zip(places, elements, strict=True):
+            given[place] = element
+        named = dict(zip(kwargs, given[len(args) :], strict=True))
+        found = _Written(s, function).call(given[: len(args)], named)
+        return found if part is None else found.items[part]  # type: ignore[attr-defined]
+
+    def results(part: int | None) -> Form:
+        of_part = functools.partial(one, part)
+        return arrays.mapped(s.reader, of_part, *[every[k] for k in places])
+
+    count = _Written(s, function).count(every[: len(args)], kwargs)
+    return results(None) if count is None else Tuple(tuple(map(results, range(count))), s.site)
+
+
+@functools.lru_cache(1024)
+def _operations(function, args: tuple, names: tuple[str, ...], kwargs: tuple):
+    (record,) = recorders
+    return record(function, args, dict(zip(names, kwargs, strict=True)))
+
+
+def _recorded(reader, *call):
+    """What a call records: kept for others, but that of an object's method for one reading.
+
+    The object may change, and be let go.
+    """
+    owner = getattr(call[0], "__self__", None)
+    if owner is None or isinstance(owner, types.ModuleType):
+        return _operations(*call)
+    if call not in reader.recorded:
+        reader.recorded[call] = _operations.__wrapped__(*call)
+    return reader.recorded[call]
+
+
+class _Written:
+    """One call written as steps."""
+
+    def __init__(self, s, function: Callable):
+        self.s, self.reader, self.builder, self.function = s, s.reader, s.builder, function
+        self.values: list[Value] = []  # of the numbers of arguments
+        # the results of others may be the integers themselves
+        self._kinds = (FLOAT, INT) if getattr(function, "is_element_wise", False) else (FLOAT,)
+        self._inputs: set[int] = set()
+
+    def call(self, args: list[Form], kwargs: dict[str, Form]) -> Form:
+        trees = tuple([self._tree(one) for one in args])
+        named = tuple([self._tree(one) for one in kwargs.values()])
+        found = _recorded(self.reader, self.function, trees, tuple(kwargs), named)
+        if isinstance(found, str):
+            raise Refused(
+                f"it calls {_name(self.function)}, of which graphs know no formula: {found}"
+            )
+        slots = [int(slot) for one in found.inputs for slot in one.ravel()]
+        written = _WrittenSlots(
+            self.builder, dict(zip(slots, self.values, strict=True)), found.constants
+        )
+        reads = iter(found.reads)
+        for code, operands, slot in found.steps:
+            if code == EQUAL:
+                why = f"{_name(self.function)} takes another way, by {next(reads)}"
+                seen, expected = operands
+                written.check(seen, expected, why)
+            else:
+                written.step(BY_CODE[code], operands, slot)
+        self._inputs = {*slots}
+        return self._built(found.tree, iter(found.results), written)
+
+    def count(self, args: list[Form], kwargs: dict[str, Form]) -> int | None:
+        """How many results the function gives for numbers in place of arrays; None if no tuple."""
+
+        def number(form: Form):
+            return Plain(form.value) if isinstance(form, Known) else Sample(())
+
+        named = tuple([number(one) for one in kwargs.values()])
+        found = _recorded(
+            self.reader, self.function, tuple(map(number, args)), tuple(kwargs), named
+        )
+        tree = None if isinstance(found, str) else found.tree
+        return len(tree) if isinstance(tree, tuple) else None
+
+    # --- arguments ----------------------------------------------------------------------------
+
+    def _tree(self, form: Form):
+        """An argument as the recorder takes it; its numbers become values."""
+        if isinstance(form, Tuple) and not form.names:
+            return tuple([self._tree(_prepared(self.s, one)) for one in form.items])
+        if isinstance(form, Known) and isinstance(form.value, _PLAIN):
+            return Plain(form.value)
+        if is_number(form) and kind_of(form) in self._kinds:
+            self.values.append(converted(self.builder, form, FLOAT))
+            return Sample(())
+        if isinstance(form, Array) and form.element in self._kinds:
+            return self._array(form)
+        raise Refused(f"it calls {_name(self.function)} with {described(form)}")
+
+    def _array(self, form: Array) -> Sample:
+        lengths = [one.value for one in form.lengths if isinstance(one, Known)]
+        if len(lengths) < len(form.lengths) or math.prod(lengths) > _MOST:
+            raise Refused(
+                f"it calls {_name(self.function)} with an array of more than {_MOST} elements, or "
+                "of lengths that may differ"
+            )
+        for place in np.ndindex(*lengths):
+            one = views.of(self.reader, form, [Known(k) for k in place])
+            self.values.append(converted(self.builder, one, FLOAT))
+        return Sample(tuple(lengths))
+
+    # --- results ------------------------------------------------------------------------------
+
+    def _built(self, tree, results, written: _WrittenSlots) -> Form:
+        if isinstance(tree, (tuple, list)):
+            if type(tree) not in (tuple, list):
+                raise Refused(f"{_name(self.function)} gives a {type(tree).__name__}")
+            items = tuple([self._built(one, results, written) for one in tree])
+            return Tuple(items, self.s.site) if type(tree) is tuple else self._list(items)
+        slots, what = next(results)
+        if slots is None:
+            if type(what) not in (float, bool):
+                raise Refused(f"{_name(self.function)} gives a {type(what).__name__}")
+            return Known(what, of_numpy=True)
+        if what.kind not in "fb":
+            raise Refused(f"{_name(self.function)} gives numbers of {what}")
+        kind = BOOL if what.kind == "b" else FLOAT
+        if not slots.shape:
+            return self._number(kind, int(slots), written)
+        if not self._inputs.isdisjoint(slots.ravel().tolist()):
+            raise Refused(f"{_name(self.function)} gives elements of its argument as they lie")
+        made = views.new(self.reader, tuple(map(Known, slots.shape)), kind)
+        for place in np.ndindex(*slots.shape):
+            target = views.element(self.reader, made, [Known(k) for k in place])
+            views.stored(self.reader, target, self._number(kind, int(slots[place]), written))
+        return made
+
+    def _list(self, items: tuple[Form, ...]) -> Form:
+        return access.new_list(self.reader, self.s.site, items)
+
+    def _number(self, kind: str, slot: int, written: _WrittenSlots) -> Number:
+        value = written.truth(slot) if kind == BOOL else written.number(slot)
+        return of_numpy(self.builder, kind, value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plain:
+    """A value that is no number of a call; 1, 1.0 and True are three."""
+
+    value: Any
+
+    def __eq__(self, other) -> bool:
+        return type(other) is Plain and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple:
+        return type(self.value), repr(self.value)
+
+
+class _WrittenSlots:
+    """The values in the slots of what was recorded: numbers, and truths where those are wanted."""
+
+    def __init__(self, builder: Builder, numbers: dict[int, Value], constants: dict[int, float]):
+        self.builder, self.numbers, self.constants = builder, numbers, constants
+        self.truths: dict[int, Value] = {}
+
+    def number(self, slot: int) -> Value:
+        if slot not in self.numbers:
+            if slot in self.truths:
+                one, zero = self.builder.constant(1.0), self.builder.constant(0.0)
+                made = self.builder.step(SELECT_OF[FLOAT], self.truths[slot], one, zero)
+            else:
+                made = self.builder.constant(float(self.constants[slot]))
+            self.numbers[slot] = made
+        return self.numbers[slot]
+
+    def truth(self, slot: int) -> Value:
+        if slot not in self.truths:
+            zero = self.builder.constant(0.0)
+            is_zero = self.builder.step("float_equal", self.number(slot), zero)
+            self.truths[slot] = self.builder.step("bool_not", is_zero)
+        return self.truths[slot]
+
+    def step(self, op, operands: tuple[int, ...], slot: int) -> None:
+        """An operation of the table."""
+        build, made = self.builder, None
+        if op.name in _LOGIC:
+            made = build.step(_LOGIC[op.name], *map(self.truth, operands))
+        elif op.name == "logical_not":
+            made = build.step("bool_not", self.truth(*operands))
+        elif op.test:
+            made = tested(op, [*map(self.number, operands)], build)
+        if made is not None:
+            self.truths[slot] = made
+        elif op.name == "where":
+            x, y = map(self.number, operands[1:])
+            condition = self.truth(operands[0])
+            self.numbers[slot] = build.step(SELECT_OF[FLOAT], condition, x, y)
+        else:
+            self.numbers[slot] = build.step(op.name, *map(self.number, operands))
+
+    def check(self, seen: int, expected: int, what: str) -> None:
+        """Leave where a value that Python reads is another one than was recorded."""
+        wanted = self.constants[expected]
+        if seen in self.truths:
+            holds = self.truths[seen]
+            holds = holds if wanted else self.builder.step("bool_not", holds)
+        elif wanted != wanted:
+            holds = self.builder.step("float_equal", self.number(seen), self.number(seen))
+            holds = self.builder.step("bool_not", holds)
+        else:
+            holds = self.builder.step("float_equal", self.number(seen), self.number(expected))
+        self.builder.check(holds, what)
+
+
+# --- calls ----------------------------------------------------------------------------------------
+# Calls: functions that are followed, replaced, or of which no result is read.
+
 
 # --------------------------------------------------------------------------------------------------
 # Calls that write texts, read clocks, or take what is not followed: no result depends on them.
@@ -158,9 +539,9 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
 def _of_scipy(s, function: Known, args: list[Form], kwargs: dict[str, Form]):
     """A call of a function of SciPy, or of an object that takes parameters; None for others."""
     target = function.value
-    if recorded_calls.can_record(target):
+    if can_record(target):
         made = _by_table(s, target, args, kwargs)
-        return recorded_calls.of_call(s, target, args, kwargs) if made is None else made
+        return of_recorded_call(s, target, args, kwargs) if made is None else made
     if getattr(type(target), "takes_parameters", False):
         return Parametrised(function, tuple(args), (*kwargs,), (*kwargs.values(),))
     return None
@@ -172,7 +553,7 @@ def _entered(function: Known) -> Known:
     if not config.enter or is_builtin or isinstance(function.value, type):
         return function
     if isinstance(function.value, types.MethodType):
-        made = recorded_calls.method_entered(function.value)
+        made = method_entered(function.value)
     else:
         made = stand_in(function.value)
     return function if made is None else Known(getattr(made, "followed", made))
@@ -284,7 +665,7 @@ def _of_parametrised(s, owner: Parametrised, name: str, args: list, kwargs: dict
     """A method of an object with parameters: that of the one without, which takes them last."""
     found = getattr(owner.owner.value, name, None)
     given = len(args) + len(kwargs)
-    if not recorded_calls.can_record(found) or given > recorded_calls.takes_point(found):
+    if not can_record(found) or given > takes_point(found):
         raise Refused(f"it calls the method {name} of an object with parameters")
     every = [*args, *kwargs.values(), *owner.args]
     return called(s, Known(found), every, dict(zip(owner.names, owner.named, strict=True)))

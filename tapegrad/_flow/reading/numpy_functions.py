@@ -18,8 +18,8 @@ from ..._core.tensor.registry import declared_by, theirs
 from ..ir.expressions import tested
 from ..kinds.step_kinds import BOOL, FLOAT, INT, SELECT_OF
 from ..kinds.step_kinds import kind_of as kind_of_steps
-from . import access, array_arithmetic, array_reductions, views
-from .array_reductions import REDUCTIONS, summed
+from . import access, arrays, views
+from .arrays import REDUCTIONS, summed
 from .builtin_functions import rounded_to_int
 from .forms import (
     FLOATS,
@@ -153,13 +153,13 @@ def of_operation(op: Pointwise, function: Callable) -> Callable:
         kinds = tuple([kind_of(x) for x in forms])
         if {*kinds} <= {INT, BOOL} and _result_of(function, kinds) is not np.float64:
             return _of_integers(s, op, kinds, forms)
-        made = applied(s.builder, op.name, *[array_arithmetic.quiet(x) for x in forms])
+        made = applied(s.builder, op.name, *[arrays.quiet(x) for x in forms])
         return dataclasses.replace(made, tensor=True)
 
     def handler(s, *args):
         given = _given(s, op, args)
         if any(isinstance(x, Array) for x in given):
-            return array_arithmetic.mapped(s.reader, lambda *x: one(s, *x), *given)
+            return arrays.mapped(s.reader, lambda *x: one(s, *x), *given)
         _check_numbers(op, given)
         return one(s, *given)
 
@@ -206,7 +206,7 @@ def _of_math(op: Pointwise, function: Callable, takes_tensors: bool) -> Callable
         is_of_tensors = any(map(is_tensor, given))
         if is_of_tensors and not takes_tensors:
             raise Raises(f"TypeError: math.{function.__name__} of a tensor")
-        made = applied(s.builder, op.name, *[array_arithmetic.quiet(x) for x in given])
+        made = applied(s.builder, op.name, *[arrays.quiet(x) for x in given])
         if made.kind == SINGLE:
             raise Refused(f"math.{function.__name__} of float32, which gives float64")
         finite = s.builder.step("is_finite", made.value)
@@ -240,7 +240,7 @@ _FEW = 8
 def _where(s, condition, x, y):
     if any(isinstance(one, Array) for one in (condition, x, y)):
         select = functools.partial(_select, s)
-        return array_arithmetic.mapped(s.reader, select, condition, x, y)
+        return arrays.mapped(s.reader, select, condition, x, y)
     return _select(s, condition, x, y)
 
 
@@ -338,7 +338,7 @@ def _array(s, form, dtype=None):
     if isinstance(form, Array):
         if dtype is not None and _element_of(s, dtype) != form.element:
             raise Refused("an array of another dtype")
-        return array_arithmetic.mapped(s.reader, lambda x: x, form)
+        return arrays.mapped(s.reader, lambda x: x, form)
     if isinstance(form, Row):
         raise Refused("an array of a list that changes")
     shape, items = _numbers_in(s, form) or ((), [])
@@ -378,20 +378,20 @@ def _as_array(s, form, dtype=None):
 
 
 def _matmul(s, a, b):
-    return array_arithmetic.matmul(s.reader, a, b)
+    return arrays.matmul(s.reader, a, b)
 
 
 def _dot(s, a, b):
     if all(isinstance(one, Array) and len(one.lengths) > 2 for one in (a, b)):
         raise Refused("np.dot of stacks of matrices")
-    return array_arithmetic.matmul(s.reader, a, b)
+    return arrays.matmul(s.reader, a, b)
 
 
 def _norm(s, form):
     if not isinstance(form, Array) or len(form.lengths) != 1 or form.element not in FLOATS:
         raise Refused(f"a norm of {described(form)}")
     square = lambda x: applied(s.builder, "square", x)  # noqa: E731
-    squares = array_arithmetic.mapped(s.reader, square, array_arithmetic.in_doubles(form))
+    squares = arrays.mapped(s.reader, square, arrays.in_doubles(form))
     total = summed(s.reader, squares)
     is_zero = compared(s.builder, operator.gt, total, Known(0.0))
     s.builder.check(converted(s.builder, is_zero, BOOL), "a norm of 0")
@@ -404,7 +404,7 @@ def handler_of(target) -> Callable | None:
     function = theirs(target)
     handler = _functions().get(function)
     if handler is None:
-        return array_reductions.handler_of(function) or function_of_numbers(function, target)
+        return arrays.handler_of(function) or function_of_numbers(function, target)
     is_plain = target is function and function.__name__ in _MAKING
     return _of_plain_numpy(handler) if is_plain else handler
 

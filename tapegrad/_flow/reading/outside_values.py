@@ -27,7 +27,8 @@ from ..ir.flow_graph import Graph, Input
 from ..kinds.step_kinds import FLOAT, INT
 from . import arena_lists, outside_changes
 from .arena_lists import words_of
-from .array_arithmetic import mapped
+from .arrays import mapped
+from .calls import Parametrised, entered_object
 from .forms import (
     FLOATS,
     NARROW,
@@ -47,7 +48,6 @@ from .forms import (
 )
 from .numbers import EXACT, number
 from .reader import Reader
-from .recorded_calls import Parametrised, entered_object
 from .views import strides_of
 
 # --- Classes of named tuples whose instances are tuples with names and nothing else ---------------

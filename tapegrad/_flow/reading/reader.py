@@ -25,7 +25,7 @@ from ..ir.flow_graph import (
 )
 from ..kinds.step_kinds import BOOL, FLOAT, kind_of
 from .arena_lists import element_of
-from .array_arithmetic import mapped
+from .arrays import mapped
 from .code import Code
 from .forms import (
     ABSENT,

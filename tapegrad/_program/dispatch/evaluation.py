@@ -19,7 +19,7 @@ from ..._core.tensor.values import is_recorded, wrap
 from ..._derivatives.inputs import plain
 from ..._entering.entering import entering
 from ..._entering.numba_functions import followed
-from ..._flow.reading import recorded_calls
+from ..._flow.reading import calls
 from ..._transforms.gradients import value_and_grad
 from ..build.executable import Program
 from ..ir.elementwise_step import counted
@@ -67,7 +67,7 @@ NO_NUMBER = (
 
 
 operation_parts.makers.append(rule_program)
-recorded_calls.recorders.append(operations)
+calls.recorders.append(operations)
 
 
 class Call(NamedTuple):

@@ -18,7 +18,7 @@ from ..._core.codegen import process
 from ..._core.ops.table import STEERING
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.copies import pack
-from ..._flow.reading.recorded_calls import Operations, Plain, Sample
+from ..._flow.reading.calls import Operations, Plain, Sample
 from ..build.scalarization import Spreader, is_small
 from ..ir.steps import ARENA, GUARD, Code, Step
 from ..ir.uses import any_in, mark_outputs, mark_reads, slots_of

@@ -14,10 +14,10 @@ import numpy as np
 from ..._core.codegen.layout import ARRAY
 from ..._core.ops.table import BY_CODE
 from ..._core.tensor import row_listeners
-from ..._flow.edge_counting import edge_counts
 from ..._flow.ir.flow_graph import Block, Branch, Graph, Leave, Return, Value, varying
 from ..._flow.ir.flow_graph import Step as GraphStep
 from ..._flow.kinds.step_kinds import kind_of
+from ..._flow.program import edge_counts
 from ..build.executable import Call, Program, table
 from ..dispatch.flows import Flow
 from ..dispatch.life import State

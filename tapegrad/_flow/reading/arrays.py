@@ -1,4 +1,4 @@
-"""Reductions of arrays as loops: sums, extremes, logarithms of sums of exponentials."""
+"""Arrays in graphs, as loops: element-wise operations, products, reductions, items by arrays."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import operator
 import sys
 from collections.abc import Callable
 
+import numpy as np
+
 from ..._core.tensor.registry import PUBLIC
 from ..ir.flow_graph import Block, Edge, Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT
-from . import array_arithmetic, views
-from .array_arithmetic import in_doubles, quiet
+from . import views
 from .forms import (
     FLOATS,
     NARROW,
@@ -23,23 +24,217 @@ from .forms import (
     Known,
     Number,
     Raises,
+    Ref,
     Refused,
     Tuple,
     described,
+    value_kind,
 )
 from .numbers import (
+    COMPARISONS,
+    IN_PLACE,
     applied,
     arithmetic,
     compared,
     converted,
     is_float,
+    is_mixed,
+    is_number,
+    is_tensor,
+    negated,
+    negative,
     number,
     of_numpy,
     rounded,
     settled,
     truth,
 )
-from .views import element, loaded, new, of, product, stored
+from .views import (
+    broadcast,
+    common,
+    element,
+    fill,
+    is_slice,
+    loaded,
+    natural,
+    new,
+    of,
+    position,
+    product,
+    same_length,
+    stored,
+    view,
+)
+
+# --- array arithmetic -----------------------------------------------------------------------------
+# Element-wise operations, sums and products of arrays, as loops.
+
+_OF_TRUTHS = frozenset((*COMPARISONS, operator.and_, operator.or_, operator.xor))
+
+
+def mapped(reader, function: Callable[..., Form], *forms: Form) -> Array:
+    """A new array with `function` of the elements of arrays and numbers."""
+    lengths = common(reader, list(forms))
+    operands = [broadcast(reader, form, lengths) for form in forms]
+    kind = _result_kind(reader, function, operands)
+    made = new(reader, lengths, kind)
+    build = reader.builder
+
+    def body(indices: list[Value], _: list) -> list:
+        places = [Number(INT, k, natural=True) for k in indices]
+        result = function(*[of(reader, one, places) for one in operands])
+        stored(reader, element(reader, made, places), result)
+        return []
+
+    views.nested(build, [converted(build, one, INT) for one in lengths], body, [])
+    return made
+
+
+def _result_kind(reader, function: Callable[..., Form], operands: list) -> str:
+    """The kind of the elements of a function's result; the steps that it makes are dropped."""
+
+    block, reader.builder.block = reader.builder.block, Block(-1)
+    try:
+        samples = [_sample(reader, x) if isinstance(x, Array) else x for x in operands]
+        result = function(*samples)
+    finally:
+        reader.builder.block = block
+    kind = getattr(result, "kind", None)
+    if kind is None or is_mixed(result):
+        raise Refused(f"an array of {described(result)}")
+    return kind
+
+
+def _sample(reader, array: Array) -> Number:
+    """A number like the elements of an array."""
+    kind = value_kind(array.element)
+    of = INT if array.element == NARROW else array.element
+    made = of_numpy(reader.builder, of, reader.graph.value(kind))
+    return dataclasses.replace(made, strong=made.strong or array.element == NARROW)
+
+
+def operator_of(reader, op, a: Form, b: Form) -> Form:
+    """A binary operator with an array."""
+    if op is operator.matmul:
+        return matmul(reader, a, b)
+    if (
+        isinstance(a, Array)
+        and isinstance(b, Array)
+        and BOOL in (a.element, b.element)
+        and op not in _OF_TRUTHS
+    ):
+        raise Refused(f"{op.__name__} of an array of truths")
+    for one in (a, b):
+        if not (isinstance(one, Array) or is_number(one)):
+            raise Refused(f"{op.__name__} of {described(a)} and {described(b)}")
+    build = reader.builder
+
+    if op in COMPARISONS:
+        return mapped(reader, lambda x, y: compared(build, op, x, y), a, b)
+    return mapped(reader, lambda x, y: arithmetic(build, op, quiet(x), quiet(y)), a, b)
+
+
+def quiet(form: Form) -> Form:
+    """An operand of a NumPy operation: it raises no error."""
+    if isinstance(form, Number) and form.kind == FLOAT:
+        return dataclasses.replace(form, tensor=True)
+    return form
+
+
+def in_place(reader, op, a: Array, b: Form) -> Array:
+    """`a op= b`."""
+    if op not in IN_PLACE:
+        raise Refused(f"{op.__name__} of an array")
+    result = operator_of(reader, IN_PLACE[op], a, b)
+    if not isinstance(result, Array) or len(result.lengths) != len(a.lengths):
+        raise Raises("ValueError: could not broadcast")
+    is_plain = b.plain if isinstance(b, Array) else not is_tensor(b)
+    if a.plain and is_plain:  # then no element of the result is a tensor
+        result = dataclasses.replace(result, plain=True)
+    fill(reader, a.lengths, a, broadcast(reader, result, a.lengths))
+    return a
+
+
+def unary(reader, op, a: Array) -> Form:
+    if op in (operator.neg, "-"):
+        return mapped(reader, lambda x: negative(reader.builder, x), a)
+    if op in (operator.pos, "+"):
+        return mapped(reader, lambda x: x, a)
+    if op in (operator.invert, "~") and a.element == BOOL:
+        return mapped(reader, lambda x: negated(reader.builder, x), a)
+    raise Refused(f"{op} of an array")
+
+
+def assigned(reader, array: Array, index: Form, value: Form) -> None:
+    """`array[index] = value`."""
+    target = view(reader, array, index)
+    if isinstance(value, Array):
+        # a copy, since source and target may overlap
+        value = dataclasses.replace(mapped(reader, lambda x: x, value), plain=value.plain)
+        value = broadcast(reader, value, target.lengths)
+    fill(reader, target.lengths, target, value)
+
+
+def in_doubles(a: Array) -> Array:
+    """An array of float32 as one of float64: sums are added up in float64 and rounded once."""
+    return dataclasses.replace(a, element=FLOAT) if a.element == SINGLE else a
+
+
+def _check_product(a: Form, b: Form) -> None:
+    """Refuse other operands of a product than vectors and matrices of floats."""
+    if not (isinstance(a, Array) and isinstance(b, Array)):
+        raise Refused(f"a matrix product of {described(a)} and {described(b)}")
+    if not a.lengths or len(b.lengths) not in (1, 2) or len(a.lengths) > 3 - (len(b.lengths) > 1):
+        raise Refused("a product of stacks of matrices")
+    kinds = {a.element, b.element}
+    if kinds.isdisjoint(FLOATS) or (SINGLE in kinds and len(kinds) > 1):
+        raise Refused("a matrix product of integers, or of them and float32")
+
+
+def matmul(reader, a: Form, b: Form) -> Form:
+    """The product of vectors and matrices."""
+    _check_product(a, b)
+    assert isinstance(a, Array) and isinstance(b, Array)
+    is_single = a.element == SINGLE
+    a, b = in_doubles(a), in_doubles(b)
+    build = reader.builder
+    first_lengths = a.lengths[:-1]
+    last_lengths = b.lengths[1:]
+    same_length(reader, a.lengths[-1], b.lengths[0])
+    depth = converted(build, a.lengths[-1], INT)
+
+    def dot(places: list) -> Form:
+        first, second = places[: len(first_lengths)], places[len(first_lengths) :]
+
+        def body(k: Value, carried: list[Value]) -> list[Value]:
+            here = Number(INT, k, natural=True)
+            x = of(reader, a, [*first, here])
+            y = of(reader, b, [here, *second])
+            made = arithmetic(build, operator.mul, x, y)
+            total = arithmetic(build, operator.add, Number(FLOAT, carried[0]), made)
+            return [converted(build, total, FLOAT)]
+
+        found = views.counted(build, depth, body, [build.constant(0.0)])
+        result = Number(FLOAT, found[0], True)
+        return rounded(build, result) if is_single else result
+
+    lengths = (*first_lengths, *last_lengths)
+    if not lengths:
+        return dot([])
+    made = new(reader, lengths, SINGLE if is_single else FLOAT)
+
+    def each(indices: list[Value], _: list) -> list:
+        places = [Number(INT, k, natural=True) for k in indices]
+        stored(reader, element(reader, made, places), dot(places))
+        return []
+
+    views.nested(build, [converted(build, one, INT) for one in lengths], each, [])
+    return made
+
+
+# --- array reductions -----------------------------------------------------------------------------
+# Reductions of arrays as loops: sums, extremes, logarithms of sums of exponentials.
+
 
 # --- Reductions of arrays, of all elements or along axes, as loops --------------------------------
 
@@ -346,7 +541,7 @@ def _logsumexp(s, a, axis=NONE, b=NONE, keepdims=Known(False)):  # noqa: B008
 def _log_softmax(s, x, axis=NONE):
     array = _prepared(s, "log_softmax", x)
     totals = along_axes(s.reader, array, axis, True, _total)
-    return array_arithmetic.operator_of(s.reader, operator.sub, array, totals)
+    return operator_of(s.reader, operator.sub, array, totals)
 
 
 def _softmax(s, x, axis=NONE):
@@ -356,7 +551,7 @@ def _softmax(s, x, axis=NONE):
     def share(one: Form, total: Form) -> Form:
         return applied(build, "exp", arithmetic(build, operator.sub, one, total))
 
-    return array_arithmetic.mapped(s.reader, share, array, totals)
+    return mapped(s.reader, share, array, totals)
 
 
 _HANDLERS: dict[str, Callable] = {
@@ -373,3 +568,81 @@ def handler_of(function) -> Callable | None:
         return None
     theirs = getattr(sys.modules.get("scipy.special"), name, None)
     return _HANDLERS[name] if function in (theirs, PUBLIC[name]) else None
+
+
+# --- gathers --------------------------------------------------------------------------------------
+# Items of arrays by arrays of integers or of truths: new arrays.
+
+
+def indexed(reader, array: Array, index: Form) -> Form:
+    """`array[index]`: an element, a view, or a new array of items."""
+    parts = [_as_array(reader, one) for one in views.parts_of(array, index)]
+    arrays = [(k, one) for k, one in enumerate(parts) if isinstance(one, Array)]
+    if not arrays:
+        return views.indexed(reader, array, index)
+    at, chosen = arrays[0]
+    if len(arrays) > 1 or not all(map(is_slice, (*parts[:at], *parts[at + 1 :]))):
+        raise Refused("an array indexed by several arrays, or by an array and numbers")
+    whole = Tuple((*parts[:at], Known(slice(None)), *parts[at + 1 :]))
+    array = views.view(reader, array, whole)
+    if chosen.element == BOOL and len(chosen.lengths) == 1:
+        chosen = _places_of_truths(reader, array.lengths[at], chosen)
+    if chosen.element not in (INT, NARROW):
+        raise Refused(f"an array indexed by {described(chosen)} that are no integers")
+    return _gathered(reader, array, at, chosen)
+
+
+def _as_array(reader, form: Form) -> Form:
+    """A list of known integers as an array, which it is as an index; others as they are."""
+    if not isinstance(form, Ref):
+        return form
+    contents = reader.contents(form)
+    items = contents.items if contents.what == "list" else (form,)
+    places = [getattr(one, "value", None) for one in items]
+    if not all(type(one) is int for one in places):
+        raise Refused(f"an array indexed by {described(form)}")
+    return reader.constant(("array", repr(places)), np.array(places, np.int64))
+
+
+def _gathered(reader, array: Array, axis: int, chosen: Array) -> Array:
+    """The items at places along an axis."""
+    build, count = reader.builder, len(chosen.lengths)
+    lengths = (*array.lengths[:axis], *chosen.lengths, *array.lengths[axis + 1 :])
+    made = views.new(reader, lengths, array.element)
+
+    def body(indices: list[Value], _: list) -> list:
+        every: list[Form] = [Number(INT, k, natural=True) for k in indices]
+        before, own, after = every[:axis], every[axis : axis + count], every[axis + count :]
+        place = position(reader, views.of(reader, chosen, own), array.lengths[axis])
+        item = views.of(reader, array, [*before, place, *after])
+        views.stored(reader, views.element(reader, made, every), item)
+        return []
+
+    views.nested(build, [converted(build, one, INT) for one in lengths], body, [])
+    return dataclasses.replace(made, plain=array.plain)
+
+
+def _places_of_truths(reader, length: Form, chosen: Array) -> Array:
+    """The places of an array of truths that are set."""
+    views.same_length(reader, chosen.lengths[0], length)
+    build, zero = reader.builder, reader.builder.constant(0)
+    size = converted(build, length, INT)
+
+    def is_set(k: Value) -> Value:
+        here = views.of(reader, chosen, [Number(INT, k, natural=True)])
+        return build.step("bool_to_int", converted(build, here, BOOL))
+
+    def counted(k: Value, found: list) -> list:
+        return [build.step("int_add", found[0], is_set(k))]
+
+    (count,) = views.counted(build, size, counted, [zero])
+    room = natural(number(build.step("int_add", count, build.constant(1))))
+    made = views.new(reader, (room,), INT)
+
+    def written(k: Value, found: list) -> list:  # a place that is not wanted is written over
+        here = natural(number(found[0]))
+        views.stored(reader, views.element(reader, made, [here]), number(k))
+        return [build.step("int_add", found[0], is_set(k))]
+
+    views.counted(build, size, written, [zero])
+    return dataclasses.replace(made, lengths=(natural(number(count)),))
