@@ -1,21 +1,21 @@
-"""Rows of one element computed for a whole batch, which is an axis in front.
-
-Element-wise rows are those of the table on operands whose axes are aligned. All others follow from
-their declarations: by `batched` where there is one, else by the layout of the row.
-"""
+"""A function recorded on one element of a batch, and its rows computed for a whole batch."""
 
 from __future__ import annotations
 
+import ctypes
 import math
+import operator
+import struct
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core.codegen import layout
-from .._core.codegen.layout import ARRAY
+from .._core.codegen.layout import ARRAY, LEAF, OF_EITHER, OF_NUMPY
 from .._core.operations import PUBLIC
+from .._core.operations.creation import converted
 from .._core.operations.cumulative import same_shape
 from .._core.operations.declaring import recorded
 from .._core.operations.einsum import in_c_order
@@ -23,20 +23,501 @@ from .._core.operations.reductions import reduced
 from .._core.ops.call_rows import COMPUTED
 from .._core.ops.elementwise import STEERING
 from .._core.ops.table import Pointwise, Site, Structural
-from .._core.tape.sweeps import add_to_windows, memory_axes
+from .._core.tape import store
+from .._core.tape.sweeps import add_to_windows, copied, copy_axes, memory_axes
+from .._core.tape.tape import USED_UP, Reader, cell_of, operation_of
 from .._core.tensor import copies
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
 from .._core.tensor.copies import link
+from .._core.tensor.plain_data import answering, origin
+from .._core.tensor.pytree import tree_leaves
+from .._core.tensor.registry import declared_by
+from .._core.tensor.row_listeners import places
 from .._core.tensor.runtime import silence
-from .._core.tensor.trace import steered
-from .._core.tensor.values import array_of, is_recorded, is_tensor, shape_of, value_of
-from .._derivatives.declared_tangents import aligned
-from .._derivatives.recorded_reverse import site_of
-from .._derivatives.rule_namespace import Namespace, product
-from .._derivatives.tape_traversal import evaluate, placed, tensor_at
-from .element import Element, Unbatched
-from .recorded_rows import RecordedRow, call_of_each, spread
+from .._core.tensor.trace import (
+    OF_EACH,
+    SHARED,
+    Call,
+    CustomCall,
+    Guard,
+    Trace,
+    is_differentiated,
+    named,
+    steered,
+)
+from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor, shape_of, value_of
+from .._derivatives.forward_mode import aligned
+from .._derivatives.recorded_reverse import site_of, without_writes
+from .._derivatives.tape_traversal import Namespace, evaluate, placed, product, tensor_at
+from .._program.lowering.builder import Originals
+
+# --- agreement ------------------------------------------------------------------------------------
+# Comparison of results for a batch with the results of the function for an element.
+
+#: Relative tolerances of results, in terms of the largest number: in double precision, and where
+#: single precision is involved.
+DOUBLE, SINGLE = 1e-9, 1e-5
+#: Units in the last place by which arguments are changed to measure the effect of rounding, and the
+#: factor by which two methods of computation may differ.
+_MOVES, _MARGIN = (4.0, 32.0, 256.0), 100.0
+
+
+def first_difference(found: list, wanted: list, again: Callable, scale: Callable) -> int:
+    """The first of the results `found` that differs from `wanted` beyond rounding; −1 if none.
+
+    `again` calls the function with arguments changed by units in the last place, and returns its
+    results. `scale` gives the relative tolerance of results, and the largest number that the
+    function meets. Both are called only if results seem to differ: if terms cancel, a result does
+    not show their size.
+    """
+    pairs = [(array_of(a), array_of(b)) for a, b in zip(found, wanted, strict=True)]
+    differing = [k for k, pair in enumerate(pairs) if not _agree(*pair, DOUBLE, 0.0)]
+    if not differing:
+        return -1
+    part, largest = scale()
+    differing = [k for k in differing if not _agree(*pairs[k], part, 0.0)]
+    if not differing:
+        return -1
+    noises = _noises(again, [b for _, b in pairs])
+    noises = [min(_MARGIN * noise, part * largest) for noise in noises]
+    return next((k for k in differing if not _agree(*pairs[k], part, noises[k])), -1)
+
+
+def _agree(a: np.ndarray, b: np.ndarray, part: float, noise: float) -> bool:
+    if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
+        return False
+    if a.dtype.kind != "f":
+        return a.dtype == b.dtype and bool(np.array_equal(a, b))
+    most = part * np.max(np.abs(b), initial=0.0, where=np.isfinite(b)) + noise
+    return bool(np.allclose(a, b, rtol=part, atol=most, equal_nan=True))
+
+
+def _noises(again: Callable, first: list) -> list[float]:
+    """The effect of rounding on each result; 0 for a function that is not deterministic."""
+    if any(_apart(again(0.0), first)):
+        return [0.0] * len(first)
+    most = np.zeros((2, len(first)))
+    for k, sign in enumerate((1.0, -1.0)):
+        for move in _MOVES:
+            most[k] = np.maximum(most[k], _apart(again(sign * move), first))
+    return most.min(axis=0).tolist()
+
+
+def _apart(found: list, first: list) -> list[float]:
+    """The distance between results; none if they have different structures."""
+    found = [array_of(one) for one in found]
+    if [one.shape for one in found] != [one.shape for one in first]:
+        return [0.0] * len(first)
+    return [_distance(a, b) for a, b in zip(found, first, strict=True)]
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> float:
+    if a.dtype.kind != "f":
+        return 0.0
+    both = np.isfinite(a) & np.isfinite(b)
+    return float(np.max(np.abs(a[both] - b[both]), initial=0.0))
+
+
+def moved(value, units: float):
+    """Floats moved by some units in the last place, each by another number of them."""
+    value = np.asarray(value)
+    if value.dtype.kind != "f" or not units:
+        return value
+    draws = np.random.default_rng(0).random(value.shape)
+    return (value * (1.0 + np.sign(value) * units * np.finfo(value.dtype).eps * draws)).astype(
+        value.dtype
+    )
+
+
+def difference(a, b) -> str:
+    """The difference between the result of an element by itself and that in a batch, in words."""
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
+        one, other = (f"{x.dtype} of shape {x.shape}" for x in (a, b))
+        return f"by itself an element gives {one}, where it is recorded {other}"
+    apart = np.abs(a - b) if a.dtype.kind == "f" else a != b
+    place = np.unravel_index(np.argmax(apart), a.shape)
+    return (
+        f"by itself an element gives {a[place]}, in the batch {b[place]}: it depends on something "
+        "else than its arguments, such as random numbers or state that changes between calls; pass "
+        "that as an argument"
+    )
+
+
+# --- recorded rows --------------------------------------------------------------------------------
+# Rows of the store as a batch reads them, and calls without derivative for all elements.
+
+
+# --- Rows of the store as a batch reads them, each read once: operands, buffers, operations -------
+# They are read straight from the memory of their chunks, so that small batches pay off too.
+
+
+_ROW = struct.Struct("<iiiid")
+_REFERENCE = struct.Struct("<qii")
+_NUMBER = struct.Struct("<d")
+_WORDS = struct.Struct("<ii")
+_object = ctypes.py_object.from_address
+_REFERENCES = layout.HEADER_BYTES + layout.ROWS * layout.ROW_BYTES
+
+
+class RecordedRow(NamedTuple):
+    """A row: its word and operation, operands as (row, view, number or object), its own array.
+
+    A constant operand is of row −1; the view of a row of a number is None. `reads` are the rows
+    that it reads.
+    """
+
+    word: int
+    op: Any
+    operands: list[tuple[int, Any]]
+    base: Any  # an array, or None
+    reads: list[int]
+
+    @property
+    def name(self) -> str:
+        return self.op.name if self.op is not None else "a row"
+
+
+class RecordedRows:
+    """Rows by number."""
+
+    def __init__(self):
+        self._rows: dict[int, RecordedRow] = {}
+
+    def __getitem__(self, number: int) -> RecordedRow:
+        found = self._rows.get(number)
+        if found is None:
+            found = self._rows[number] = self._read(number)
+        return found
+
+    @staticmethod
+    def fields(number: int) -> tuple[int, int, int, int, float]:
+        """The word of a row, a, b, c and its value."""
+        chunk: Any = store.chunks[number >> layout.ROWS_BITS]
+        at = layout.HEADER_BYTES + (number & (layout.ROWS - 1)) * layout.ROW_BYTES
+        return _ROW.unpack_from(chunk, at)
+
+    def _read(self, number: int) -> RecordedRow:
+        word, a, b, c, _ = self.fields(number)
+        if word <= 0:
+            raise RuntimeError(USED_UP)
+        if word > layout.ARRAY or word in (layout.LEAF, layout.CONSTANT):
+            return self._read_array(number, word, a, b)
+        if word == layout.LOAD:
+            return RecordedRow(word, None, [(a, cell_of(self[a].base, b))], None, [a])
+        if word == layout.STORE:
+            return RecordedRow(word, None, [], None, [k for k in (a, c) if k >= 0])
+        if word < 4 * layout.FIRST_CODE:
+            return RecordedRow(word, None, [], None, [])
+        return self._read_number(word, a, b, c)
+
+    @staticmethod
+    def _read_number(word: int, a: int, b: int, c: int) -> RecordedRow:
+        op, kind = operation_of(word), word & 3
+        if kind == layout.ROW_ROW:
+            reads = [a, b] if b >= 0 else [a]
+            return RecordedRow(word, op, [(k, None) for k in reads], None, reads)
+        (constant,) = _NUMBER.unpack(_WORDS.pack(b, c))
+        operands = [(a, None), (-1, constant)]
+        if kind == layout.CONSTANT_ROW:
+            operands.reverse()
+        return RecordedRow(word, op, operands, None, [a])
+
+    @staticmethod
+    def _read_array(number: int, word: int, first: int, count: int) -> RecordedRow:
+        chunk: Any = store.chunks[number >> layout.ROWS_BITS]
+        start = _REFERENCES + first * layout.REFERENCE_BYTES
+        memory = memoryview(chunk)[start : start + count * layout.REFERENCE_BYTES]
+        address = chunk.ctypes.data + start
+        found: list[tuple[int, Any]] = []
+        for what, source, tag in _REFERENCE.iter_unpack(memory):
+            if source < -1:
+                raise RuntimeError(USED_UP)
+            seen: Any = None
+            if tag in (layout.TAG_ARRAY, layout.TAG_OBJECT):
+                seen = _object(address + len(found) * layout.REFERENCE_BYTES).value
+            elif tag == layout.TAG_INT:
+                seen = what
+            elif tag == layout.TAG_CONSTANT:
+                (seen,) = _NUMBER.unpack(what.to_bytes(8, "little", signed=True))
+            found.append((source if tag <= layout.TAG_SCALAR else -1, seen))
+        op = operation_of(word) if word > layout.ARRAY else None
+        if getattr(op, "writes", False):
+            found.append((-1, None))  # it has no output
+        *operands, (_, base) = found or [(-1, None)]
+        reads = [source for source, _ in operands if source >= 0]
+        return RecordedRow(word, op, operands, base, reads)
+
+
+# --------------------------------------------------------------------------------------------------
+# Calls without derivative, such as masks and positions, for all elements of a batch at once.
+# Calls that work element by element are unchanged, calls along axes have one more in front, others
+# are described in `OF_EACH`; the rest is called for each element.
+
+
+#: Functions that work element by element, beside ufuncs and those that are declared.
+_ELEMENTWISE = {
+    *(np.isclose, np.asarray, np.array, converted, operator.pos, operator.invert),
+    *(operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift),
+}
+#: Functions of one array along axes, the second argument, and which axis it is by default.
+_ALONG: dict[Callable, int | None] = {
+    **dict.fromkeys((np.sum, np.prod, np.mean, np.var, np.std, np.median, np.ptp)),
+    **dict.fromkeys((np.max, np.min, np.any, np.all, np.argmax, np.argmin, np.count_nonzero)),
+    **dict.fromkeys((np.cumsum, np.cumprod)),
+    **dict.fromkeys((np.sort, np.argsort), -1),
+}
+#: Calls whose result has the shape of the operand.
+_KEEPING = {np.cumsum, np.cumprod, np.sort, np.argsort}
+
+
+def call_of_each(call: Call, t: list, alone: list, ndim: int):
+    """The result of a call for all elements: an array, or a recorded tensor in a trace.
+
+    `t` are its operands with an axis of elements in front, None for one that is the same for all
+    and among `alone`; `ndim` is the number of axes of the result for one element.
+    """
+    given, mapped = [], []
+    for is_operand, what in call.arguments:
+        one = t[what] if is_operand else None
+        mapped.append(one is not None)
+        given.append(one if one is not None else alone[what] if is_operand else what)
+    function, keywords = call.function, call.keywords
+    if _is_elementwise(function):
+        pairs = zip(given, mapped, strict=True)
+        given = [spread(x, ndim) if is_mapped else x for x, is_mapped in pairs]
+        return steered(function, *given, **keywords)
+    if function in _ALONG and mapped in ([True], [True, False]) and "where" not in keywords:
+        axis = given[1] if len(given) == 2 else keywords.get("axis", _ALONG[function])
+        rest = {name: x for name, x in keywords.items() if name != "axis"}
+        return steered(_along, given[0], function=function, axis=axis, rest=rest)
+    known = OF_EACH.get(function)
+    if known is not None:
+        return steered(known, *given, mapped=tuple(mapped), **keywords)
+    return steered(_each, *given, function=function, mapped=tuple(mapped), keywords=keywords)
+
+
+def _is_elementwise(function) -> bool:
+    if isinstance(function, np.ufunc):
+        return function.signature is None and function.nout == 1
+    return declared_by(function) is not None or function in _ELEMENTWISE
+
+
+def spread(value, ndim: int):
+    """An operand with the axis of elements first and `ndim` axes after it, for broadcasting."""
+    array = value_of(value)
+    if array.ndim > ndim:
+        return value
+    seen = array[(slice(None), *[None] * (ndim + 1 - array.ndim))]
+    return rt.view_of(value, seen) if is_tensor(value) else seen
+
+
+@named("batching.each")
+def _each(*values, function, mapped, keywords):
+    """A function called for each element."""
+    pairs = [*zip(values, mapped, strict=True)]
+    count = next(len(x) for x, is_mapped in pairs if is_mapped)
+    found = [
+        function(*[x[k] if is_mapped else x for x, is_mapped in pairs], **keywords)
+        for k in range(count)
+    ]
+    return np.stack(found)
+
+
+@named("batching.along")
+def _along(x, function, axis, rest):
+    """A function along axes of each element; None means all of them, as one."""
+    shape = x.shape[1:]
+    if axis is not None and shape:
+        axes = axis if isinstance(axis, tuple) else (axis,)
+        axes = tuple(one % len(shape) + 1 for one in axes)
+        return function(x, axis=axes if isinstance(axis, tuple) else axes[0], **rest)
+    keepdims = rest.get("keepdims", False)
+    others = {name: value for name, value in rest.items() if name != "keepdims"}
+    made = function(x.reshape(len(x), math.prod(shape)), axis=-1, **others)
+    if function in _KEEPING and not shape:
+        return made.reshape(x.shape)
+    return made.reshape(len(x), *[1] * len(shape)) if keepdims is True else made
+
+
+# --- element --------------------------------------------------------------------------------------
+# A function recorded on one element of a batch: its rows represent those of all elements.
+
+#: So many rows of earlier batches may be left in the store: a look takes a tenth of the time of a
+#: small batch.
+_ROWS = 1024
+
+
+class Unbatched(Exception):
+    """Why the elements of a batch are not computed together."""
+
+
+class _ElementTrace(Trace):
+    """A trace that knows the user's line at which it was refused."""
+
+    def refuse(self, reason: str, *, faithful: bool = False) -> None:
+        for file, line, _ in places(1):
+            reason = f"{reason}, at {file}:{line}"
+        super().refuse(reason, faithful=faithful)
+
+    def learn_key(self, tensor) -> None:
+        raise Unbatched("a value is a key of a dict or a member of a set")
+
+    def repeat(self, row, call: CustomCall) -> None:
+        self.refuse(f"it calls {call.name}, which has no batching rule")
+
+
+class Element:
+    """One call of a function: inputs, rows, guards, and `out`, its result.
+
+    `call` takes the mapped arguments, of which `values` are those of the element; `of` are the
+    arguments for the whole batch. `order` are the rows that results and guards need, oldest first,
+    read in `rows`; those that depend on earlier rows are `outer`.
+    """
+
+    def __init__(self, call: Callable, values: list, of: list):
+        self.trace = _ElementTrace(lambda: places(1))
+        outer = rt.trace()
+        self.trace.data = {} if outer is None else {**outer.data}
+        are_data = [not is_tensor(one) or origin(one) is not None for one in of]
+        rt.start()
+        store.collect(_ROWS)
+        with rt.recording(), rt.tracing(self.trace):
+            first = self.trace.now()
+            inputs = zip(values, of, are_data, strict=True)
+            self.inputs = [self._input(*one) for one in inputs]
+            self.out = self._called(call)
+            results = [one for _, one in tree_leaves(self.out) if is_recorded(one)]
+            if self.trace.sees_old_values(results):
+                self.trace.refuse(SHARED)
+            if self.trace.refusal is not None:
+                raise Unbatched(self.trace.refusal)
+            self.guards: list[Guard] = list(self.trace.guards)
+            self.leaves = [leaf for _, leaf in tree_leaves(self.out)]
+            self._find_rows(first)
+
+    def _called(self, call: Callable):
+        """The result; a refusal that the function has caught counts as an error of it."""
+        try:
+            with answering(self.trace):
+                out, error = call(self.inputs), None
+        except Exception as raised:
+            out, error = None, raised
+        error = rt.take_refusal() or error
+        if error is not None:
+            raise Unbatched(f"recorded it raises {type(error).__name__}: {error}") from error
+        return out
+
+    def _input(self, value: np.ndarray, whole, is_data: bool):
+        """An argument as an input."""
+        if value.dtype.kind not in "biu" and value.dtype not in FLOATS:
+            raise Unbatched(f"an argument has dtype {value.dtype}")
+        if value.shape == () and value.dtype == np.float64:
+            made = rt.scalar_leaf(float(value), OF_EITHER if is_data else OF_NUMPY)
+        else:
+            made = rt.row(LEAF, copied(value, copy_axes(value)))
+        if value.dtype not in FLOATS:
+            self.trace.steering.add(made._id)
+        if is_data:
+            self.trace.data[made._id] = value.dtype.type
+        rt.note_input(made._id, is_tensor(whole) and is_differentiated(whole))
+        self.trace.held.append(made)
+        return made
+
+    def _find_rows(self, first: int) -> None:
+        """The rows of results and guards, recorded again without writes if there are any."""
+        recorded = [leaf for leaf in self.leaves if is_recorded(leaf)]
+        watched = recorded + [guard.tensor for guard in self.guards]
+        reader = Reader()
+        self.rows = RecordedRows()
+        rows = _Needed(reader, self.rows, [one._id for one in watched], reader.time(first))
+        if rows.writes:
+            self._check_writes(reader, rows)
+            stops = [one._id for one in self.inputs] + [*rows.outside]
+            try:
+                watched = without_writes(watched, stops)
+            except NotImplementedError:
+                raise Unbatched(
+                    "it writes in place, to an array that is not in C order or beside one from "
+                    "outside that was written before; write to a copy() of it"
+                ) from None
+            reader = Reader()
+            self.rows = RecordedRows()
+            rows = _Needed(reader, self.rows, [one._id for one in watched], reader.time(first))
+        self._originals = Originals([*self.trace.originals.values()])
+        self.order, self.outer = rows.order, rows.outer
+        self.watched = watched
+        made = iter(watched)
+        self.results = [next(made) if is_recorded(leaf) else None for leaf in self.leaves]
+        self.conditions = list(made)
+
+    def _check_writes(self, reader: Reader, rows: _Needed) -> None:
+        """Refuse writes that the whole batch cannot do."""
+        mine = {one._id for one in self.inputs}
+        for buffer, number in rows.writes:
+            if buffer in mine:
+                raise Unbatched("it writes to its argument in place; write to a copy() of it")
+            if buffer in rows.outside:
+                raise Unbatched("it writes in place to a tensor that is not its own")
+            for guard in self.guards:
+                later = reader.time(number) > reader.time(guard.at)
+                if guard.tensor._id == buffer and later:
+                    raise Unbatched(f"it writes to what Python has read at {guard}")
+
+    def as_read(self, source: int, array):
+        """A constant operand with its value when it was read, before a recorded write."""
+        is_constant = source < 0 and isinstance(array, np.ndarray)
+        return self._originals.of(array) if is_constant else array
+
+    def scale(self) -> tuple[float, float]:
+        """The precision of the values of the rows, and the largest finite one, inputs included."""
+        found = [array_of(one) for one in self.inputs]
+        for number in self.order:
+            base = self.rows[number].base
+            found.append(np.asarray(self.rows.fields(number)[4] if base is None else base))
+        floats = [one for one in found if one.dtype.kind == "f"]
+        sizes = [np.max(np.abs(x), initial=0.0, where=np.isfinite(x)) for x in floats]
+        is_single = any(one.dtype == np.float32 for one in floats)
+        return SINGLE if is_single else DOUBLE, float(max(sizes, default=0.0))
+
+
+class _Needed:
+    """The rows of a recording that some of its rows need, oldest first.
+
+    `outside` are the rows recorded before `start` that they read, `outer` they and all that depend
+    on them, `writes` the (buffer, row) of writes in place.
+    """
+
+    def __init__(self, reader: Reader, rows: RecordedRows, numbers: list[int], start: int):
+        self.outside: set[int] = set()
+        self.writes: list[tuple[int, int]] = []
+        found: set[int] = set()
+        waiting = [number for number in numbers if number >= 0]
+        while waiting:
+            number = waiting.pop()
+            if number in found or number in self.outside:
+                continue
+            writes = [k for k in reader.writes(number) if reader.time(k) >= start]
+            self.writes += [(number, k) for k in writes]
+            waiting += writes
+            if reader.time(number) < start:
+                self.outside.add(number)
+                continue
+            found.add(number)
+            waiting += rows[number].reads
+        self.order = sorted(found, key=reader.time)
+        self.outer = set(self.outside)
+        for number in self.order:
+            if not self.outer.isdisjoint(rows[number].reads):
+                self.outer.add(number)
+
+
+# --- batched rows ---------------------------------------------------------------------------------
+# Rows of one element computed for a whole batch, which is an axis in front.
+#
+# Element-wise rows are those of the table on operands whose axes are aligned. All others follow
+# from their declarations: by `batched` where there is one, else by the layout of the row.
 
 _FLOAT64 = np.dtype(np.float64)
 

@@ -1,30 +1,146 @@
-"""Forward mode: tangents are computed together with rows, from the oldest to the newest.
-
-Each row's tangent is computed from those of its operands, in several directions at once: a tangent
-has the shape of the row's array with an axis of directions before it. `Carried` does it in compiled
-code, which stops at rows of arrays for their rules, called with arrays. `Recorded` serves
-derivatives of tangents: the rules are called with tensors for every row.
-
-Rows read buffers as they were at their time (see `tape_traversal`); where tangents are recorded,
-the rows are recorded again without in-place writes first (see `recorded_reverse`).
-"""
+"""Forward mode, and products with Hessians: tangents are computed together with rows."""
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.ops.table import Pointwise
-from .._core.tape.sweeps import Carrying
+from .._core.operations.creation import tensor as new_tensor
+from .._core.ops.table import Pointwise, Site, Structural
+from .._core.tape.sweeps import Carrying, SecondOrderSweep
 from .._core.tape.tape import USED_UP, needed
 from .._core.tape.workspace import FreedError
 from .._core.tensor import runtime as rt
 from .._core.tensor.runtime import silence, silent
-from .._core.tensor.values import array_of, is_recorded, value_of
-from .declared_tangents import aligned, pointwise_tangent, tangent_of
-from .recorded_reverse import without_writes_to
-from .rule_namespace import settled
-from .tape_traversal import Rewound, Traversal, copied, of_row, seen_as
+from .._core.tensor.values import array_of, is_recorded, shape_of, value_of
+from .inputs import InputTensors
+from .recorded_reverse import (
+    adjoints_if_reached,
+    meets_hooks,
+    output_at,
+    parts_of,
+    site_of,
+    summed_to,
+    values_at,
+    without_writes_to,
+)
+from .tape_traversal import (
+    FORWARD,
+    Rewound,
+    Traversal,
+    beside,
+    copied,
+    evaluate,
+    joined,
+    of_row,
+    seen_as,
+    settled,
+)
+from .tape_traversal import symmetric_product as product
+
+# --- declared tangents ----------------------------------------------------------------------------
+# Tangents of rows, by the rules of their declarations.
+
+
+def aligned(tangent, ndim: int):
+    """A tangent of fewer axes than `ndim`, after that of directions, ready to be broadcast."""
+    count, *rest = shape_of(tangent)
+    if len(rest) == ndim:
+        return tangent
+    return PUBLIC["reshape"](tangent, (count, *[1] * (ndim - len(rest)), *rest))
+
+
+def tangent_of(traversal, number: int, op: Structural):
+    """The tangent of a row from those of its operands, an axis of directions first, or None."""
+    site = site_of(op, traversal.read(number))
+    tangents = [traversal.tangent(*operand) for operand in site.operands]
+    if op.jvp is None:
+        tangent = _transposed(traversal, number, op, site, tangents)
+    else:
+        values = _values(traversal, number, op.used_forwards, site)
+        if site.broadcast:
+            ndim = max(np.ndim(what) for _, what in site.operands)
+            tangents = [None if t is None else aligned(t, ndim) for t in tangents]
+        trace = rt.trace()
+        rule = op.jvp if trace is None else functools.partial(trace.by_rule, op.jvp)
+        tangent = rule(FORWARD, tangents, values[0], *values[1], **site.static)
+    if tangent is None or site.out is None or site.out.flags.c_contiguous:
+        shape = (traversal.directions, *traversal.shape(number))
+        return None if tangent is None else PUBLIC["reshape"](tangent, shape)
+    return joined(traversal.base(number), [(tangent, site.out)])
+
+
+def _values(traversal, number: int, reads: int, site: Site) -> tuple:
+    return values_at(
+        reads,
+        site,
+        lambda source, what: traversal.value(number, source, what),
+        lambda site: output_at(traversal, number, site),
+    )
+
+
+def _transposed(traversal, number: int, op: Structural, site: Site, tangents):
+    """The tangent of a row without a `jvp`: `vjp` is linear in its adjoint, so it is transposed.
+
+    The adjoint that it is transposed at does not matter, but with one of 0 nothing would pass
+    through infinite partial derivatives.
+    """
+    out, operands = _values(traversal, number, op.used, site)
+    dtype = np.float64 if site.out is None else site.out.dtype
+    with rt.switched(True):
+        seed = new_tensor(np.ones((traversal.directions, *site.shape), dtype), requires_grad=True)
+        parts = parts_of(op, seed, site, out, operands)
+        pairs = [
+            (summed_to(part, np.shape(view), 1), tangent)
+            for (_, view), part, tangent in zip(site.operands, parts, tangents, strict=True)
+            if part is not None and tangent is not None and is_recorded(part)
+        ]
+        found = None
+        if pairs:
+            roots, seeds = [part for part, _ in pairs], [tangent for _, tangent in pairs]
+            (found,) = adjoints_if_reached(roots, seeds, [seed])
+    return found if traversal.recorded or found is None else value_of(found)
+
+
+class _Values(dict):
+    """The names of a partial derivative: operands are looked up only if it reads them."""
+
+    def __init__(self, traversal, number, operands, names):
+        self.operands = dict(zip(names, operands, strict=True))
+        self.traversal, self.number = traversal, number
+        base = traversal.base(number)
+        self.dtype = np.dtype(np.float64) if base is None else base.dtype
+
+    def __missing__(self, name):
+        return beside(self.dtype, self.traversal.value(self.number, *self.operands[name]))
+
+
+def pointwise_tangent(traversal, number, declaration):
+    """The sum over the operands of tangent times partial derivative."""
+    operands = traversal.read(number)
+    values = _Values(traversal, number, operands, (*declaration.inputs, "out"))
+    ndim, total = len(traversal.shape(number)), None
+    found = [(j, traversal.tangent(*operands[j])) for j in declaration.sloping]
+    tangents = {j: aligned(t, ndim) for j, t in found if t is not None}
+    partials = evaluate(declaration, values, tuple(tangents))
+    for tangent, partial in zip(tangents.values(), partials, strict=True):
+        part = product(tangent, partial)
+        total = part if total is None else total + part
+    return total
+
+
+# --- forward mode ---------------------------------------------------------------------------------
+# Forward mode: tangents are computed together with rows, from the oldest to the newest.
+#
+# Each row's tangent is computed from those of its operands, in several directions at once: a
+# tangent has the shape of the row's array with an axis of directions before it. `Carried` does it
+# in compiled code, which stops at rows of arrays for their rules, called with arrays. `Recorded`
+# serves derivatives of tangents: the rules are called with tensors for every row.
+#
+# Rows read buffers as they were at their time (see `tape_traversal`); where tangents are recorded,
+# the rows are recorded again without in-place writes first (see `recorded_reverse`).
 
 
 def _load(traversal, number: int):
@@ -202,3 +318,120 @@ def _tangents(outputs, inputs, seeds, recorded: bool) -> list:
         return _traversed(Recorded(stops, directions), outputs, inputs, seeds)
     with Carrying(directions) as carrying:
         return _traversed(Carried(stops, carrying), outputs, inputs, seeds)
+
+
+# --- second order ---------------------------------------------------------------------------------
+# Products with Hessians by a sweep of second order over the rows of a function.
+#
+# Tangents of all rows are computed forwards first. The reverse sweep then carries the adjoint of
+# each row and the tangent of that adjoint. Rows without second-order code of their own stop it for
+# the contribution of the dependence of their rule on values.
+#
+# Cases that are not known to be right are left to a gradient of a gradient: rows that write in
+# place, functions of users, and derivatives that are not finite, where products of 0 and infinity
+# depend on the order of operations (see `Namespace`).
+
+
+class _LeftError(RuntimeError):
+    """A row that a sweep of second order cannot process."""
+
+
+class _Tangents(Carried):
+    """Tangents of rows for a sweep of second order."""
+
+    def __init__(self, stops, carrying: Carrying):
+        super().__init__(stops, carrying)
+        self.curved: list[int] = []  # rows whose rule reads values that have tangents
+
+    def _carry(self, number: int) -> None:
+        name, op = self.operation(number)
+        if name in BY_HAND or not isinstance(op, Pointwise) and op.vjp is None:
+            raise _LeftError(name)
+        super()._carry(number)
+        if not isinstance(op, Pointwise) and op.second_order is None:
+            site = site_of(op, self.read(number))
+            if any(t is not None for t in self.read_by_rule(number, op, site)):
+                if op.adjoint is None:  # its rule, differentiated here, costs more than recorded
+                    raise _LeftError(name)
+                self.curved.append(number)
+
+    def read_by_rule(self, number: int, op: Structural, site: Site) -> list:
+        """Tangents of the output and the operands as the rule sees them, None where it does not
+        read them or they have none."""
+        found = [self.tangent(number, site.out) if op.used & 1 else None]
+        for k, (source, view) in enumerate(site.operands):
+            reads = op.used >> k + 1 & 1
+            found.append(self.tangent(source, view) if reads else None)
+        return found
+
+
+def product_with_hessian(out, inputs: InputTensors, v) -> list | None:
+    """The tangents of the adjoints of inputs along `v`; None where this method does not apply.
+
+    `out` is a recorded number, `v` has a plain value of the shape and dtype of each input.
+    """
+    stops = [one._id for one in inputs.tensors]
+    try:
+        with Carrying(1) as carrying:
+            if carrying.meets_writes([out._id]) or meets_hooks([out], inputs.tensors):
+                return None
+            tangents = _Tangents(stops, carrying)
+            for one, seed in zip(inputs.tensors, v, strict=True):
+                tangents.start(one._id, seed[None])
+            tangents.run([out._id])
+            return _swept(out, inputs, tangents)
+    except RuntimeError:  # the other method describes the error
+        return None
+
+
+def _swept(out, inputs: InputTensors, tangents: _Tangents) -> list | None:
+    value = array_of(out)
+    seeds = np.zeros((2, *value.shape), value.dtype)
+    seeds[0] = 1.0
+    with SecondOrderSweep(tangents.carrying) as sweep:
+        inputs.prepare(sweep)
+        sweep.plant(out, seeds)
+        stops = {k: functools.partial(_add_curved, sweep, tangents, k) for k in tangents.curved}
+        is_right = False
+        try:
+            with silence():
+                sweep.run(stops)
+            found = inputs.second(sweep)
+            is_right = all(np.isfinite(one).all() for one in found)
+        finally:
+            if not is_right:
+                sweep.give_again()
+        return found if is_right else None
+
+
+def _add_curved(sweep: SecondOrderSweep, tangents: _Tangents, number: int) -> None:
+    """Add the effect of the change of a row's partials to the tangents of operands' adjoints."""
+    tangents.now = number
+    _, op = tangents.operation(number)
+    site = site_of(op, tangents.read(number))
+    if site.out is None:
+        g = np.reshape(sweep.cell(number)[0], site.shape)
+    else:
+        g = sweep.adjoint_buffer(number, site.out)[0].copy()  # rows refer to it
+    parts = _along(tangents, number, op, site, g)
+    for (source, view), part in zip(site.operands, parts, strict=True):
+        if part is not None:
+            sweep.add(source, view, summed_to(part, np.shape(view), 1), slice(1, 2))
+
+
+def _along(tangents: _Tangents, number: int, op: Structural, site: Site, g) -> list:
+    """The derivative of a rule's results, along the tangents of all that it reads."""
+    read = lambda source, what: tangents.value(number, source, what)  # noqa: E731
+    out, operands = values_at(op.used, site, read, lambda site: output_at(tangents, number, site))
+    found = tangents.read_by_rule(number, op, site)
+    with rt.switched(True):
+        values = [
+            value if t is None else new_tensor(np.array(value), requires_grad=True)
+            for value, t in zip([out, *operands], found, strict=True)
+        ]
+        parts = parts_of(op, g, site, values[0], values[1:])
+        pairs = [(value, t) for value, t in zip(values, found, strict=True) if t is not None]
+        recorded = [part for part in parts if part is not None and is_recorded(part)]
+        seeds = [np.reshape(t, (1, *np.shape(array_of(value)))) for value, t in pairs]
+        along = iter(tangents_of(recorded, [value for value, _ in pairs], seeds, False))
+    return [next(along) if part is not None and is_recorded(part) else None for part in parts]

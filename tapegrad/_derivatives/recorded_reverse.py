@@ -1,8 +1,10 @@
-"""Derivatives that are themselves recorded: the adjoint of each row written as rows."""
+"""Derivatives that are themselves recorded, and the compiled sweep with what it asks of rules."""
 
 from __future__ import annotations
 
+import ctypes
 import operator
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -11,19 +13,19 @@ import numpy as np
 from .._core.codegen import layout
 from .._core.operations import PUBLIC
 from .._core.ops.table import Pointwise, Site, Structural
-from .._core.tape import store
-from .._core.tape.sweeps import FreedError, Writing
+from .._core.tape import store, sweeps
+from .._core.tape.sweeps import ChangedError, FreedError, Sweep, Writing
 from .._core.tape.tape import USED_UP, Reader, bounds, name_of_row, needed
 from .._core.tape.workspace import dependence_of, refuse_writes_since
 from .._core.tensor import runtime as rt
-from .._core.tensor.copies import link, pack
+from .._core.tensor.copies import link, pack, unlisted
 from .._core.tensor.indexing import of_elements, scatter_add
 from .._core.tensor.runtime import silence, silent
 from .._core.tensor.trace import named, steered
 from .._core.tensor.values import dtype_of, is_recorded, is_tensor, shape_of, value_of
-from .reverse_mode import HOOKED, meets_hooks
-from .rule_namespace import REVERSE, product, settled
 from .tape_traversal import (
+    REVERSE,
+    Before,
     Rewound,
     Traversal,
     beside,
@@ -32,9 +34,100 @@ from .tape_traversal import (
     in_zeros,
     of_input,
     placed,
+    product,
     seen_as,
+    settled,
     tensor_at,
 )
+
+# --- reverse mode ---------------------------------------------------------------------------------
+# The compiled sweep: errors of its refusals, rows with hooks.
+
+
+# --- The compiled sweep, with error messages for its refusals -------------------------------------
+
+
+AGAIN = (
+    "tapegrad.backward: the tensor's rows were used up by an earlier backward pass; call the "
+    "first one with retain_graph=True to pass through them again"
+)
+
+_CHANGED = (
+    "tapegrad.backward: an input was written in place, inside no_grad(), after the rows that read "
+    "it were recorded; call backward() before the write, or compute the output again; "
+    "tg.autograd.detect_anomaly() around all of it finds the line"
+)
+
+
+def seed_of(name: str, tensor, gradient):
+    """The adjoint that a sweep starts with: of the tensor's shape and dtype, a tensor if given so.
+
+    `name` is that of the caller, for messages.
+    """
+    value = np.asarray(value_of(tensor))
+    if gradient is None:
+        if value.size != 1:
+            raise RuntimeError(
+                f"tapegrad.{name}: the output has shape {value.shape}, but a gradient needs a "
+                "scalar: reduce it, for instance with sum(), or pass gradient= of that shape"
+            )
+        return np.ones(value.shape, value.dtype)
+    gradient = unlisted(gradient)
+    shape = np.shape(value_of(gradient))
+    if shape != value.shape:
+        raise ValueError(
+            f"tapegrad.{name}: gradient= has shape {shape}, the output has {value.shape}; "
+            "they must be equal"
+        )
+    return gradient
+
+
+def plant(sweep: Sweep, tensor, seeds: np.ndarray) -> None:
+    """Add `seeds`, of shape (number of seeds, …), to the adjoint of a recorded tensor."""
+    try:
+        sweep.plant(tensor, seeds)
+    except FreedError:
+        raise RuntimeError(AGAIN) from None
+
+
+def run(sweep: Sweep, stops=None) -> None:
+    """Run a sweep, with error messages for its refusals."""
+    try:
+        sweep.run(stops)
+    except FreedError:
+        raise RuntimeError(AGAIN) from None
+    except ChangedError:
+        raise RuntimeError(_CHANGED) from None
+
+
+# --------------------------------------------------------------------------------------------------
+# Derivatives to inputs through rows that may have hooks, which `autograd` registers and calls.
+
+
+#: The functions of `autograd` for rows with hooks, by what they do.
+HOOKED: dict[str, Callable] = {}
+
+
+def run_to(sweep: Sweep, tensors: list) -> None:
+    """Run a sweep whose adjoints are those of inputs."""
+    if _any_is_watched():
+        HOOKED["swept"](sweep, tensors)
+    else:
+        run(sweep)
+
+
+def meets_hooks(outputs: list, tensors: list, gradients: bool = True) -> bool:
+    """Whether outputs depend on inputs by a row with a hook, or a retained gradient."""
+    return _any_is_watched() and HOOKED["reaches"](outputs, tensors, gradients)
+
+
+def _any_is_watched() -> bool:
+    return any(store.watched.values())
+
+
+# --- recorded reverse -----------------------------------------------------------------------------
+# Derivatives that are themselves recorded: the adjoint of each row written as rows.
+
 
 # --- Adjoints of rows written as rows, by the rules of their declarations -------------------------
 
@@ -527,3 +620,99 @@ def reached(output, inputs) -> list[bool]:
     stops = {tensor._id for tensor in inputs}
     found = set(needed(Reader(), [output._id], stops))
     return [tensor._id in found for tensor in inputs]
+
+
+# --- sweep rules ----------------------------------------------------------------------------------
+# Adjoints of rows without a kernel, in a sweep that stops there for their rules.
+#
+# References are read straight from the chunk: a row costs about as much as the NumPy in its rule.
+
+_PLACE = struct.Struct("<ii")  # of a row: its first reference, and the number of references
+_REFERENCE = struct.Struct("<qii")
+_OBJECTS = (layout.TAG_ARRAY, layout.TAG_OBJECT)
+_number = ctypes.c_double.from_address
+_FIRST, _ALL = slice(0, 1), slice(None)
+
+
+def traversal_of(sweep, number: int) -> Any:
+    """A traversal that finds what the row has read, even if it was written since."""
+    if not sweep.writes:
+        return Traversal(())
+    if sweep.before is None:
+        sweep.before = Before(())
+    return sweep.before.at(number)
+
+
+def _row_at(sweep, number: int) -> int:
+    """The address of a row."""
+    start = int(sweep.work.table[number >> layout.ROWS_BITS]) + layout.HEADER_BYTES
+    return start + (number & (layout.ROWS - 1)) * layout.ROW_BYTES
+
+
+def references_of(sweep, number: int):
+    """Operands of a row, then its output, as `Traversal.read` returns them."""
+    return sweep.references(number) or _references_of_all(sweep, number)
+
+
+def _references_of_all(sweep, number: int) -> list:
+    """The same of a row that refers to numbers, or is used up."""
+    row = _row_at(sweep, number)
+    start = row - (number & (layout.ROWS - 1)) * layout.ROW_BYTES
+    first, count = _PLACE.unpack(ctypes.string_at(row + 4, 8))
+    at = start + layout.ROWS * layout.ROW_BYTES + first * layout.REFERENCE_BYTES
+    memory = ctypes.string_at(at, count * layout.REFERENCE_BYTES)
+    objects = (ctypes.py_object * (2 * count)).from_address(at)  # every other word is none
+    return [
+        (source, objects[2 * k]) if tag in _OBJECTS else Traversal.referred(what, source, tag)
+        for k, (what, source, tag) in enumerate(_REFERENCE.iter_unpack(memory))
+    ]
+
+
+def _value(sweep, source: int, what):
+    """The value of an operand that nothing has written to since."""
+    return np.float64(_number(_row_at(sweep, source) + 16).value) if what is None else what
+
+
+def _read(sweep, number: int, op: Structural) -> tuple:
+    """The arguments of the rule of a row: its site, the output, the operands."""
+    if not sweep.writes:
+        site = site_of(op, references_of(sweep, number))
+        operands = [_value(sweep, *operand) for operand in site.operands]
+        if site.out is None:
+            return site, np.reshape(_value(sweep, number, None), site.shape), operands
+        return site, site.out, operands
+    traversal = traversal_of(sweep, number)
+    site = site_of(op, traversal.read(number))
+    output = lambda site: np.reshape(traversal.then(number, site.out), site.shape)  # noqa: E731
+    return site, *values_at(op.used, site, traversal.then, output)
+
+
+def pass_back_by_rule(sweep, number: int, op: Structural) -> None:
+    """Add to the adjoints of a row's operands what its rule gives for its own."""
+    site, out, operands = _read(sweep, number, op)
+    if site.out is None:
+        own = sweep.cells(number).reshape(sweep.seeds, *site.shape)
+    else:
+        own = sweep.adjoint_buffer(number, site.out)
+    with silence():
+        if sweep.seeds == 1:
+            _add(sweep, site, parts_of(op, own[0], site, out, operands), _FIRST)
+        elif op.batch == "axis":
+            _add(sweep, site, parts_of(op, own, site, out, operands), _ALL)
+        else:
+            for k, g in enumerate(own):
+                _add(sweep, site, parts_of(op, g, site, out, operands), slice(k, k + 1))
+
+
+def _add(sweep, site: Site, parts: list, seeds: slice) -> None:
+    """Add adjoints of operands for some of the seeds; the parts have their axis if it is longer."""
+    for (source, view), part in zip(site.operands, parts, strict=True):
+        if part is None or sweep.add_plain(source, view, part):
+            continue
+        part = value_of(part) if seeds is _ALL else value_of(part)[None]
+        if view is None or part.shape[1:] != view.shape:
+            part = summed_to(part, np.shape(view), 1)
+        sweep.add(source, view, part, seeds)
+
+
+sweeps.by_rule.append(pass_back_by_rule)

@@ -9,9 +9,9 @@ import numpy as np
 from .._core.tensor import runtime as rt
 from .._core.tensor.pytree import tree_build, tree_leaves
 from .._core.tensor.values import array_of, is_recorded, records, value_of
+from .._derivatives.forward_mode import product_with_hessian
 from .._derivatives.inputs import Inputs, InputTensors, plain, scalar_output
 from .._derivatives.recorded_reverse import adjoints_and_inputs
-from .._derivatives.second_order import product_with_hessian
 from .._entering.entering import entering
 from .gradients import (
     adjoints_like,

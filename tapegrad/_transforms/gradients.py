@@ -23,8 +23,13 @@ from .._core.tensor.row_listeners import users_level
 from .._core.tensor.values import is_recorded, is_tensor, value_of
 from .._derivatives.forward_mode import tangents_of
 from .._derivatives.inputs import Inputs, plain, scalar_output
-from .._derivatives.recorded_reverse import depends_on_others, recorded_adjoints
-from .._derivatives.reverse_mode import meets_hooks, plant, run_to
+from .._derivatives.recorded_reverse import (
+    depends_on_others,
+    meets_hooks,
+    plant,
+    recorded_adjoints,
+    run_to,
+)
 from .._entering.entering import entering
 from .._entering.numba_functions import called
 

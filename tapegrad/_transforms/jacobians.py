@@ -11,9 +11,8 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import tree_build
 from .._core.tensor.values import array_of, dtype_of, is_recorded, scalar_of, shape_of
 from .._derivatives.inputs import Inputs, plain
-from .._derivatives.recorded_reverse import recorded_adjoints
-from .._derivatives.reverse_mode import plant, run_to
-from .._derivatives.rule_namespace import settled
+from .._derivatives.recorded_reverse import plant, recorded_adjoints, run_to
+from .._derivatives.tape_traversal import settled
 from .._entering.entering import entering
 from .gradients import (
     by_names,

@@ -20,8 +20,7 @@ from .._core.tape.sweeps import Sweep, Writing
 from .._core.tape.tape import Reader, needed
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import before_write, is_recorded, is_tensor, value_of, wrap
-from .._derivatives.recorded_reverse import adjoints_if_reached
-from .._derivatives.reverse_mode import plant, run
+from .._derivatives.recorded_reverse import adjoints_if_reached, plant, run
 from .._derivatives.tape_traversal import Traversal, in_zeros, seen_as
 from ._hooks import Kept, Watch, called, fitting, forget_row, part_of, version_of, watches
 from .grad_mode import no_grad

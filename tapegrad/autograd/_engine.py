@@ -15,7 +15,7 @@ from .._core.tape.tape import Reader
 from .._core.tensor import runtime as rt
 from .._core.tensor.trace import refuse
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
-from .._derivatives.reverse_mode import HOOKED, seed_of
+from .._derivatives.recorded_reverse import HOOKED, seed_of
 from ._backward_pass import Recorded, Swept, Target
 from ._complex_inputs import by_parts, holds_complex
 from ._hooks import kept_of, leaf_of, retain_grad

@@ -16,8 +16,7 @@ from .._core.tensor.trace import refuse
 from .._core.tensor.values import FLOATS, is_recorded, is_tensor, value_of, wrap
 from .._derivatives.forward_mode import BY_HAND as TANGENTS
 from .._derivatives.recorded_reverse import BY_HAND as ADJOINTS
-from .._derivatives.recorded_reverse import adjoints_if_reached
-from .._derivatives.sweep_rules import traversal_of
+from .._derivatives.recorded_reverse import adjoints_if_reached, traversal_of
 from .._derivatives.tape_traversal import Traversal, cast, copied, joined, seen_as
 from ._returned import gradient_for, gradients_for
 

@@ -10,7 +10,7 @@ import functools
 
 from .._core.tape.sweeps import Sweep
 from .._core.tape.tape import Reader, needed
-from .._derivatives.reverse_mode import run
+from .._derivatives.recorded_reverse import run
 from ._backward_pass import Pass, Recorded, Swept, Target
 
 

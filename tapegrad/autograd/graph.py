@@ -20,8 +20,7 @@ from .._core.tape.tape import Reader, name_of_op, name_of_row
 from .._core.tensor import runtime as rt
 from .._core.tensor.trace import refuse
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
-from .._derivatives.recorded_reverse import pass_back, site_of, summed_to
-from .._derivatives.reverse_mode import AGAIN
+from .._derivatives.recorded_reverse import AGAIN, pass_back, site_of, summed_to
 from .._derivatives.tape_traversal import Traversal, cast, in_zeros, seen_as, tensor_at
 from ._hooks import IN_PROGRAMS, RemovableHandle, Watch, leaf_of, part_of, watch_leaf, watch_row
 from ._node_names import name_of

@@ -19,8 +19,7 @@ from tapegrad._core.tape.tape import needed
 from tapegrad._core.tape.workspace import compiled
 from tapegrad._core.tensor.registry import load_families
 from tapegrad._derivatives.recorded_reverse import site_of
-from tapegrad._derivatives.rule_namespace import FORWARD, REVERSE
-from tapegrad._derivatives.tape_traversal import Traversal
+from tapegrad._derivatives.tape_traversal import FORWARD, REVERSE, Traversal
 
 #: Operations with rules of their own.
 load_families()

@@ -20,7 +20,7 @@ from ..._core.tensor.pytree import repeats, tree_build, tree_leaves
 from ..._core.tensor.trace import DerivativeLost
 from ..._core.tensor.values import is_recorded, is_tensor, records, scalar_of, value_of, wrap
 from ..._derivatives.inputs import Inputs, plain
-from ..._derivatives.sweep_rules import references_of
+from ..._derivatives.recorded_reverse import references_of
 from ..._derivatives.tape_traversal import joined, seen_as
 from ..._transforms.derivative_products import vjp
 from ..._transforms.gradients import must_record, pushed

@@ -28,8 +28,7 @@ from ..._core.tensor.row_listeners import places
 from ..._core.tensor.trace import SHARED, Guard, Trace
 from ..._core.tensor.values import array_of, is_recorded, is_tensor, value_of
 from ..._derivatives.inputs import InputTensors, plain, scalar_output
-from ..._derivatives.recorded_reverse import depends_on_others
-from ..._derivatives.reverse_mode import plant, run
+from ..._derivatives.recorded_reverse import depends_on_others, plant, run
 from ..build.executable import Program, interpreted
 from ..ir.elementwise_step import counted
 from ..ir.steps import Code
