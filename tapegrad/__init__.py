@@ -84,7 +84,7 @@ _LATER = {
     "fixed_point": "._implicit.implicit:fixed_point",
     "implicit": "._implicit.implicit:implicit",
     "load": "._program.load:load",
-    "manual_seed": ".nn.functional._random:manual_seed",
+    "manual_seed": ".nn.functional._layer_functions:manual_seed",
     "math": ".math",
     "nn": ".nn",
     "numpy": ".numpy",

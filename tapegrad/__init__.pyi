@@ -42,7 +42,7 @@ from .autograd import is_grad_enabled as is_grad_enabled
 from .autograd import is_inference_mode_enabled as is_inference_mode_enabled
 from .autograd import no_grad as no_grad
 from .autograd import set_grad_enabled as set_grad_enabled
-from .nn.functional._random import manual_seed as manual_seed
+from .nn.functional._layer_functions import manual_seed as manual_seed
 from .testing import check_grads as check_grads
 
 __version__: str

@@ -27,7 +27,7 @@ from .._entering.entering import entering
 from .._program.compile import compile
 from .._transforms.gradients import pushed
 from .._transforms.jacobians import blocks_of
-from ..autograd._repeated_call import Repeated, apart
+from ..autograd._function_calls import Repeated, apart
 from ..autograd.function import Function
 from .linear import LONG_STEP, STRAY, Linearised, as_inputs, is_decided, is_long, is_regular
 

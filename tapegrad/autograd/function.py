@@ -36,16 +36,18 @@ from .._core.tensor.values import (
 )
 from .._derivatives.tape_traversal import cast
 from ._context import Context
-from ._function_call import (
+from ._function_calls import (
     Call,
+    Moved,
+    Repeated,
     as_tensor,
     differentiable,
+    noting_reads,
     numbers_as_tensors,
     parts_of,
     results_of,
+    unrecorded,
 )
-from ._moved_call import Moved
-from ._repeated_call import Repeated, noting_reads, unrecorded
 
 assert _declaration
 FUNCTION = ARRAY + TABLE["function"].code

@@ -16,8 +16,8 @@ well.
 
 from math import e, inf, nan, pi, tau
 
-from . import _elementary, _sums, _whole_numbers
-from ._elementary import (
+from . import _number_functions
+from ._number_functions import (
     acos,
     acosh,
     asin,
@@ -25,39 +25,26 @@ from ._elementary import (
     atan,
     atan2,
     atanh,
+    ceil,
+    comb,
     copysign,
     cos,
     cosh,
     degrees,
+    dist,
     erf,
     erfc,
     exp,
     expm1,
     fabs,
-    fmod,
-    gamma,
-    lgamma,
-    log,
-    log1p,
-    log2,
-    log10,
-    pow,
-    radians,
-    remainder,
-    sin,
-    sinh,
-    sqrt,
-    tan,
-    tanh,
-)
-from ._sums import dist, fsum, hypot, prod
-from ._whole_numbers import (
-    ceil,
-    comb,
     factorial,
     floor,
+    fmod,
     frexp,
+    fsum,
+    gamma,
     gcd,
+    hypot,
     isclose,
     isfinite,
     isinf,
@@ -65,9 +52,23 @@ from ._whole_numbers import (
     isqrt,
     lcm,
     ldexp,
+    lgamma,
+    log,
+    log1p,
+    log2,
+    log10,
     modf,
     nextafter,
     perm,
+    pow,
+    prod,
+    radians,
+    remainder,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
     trunc,
     ulp,
 )
@@ -133,7 +134,7 @@ __all__ = [
     "ulp",
 ]
 #: Functions that some Pythons do not have: `cbrt` and `exp2` (from 3.11 on), `sumprod`, `fma`.
-_newer = {**_elementary.NEWER, **_sums.NEWER}
-_newer |= _whole_numbers.others({*__all__, *_newer})
+_newer = {**_number_functions.NEWER_ELEMENTARY, **_number_functions.NEWER_SUMS}
+_newer |= _number_functions.others({*__all__, *_newer})
 globals().update(_newer)
 __all__ += sorted({*_newer} - {*__all__})

@@ -1,12 +1,20 @@
 """Modules under PyTorch's names, enough for the textbook examples of autograd."""
 
 from . import functional, init
-from ._container import Sequential
-from ._convolution import AvgPool2d, Conv2d, MaxPool2d
-from ._layers import Dropout, Flatten, Linear, ReLU, Sigmoid, Tanh
-from ._module import Module
-from ._normalization import BatchNorm1d, BatchNorm2d
-from ._parameter import Parameter
+from ._layers import (
+    AvgPool2d,
+    BatchNorm1d,
+    BatchNorm2d,
+    Conv2d,
+    Dropout,
+    Flatten,
+    Linear,
+    MaxPool2d,
+    ReLU,
+    Sigmoid,
+    Tanh,
+)
+from ._module import Module, Parameter, Sequential
 
 __all__ = [
     "AvgPool2d",

@@ -1,15 +1,66 @@
-"""`Module`, which registers the parameters, buffers and modules assigned to it."""
+"""`Module`, which registers the parameters, buffers and modules assigned to it; containers."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.operations import creation
+from .._core.operations.creation import tensor
 from .._core.tensor.values import array_of, is_tensor
 from ..autograd import no_grad
-from ._parameter import Parameter
+
+# --- parameter ------------------------------------------------------------------------------------
+# Tensors that modules register as their own.
+
+#: Parameters that are alive, by identity. The compiled class of tensors has no subclasses.
+_made: dict[int, weakref.ref] = {}
+
+
+class _Known(type):
+    def __instancecheck__(cls, value) -> bool:
+        reference = _made.get(id(value))
+        return reference is not None and reference() is value
+
+
+class Parameter(metaclass=_Known):
+    """A tensor that a module registers when it is assigned to an attribute.
+
+    Parameters
+    ----------
+    data : array_like
+        Numbers, an array or a tensor, which are copied.
+    requires_grad : bool, optional
+        Whether operations with it are recorded.
+
+    Notes
+    -----
+    A parameter is a tensor like those of `tg.tensor`; only `isinstance(t, nn.Parameter)`
+    distinguishes it.
+
+    Examples
+    --------
+    >>> from tapegrad import nn
+    >>> weight = nn.Parameter([1.0, 2.0])
+    >>> weight, isinstance(weight, nn.Parameter)
+    (tensor([1., 2.], requires_grad=True), True)
+    """
+
+    def __new__(cls, data, requires_grad: bool = True) -> Any:
+        made = tensor(data.detach() if is_tensor(data) else data, requires_grad=requires_grad)
+        key = id(made)
+        _made[key] = weakref.ref(made, lambda _: _made.pop(key, None))
+        return made
+
+
+creation.MAKERS.append((lambda source: isinstance(source, Parameter), Parameter))
+
+
+# --- module ---------------------------------------------------------------------------------------
+# `Module`, which registers the parameters, buffers and modules assigned to it.
 
 
 class IncompatibleKeys(NamedTuple):
@@ -529,3 +580,90 @@ def clear_grad(parameter, set_to_none: bool) -> None:
     if parameter.grad is not None:
         empty = None if set_to_none else np.zeros(parameter.shape, parameter.dtype)
         parameter.grad = empty
+
+
+# --- container ------------------------------------------------------------------------------------
+# Modules one after the other.
+
+
+class Sequential(Module):
+    """A sequence of modules; each is called with the result of the previous one.
+
+    Parameters
+    ----------
+    *modules : Module, or one mapping
+        The modules, or a mapping from names to modules.
+
+    Notes
+    -----
+    An index gives a module, a slice another `Sequential` of the same modules.
+
+    Examples
+    --------
+    >>> from tapegrad import nn
+    >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+    >>> len(net), net[-1]
+    (3, Linear(in_features=8, out_features=1, bias=True))
+    """
+
+    def __init__(self, *modules):
+        super().__init__()
+        if len(modules) == 1 and isinstance(modules[0], Mapping):
+            named = modules[0].items()
+        else:
+            named = ((str(k), module) for k, module in enumerate(modules))
+        for name, module in named:
+            self.register_module(name, module)
+
+    def forward(self, input):
+        """The result of the last module."""
+        for module in self:
+            input = module(input)
+        return input
+
+    def _name(self, index: int) -> str:
+        names = list(self._modules)
+        if not -len(names) <= index < len(names):
+            raise IndexError(
+                f"tapegrad.nn.Sequential: index {index} is out of range, there are {len(names)} "
+                "modules"
+            )
+        return names[index]
+
+    def __getitem__(self, index) -> Any:
+        if isinstance(index, slice):
+            return type(self)(dict(list(self._modules.items())[index]))
+        return self._modules[self._name(index)]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        self.register_module(self._name(index), module)
+
+    def __delitem__(self, index) -> None:
+        names = list(self._modules)[index] if isinstance(index, slice) else [self._name(index)]
+        for name in names:
+            del self._modules[name]
+        kept = list(self._modules.values())  # numbered anew, as in PyTorch
+        self._modules.clear()
+        self._modules.update({str(k): module for k, module in enumerate(kept)})
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._modules.values())
+
+    def append(self, module: Module) -> Sequential:
+        """Add a module at the end.
+
+        Parameters
+        ----------
+        module : Module
+            The module.
+
+        Returns
+        -------
+        Sequential
+            The container itself.
+        """
+        self.register_module(str(len(self)), module)
+        return self

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.tensor.registry import sharing
 from ..autograd import no_grad
-from .functional._random import generator_or
+from .functional._layer_functions import generator_or
 
 _GAINS = {
     "linear": 1.0,

@@ -25,13 +25,13 @@ from pathlib import Path as _Path
 import numpy as _numpy
 
 from .._core.later import later as _later
-from . import _classes, _creators, _index_tricks, _poly1d, _refusals, _submodules, _vectorizing
+from . import _classes, _creators, _index_tricks, _lists, _submodules, _vectorizing
 from ._lists import finder as _finder
 
 __all__ = sorted(_numpy.__all__)
 __version__ = _numpy.__version__
 
-_makers = _refusals.MAKERS | _creators.MAKERS | _poly1d.MAKERS
+_makers = _lists.REFUSED_MAKERS | _creators.MAKERS | _creators.POLY1D_MAKERS
 for _module in (_index_tricks, _classes, _vectorizing):
     _makers |= dict.fromkeys(_module.__all__, _functools.partial(getattr, _module))
 _of_numpy = _finder(globals(), _numpy, _makers)

@@ -1,4 +1,6 @@
-"""Functions that create arrays of floats: inside transforms tensors, which can be written."""
+"""Functions that create arrays of floats: inside transforms tensors, which can be written to;
+`poly1d`.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,16 @@ from .._core.operations import PUBLIC
 from .._core.operations.shapes import array_tensor
 from .._core.tape.sweeps import has_order
 from .._core.tensor import runtime as rt
-from .._core.tensor.complex_tensors import (
-    PARTS_OF,
-    ComplexTensor,
-    combined,
-    imag_part,
-    real_part,
-)
-from .._core.tensor.copies import copy_tensor
+from .._core.tensor.complex_tensors import PARTS_OF, ComplexTensor, combined, imag_part, real_part
+from .._core.tensor.copies import copy_tensor, holds_tensor
 from .._core.tensor.lost_derivatives import PlainAsked
 from .._core.tensor.registry import real_dtype
 from .._core.tensor.trace import lost_derivative
 from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor, value_of, wrap
-from ._lists import again, as_tensor, lost, named_like
-from ._notes import CONVERTS, creates
+from ._lists import CONVERTS, SERIES, again, as_tensor, creates, lost, named_like
+
+# --- creators -------------------------------------------------------------------------------------
+# Functions that create arrays of floats: inside transforms tensors, which can be written.
 
 _transforming, _mode = rt.transforming, rt._mode
 
@@ -244,3 +242,76 @@ MAKERS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("full", "full_like", "arange"), _with_recorded),
     "kaiser": lambda _, found: named_like(kaiser, found),
 }
+
+
+# --- poly1d ---------------------------------------------------------------------------------------
+# `poly1d` and the functions that take it, with recorded coefficients.
+
+_NAMES = "polyval polyadd polysub polymul polydiv polyder polyint polyfit poly roots".split()
+
+
+class poly1d(numpy.poly1d):
+    __doc__ = numpy.poly1d.__doc__
+    __module__ = "tapegrad.numpy"
+    __hash__ = None
+
+    def __init__(self, c_or_r, r=False, variable=None):
+        c_or_r = as_tensor(c_or_r)
+        super().__init__(PUBLIC["poly"](c_or_r) if r else c_or_r, False, variable)
+
+    def __truediv__(self, other):
+        if _is_scalar(other):
+            return poly1d(self.coeffs / other)
+        return PUBLIC["polydiv"](self, poly1d(other))
+
+    def __rtruediv__(self, other):
+        if _is_scalar(other):
+            return poly1d(other / self.coeffs)
+        return PUBLIC["polydiv"](poly1d(other), self)
+
+
+def _is_scalar(x) -> bool:
+    return numpy.isscalar(x) or (is_tensor(x) and not x.ndim)
+
+
+def _ours(name: str):
+    """A method whose results are of this class, as those of NumPy's method are of NumPy's class."""
+    theirs = getattr(numpy.poly1d, name)
+
+    def method(self, *args, **kwargs):
+        made = theirs(self, *[_plain_list(a) for a in args], **kwargs)
+        return poly1d(made) if isinstance(made, numpy.poly1d) else made
+
+    method.__name__, method.__doc__ = name, theirs.__doc__
+    return method
+
+
+def _plain_list(argument):
+    """A list with recorded values as a tensor: NumPy's methods make a `poly1d` of it."""
+    return as_tensor(argument) if isinstance(argument, (list, tuple)) else argument
+
+
+for _name in (
+    "__neg__ __mul__ __rmul__ __add__ __radd__ __sub__ __rsub__ __pow__ __call__ integ deriv"
+).split():
+    setattr(poly1d, _name, _ours(_name))
+
+
+def _holds(argument) -> bool:
+    if isinstance(argument, numpy.poly1d):
+        return is_tensor(argument.coeffs)
+    return holds_tensor((argument,))
+
+
+def _function(name: str, found):
+    """NumPy's function, or ours if an argument is recorded or a `poly1d` holds a tensor."""
+
+    def function(*args, **kwargs):
+        if any(map(_holds, (*args, *kwargs.values()))):
+            return PUBLIC[name](*args, **kwargs)
+        return found(*args, **kwargs)
+
+    return named_like(function, found, note=SERIES)
+
+
+POLY1D_MAKERS = {"poly1d": lambda *_: poly1d, **dict.fromkeys(_NAMES, _function)}

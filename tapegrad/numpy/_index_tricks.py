@@ -10,8 +10,7 @@ from .._core.tensor.copies import holds_tensor
 from .._core.tensor.trace import lost_derivative
 from .._core.tensor.values import is_recorded, is_tensor, value_of
 from ._creators import array, fresh
-from ._lists import as_tensor
-from ._refusals import REFUSED
+from ._lists import REFUSED, as_tensor
 
 
 class _Joined:

@@ -1,27 +1,69 @@
-"""NumPy functions that take lists with recorded values, which do not dispatch.
-
-A list with a recorded value makes NumPy ask it for a plain array, which raises `PlainAsked`.
-Then the lists become tensors, and the function is called once more: this time NumPy dispatches. For
-functions that write, or call functions of users, lists become tensors before the only call.
-"""
+"""NumPy functions that take lists with recorded values, or none; notes in their docstrings."""
 
 from __future__ import annotations
 
 import collections.abc
 import functools
 import inspect
+import textwrap
 import types
 from collections.abc import Callable
 
 import numpy
 
+from .._core.operations.numpy_protocols import COMPARISONS, UNRECORDED
 from .._core.tape import native_types
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import holds_tensor, unlisted
 from .._core.tensor.lost_derivatives import PlainAsked
-from .._core.tensor.registry import OF_NUMPY, STAND_INS, implementation, with_note
+from .._core.tensor.pytree import none_recorded
+from .._core.tensor.registry import OF_NUMPY, PUBLIC, STAND_INS, implementation, with_note
 from .._core.tensor.trace import lost_derivative
-from ._notes import of_recorded
+
+# --- notes ----------------------------------------------------------------------------------------
+# Notes in the docstrings of functions, in addition to NumPy's: how they take recorded values.
+
+_CREATES = (
+    "Inside a transform (`tg.grad` and others, `tg.compile`, `tg.vmap`) an array of\n"
+    "floats is a tensor, to which recorded values can be written."
+)
+CONVERTS = "Recorded values, also in lists, and floats inside a transform, become a tensor."
+SERIES = "Coefficients and points may be recorded."
+DRAWS = (
+    "Which functions keep the derivative with respect to recorded parameters is listed\n"
+    "in `docs/randomness.md`."
+)
+_NO_DERIVATIVE = "Recorded values are accepted; the result has no derivative."
+_WITHOUT = {*" ".join(UNRECORDED.values()).split(), *COMPARISONS}
+
+
+def of_recorded(found) -> str:
+    """How a NumPy function takes recorded values; empty if it takes none."""
+    ours, name = implementation(found), getattr(found, "__name__", "")
+    if ours is not None:
+        names = [name] if PUBLIC.get(name) is ours else PUBLIC.names_of(ours)
+        if names:
+            return f"Recorded values are accepted, also in lists; see `tapegrad.{names[-1]}`."
+    is_without = name in _WITHOUT and getattr(numpy, name, None) is found
+    return _NO_DERIVATIVE if is_without else ""
+
+
+def creates(found) -> str:
+    """The note of a NumPy function that creates arrays."""
+    return f"{of_recorded(found)}\n{_CREATES}".lstrip()
+
+
+def refuses(reason: str) -> str:
+    """The note of a function that refuses recorded values."""
+    return textwrap.fill(f"A recorded argument raises TypeError: {reason}.", 75)
+
+
+# --- lists ----------------------------------------------------------------------------------------
+# NumPy functions that take lists with recorded values, which do not dispatch.
+#
+# A list with a recorded value makes NumPy ask it for a plain array, which raises `PlainAsked`. Then
+# the lists become tensors, and the function is called once more: this time NumPy dispatches. For
+# functions that write, or call functions of users, lists become tensors before the only call.
 
 #: The type of functions that dispatch by `__array_function__`.
 _DISPATCHED = type(numpy.sum)
@@ -258,3 +300,41 @@ def _once(found, places: tuple[int, str]):
             raise lost(found.__name__, args, kwargs) from None
 
     return named_like(function, found)
+
+
+# --- refusals -------------------------------------------------------------------------------------
+# Names of NumPy that take no recorded values, and the reasons.
+
+#: Name → why it refuses recorded values, and what to use.
+REFUSED = {
+    "asmatrix": "np.matrix is a subclass of ndarray; use np.atleast_2d and @",
+    "bmat": "np.matrix is a subclass of ndarray; use np.block",
+    "frombuffer": "it takes the bytes of an object; use np.asarray",
+    "frompyfunc": "its results are arrays of objects; use np.vectorize, or a loop",
+    "broadcast": "it returns plain numbers; use np.broadcast_arrays",
+    "nditer": "it returns views of plain arrays; use np.ndenumerate or indices",
+    "nested_iters": "it returns views of plain arrays; use indices",
+}
+
+
+def _refusing(name: str, found):
+    """A NumPy function with an error that says why it does not take recorded values."""
+    reason = REFUSED[name]
+
+    def function(*args, **kwargs):
+        try:
+            return found(*args, **kwargs)
+        except TypeError as error:
+            if not isinstance(error, PlainAsked) and none_recorded((*args, *kwargs.values())):
+                raise
+            raise lost_derivative(
+                f"tapegrad.numpy.{name}: an argument is recorded, so its derivative would be lost: "
+                f"{reason}; or t.detach() if no derivative is needed",
+                args,
+                kwargs,
+            ) from None
+
+    return named_like(function, found, note=refuses(reason))
+
+
+REFUSED_MAKERS = dict.fromkeys(REFUSED, _refusing)

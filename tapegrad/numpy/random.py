@@ -39,7 +39,7 @@ from .._core.tensor.trace import refuse as _refuse
 from .._core.tensor.trace import steered as _steered
 from .._core.tensor.values import array_of as _array_of
 from .._core.tensor.values import shape_of as _shape_of
-from ._notes import DRAWS as _DRAWS_NOTE
+from ._lists import DRAWS as _DRAWS_NOTE
 
 __all__ = list(_np.random.__all__)
 

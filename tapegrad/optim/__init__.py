@@ -1,8 +1,6 @@
 """Optimizers under PyTorch's names, which write tensors by their `grad`."""
 
-from ._adam import Adam
-from ._optimizer import Optimizer
-from ._sgd import SGD
+from ._optimizers import SGD, Adam, Optimizer
 
 __all__ = ["SGD", "Adam", "Optimizer"]
 

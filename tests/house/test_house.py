@@ -30,7 +30,6 @@ PAIRS = {("autograd", "autograd/profiler")}
 SAME = {
     **dict.fromkeys(("fft", "linalg"), "the modules of these names of NumPy's, of SciPy's"),
     "elementwise": "declarations of element-wise operations: ours, the user's",
-    "random": "random numbers: those of layers, NumPy's",
     "testing": "checks of derivatives, and NumPy's of arrays",
 }
 #: The folders in which Numba and llvmlite may be imported.
@@ -41,7 +40,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 WIDE = {
     *("_core/codegen/complex_lapack.py gesdd", "_core/codegen/complex_lapack.py syevd"),
     *("_core/operations/complex_operations.py prod", "_core/operations/ufunc_methods.py reduce"),
-    *("autograd/_engine.py grad", "nn/_convolution.py __init__"),
+    *("autograd/_engine.py grad", "nn/_layers.py __init__"),
     *("nn/functional/_layer_functions.py batch_norm", "nn/functional/_windows.py __init__"),
     "scipy/_signal_filters.py savgol_filter",
     *("scipy/_interpolate_grids.py __init__", "scipy/_interpolate_splines.py __init__"),

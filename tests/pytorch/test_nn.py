@@ -104,10 +104,10 @@ def test_parameters_are_copies_and_known_by_isinstance():
     fixed = nn.Parameter(np.ones(3, np.float32), requires_grad=False)
     assert isinstance(fixed, nn.Parameter)
     assert not fixed.requires_grad and fixed.dtype == np.float32
-    held = len(nn._parameter._made)
+    held = len(nn._module._made)
     del made
     gc.collect()
-    assert len(nn._parameter._made) == held - 1
+    assert len(nn._module._made) == held - 1
 
 
 def test_a_tensor_that_is_no_parameter_is_a_plain_attribute():

@@ -15,7 +15,7 @@ from tapegrad._core.sweep import elementwise_run, reverse, scalar_rows, timed_re
 from tapegrad._core.tape import native_types
 from tapegrad._core.tape.sweeps import Sweep
 from tapegrad._core.tensor import runtime as rt
-from tapegrad.autograd.profiler import _op_timer as calls
+from tapegrad.autograd.profiler import _profile as calls
 
 profile, record_function = tg.autograd.profiler.profile, tg.autograd.profiler.record_function
 

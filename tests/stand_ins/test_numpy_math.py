@@ -301,7 +301,7 @@ def test_functions_of_newer_pythons(name, monkeypatch):
         "fma": lambda x, y, z: x * y + z,
     }
     monkeypatch.setattr(math, name, getattr(math, name, stand_ins[name]), raising=False)
-    function = getattr(ours._sums, f"_{name}")
+    function = getattr(ours._number_functions, f"_{name}")
     if name == "sumprod":
         f = lambda x: function([x[0], 2.0, x[1]], [x[1], 3, x[1]])  # noqa: E731
         wanted = [3.0, 2.0 + 2 * 3.0]
@@ -317,7 +317,7 @@ def test_functions_of_newer_pythons(name, monkeypatch):
 
 def test_functions_of_later_pythons_refuse_recorded_numbers(monkeypatch):
     monkeypatch.setattr(math, "fmax", max, raising=False)
-    found = ours._whole_numbers.others({*ours.__all__})
+    found = ours._number_functions.others({*ours.__all__})
     assert inspect.isfunction(found["fmax"]) and found["fmax"](1.0, 2.0) == 2.0
     with pytest.raises(TypeError, match="tapegrad.math.fmax: an argument is recorded"):
         found["fmax"](tg.tensor(1.0, requires_grad=True), 2.0)

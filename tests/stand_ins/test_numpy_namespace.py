@@ -18,7 +18,7 @@ import test_every_function as every_function
 import tapegrad as tg
 import tapegrad.numpy as np
 from tapegrad._core.tensor.callers import OF_NUMPY as REASONS
-from tapegrad.numpy._refusals import REFUSED
+from tapegrad.numpy._lists import REFUSED
 
 #: Names that are not called: they write files, print, or set what other tests use.
 NOT_CALLED = {*every_function.SILENT, "load", "get_include", "put_along_axis"}

@@ -8,7 +8,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad._core.tensor.registry import with_note
-from tapegrad.numpy._notes import of_recorded
+from tapegrad.numpy._lists import of_recorded
 
 POLYNOMIALS = "chebyshev hermite hermite_e laguerre legendre polynomial polyutils".split()
 MODULES = ["numpy", "numpy.fft", "numpy.linalg", "numpy.random"]

@@ -1,7 +1,6 @@
 """Time and memory, forward and reverse, and lines where the tape grew without need."""
 
-from ._advice import Advice
-from ._events import EventList, FunctionEvent, FunctionEventAvg
+from ._events import Advice, EventList, FunctionEvent, FunctionEventAvg
 from ._profile import profile, record_function
 
 __all__ = [

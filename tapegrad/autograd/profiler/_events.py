@@ -1,15 +1,300 @@
-"""The results of a profile, under PyTorch's names: events, averages, the table, the trace."""
+"""The results of a profile, under PyTorch's names, with advice by notes of rows."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
+from ..._core.codegen import layout
+from ..._core.ops.table import find
+from ..._core.tape.tape import name_of_op
+from ..._core.tensor import runtime as rt
 from ..._core.tensor.row_listeners import Place
-from ._advice import Advice
+
+# --- row log --------------------------------------------------------------------------------------
+# Notes of a row for advice: no array, only its line, its size, and its operands.
+
+#: The value that leaves the other operand unchanged, by operation.
+_NEUTRAL = {"multiply": 1.0, "divide": 1.0, "add": 0.0, "subtract": 0.0}
+
+
+@dataclasses.dataclass
+class Note:
+    """One row that was recorded.
+
+    `operands` are equal for two rows with the same computation; `function` is the function that the
+    user called. `copied` holds two shapes if the row repeats elements that a view could repeat.
+    """
+
+    number: int
+    op: str
+    place: Place
+    function: str
+    nbytes: int
+    scalar: bool
+    operands: tuple
+    written: int  # the row whose buffer this one writes, −1 if none
+    copied: tuple | None
+    sweeps: int  # the number of reverse sweeps before
+
+    @property
+    def reads(self) -> list[int]:
+        """Numbers of the rows that this one reads."""
+        return [operand[1] for operand in self.operands if operand[0] == "row"]
+
+
+class Notes:
+    """The rows of a profile, in the order in which they were recorded."""
+
+    def __init__(self):
+        self.rows: list[Note] = []
+        self.sweeps = 0
+        self._writes: dict[int, int] = {}  # row → writes to its buffer so far
+        self._begin: dict[int, int] = {}  # row → address of its result
+
+    def add(self, number: int, op: int, out, operands, place: Place, function: str) -> Note:
+        name = name_of_op(op)
+        written = operands[0]._id if out is None else -1
+        note = Note(
+            number,
+            name,
+            place,
+            function,
+            _bytes(op, out, operands),
+            not isinstance(out, np.ndarray) and out is not None,
+            tuple(self._operand(out, operand) for operand in operands),
+            written,
+            _copied(name, out, operands),
+            self.sweeps,
+        )
+        self._writes[number] = 0
+        self._begin[number] = _place(out)[0] if isinstance(out, np.ndarray) else 0
+        if written >= 0:
+            self._writes[written] = self._writes.get(written, 0) + 1
+        self.rows.append(note)
+        return note
+
+    def _operand(self, out, operand) -> tuple:
+        kind: Any = type(operand)
+        if kind is rt.Scalar:
+            return ("row", operand._id) if operand._id >= 0 else ("constant", operand._value)
+        if kind is rt.Array and operand._id >= 0:
+            number, (address, *rest) = operand._id, _place(operand._array)
+            offset = address - self._begin.get(number, 0)
+            return "row", number, self._writes.get(number, 0), offset, *rest
+        array = operand._array if kind is rt.Array else operand
+        if isinstance(array, np.ndarray):
+            if isinstance(out, np.ndarray) and np.may_share_memory(array, out):
+                address, *rest = _place(array)
+                return "part", address - out.__array_interface__["data"][0], *rest
+            return "array", array.shape, array.dtype, hash(array.tobytes())
+        return "constant", operand
+
+
+def _place(array: np.ndarray) -> tuple:
+    return array.__array_interface__["data"][0], array.shape, array.strides
+
+
+def _bytes(op: int, out, operands) -> int:
+    """Memory of the row on the tape: itself, its references, its result or what it overwrites."""
+    if op <= layout.ARRAY:
+        return layout.ROW_BYTES
+    own = out if out is not None else operands[1]
+    size = own.nbytes if isinstance(own, np.ndarray) else 0
+    return layout.ROW_BYTES + layout.REFERENCE_BYTES * (len(operands) + 1) + size
+
+
+def _copied(name: str, out, operands) -> tuple | None:
+    """Shapes before and after, if the row writes elements repeatedly."""
+    if not isinstance(out, np.ndarray):
+        return None
+    tensors = [operand._array for operand in operands if type(operand) is rt.Array]
+    if getattr(find(name), "layout", "") == "links":
+        distinct = {_place(_unrepeated(array)): _unrepeated(array) for array in tensors}
+        if sum(array.size for array in distinct.values()) < sum(a.size for a in tensors):
+            first = next(iter(distinct.values()))
+            return tuple(n for n, s in zip(first.shape, first.strides, strict=True) if s), out.shape
+    if name in _NEUTRAL and len(tensors) == 1 and tensors[0].size < out.size:
+        others = [operand for operand in operands if isinstance(operand, np.ndarray)]
+        if others and np.all(others[0] == _NEUTRAL[name]):
+            return tensors[0].shape, out.shape
+    return None
+
+
+def _unrepeated(array: np.ndarray) -> np.ndarray:
+    """The distinct elements of a view."""
+    return array[tuple(slice(None) if step else slice(0, 1) for step in array.strides)]
+
+
+# --- advice ---------------------------------------------------------------------------------------
+# Lines at which the tape grew without need. Each finder reads notes of rows, oldest first.
+
+#: Smaller costs are not reported; and fewer elements than these are no loop.
+LEAST_BYTES, LEAST_ELEMENTS = 1024, 32
+
+
+@dataclasses.dataclass
+class Advice:
+    """One line of the user's code at which the tape grew more than necessary.
+
+    Attributes
+    ----------
+    kind : str
+        What was found.
+    place : tuple
+        The file, line and function.
+    rows, nbytes : int
+        By how much the tape grew.
+    text : str
+        What to do.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> with tg.autograd.profiler.profile() as prof:
+    ...     y = tg.tensor([1.0], requires_grad=True) * 2.0
+    >>> prof.advice
+    []
+    """
+
+    kind: str
+    place: Place
+    rows: int
+    nbytes: int
+    text: str
+
+    def __str__(self) -> str:
+        file, line, function = self.place
+        rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
+        return f"{file}:{line} in {function}: {self.text} ({rows}, {self.nbytes} bytes)"
+
+
+def copies(notes: list[Note]) -> list[Advice]:
+    """`repeat`, `tile` and other copies that repeat elements, of which nothing is written later."""
+    written = {(note.written, note.sweeps) for note in notes}
+    groups: dict = collections.defaultdict(list)
+    for note in notes:
+        if note.copied and (note.number, note.sweeps) not in written:
+            groups[note.place, note.function, note.copied].append(note)
+    return [
+        Advice(
+            "copy",
+            place,
+            len(rows),
+            sum(note.nbytes for note in rows),
+            f"{function} copies shape {before} to {after}; a view serves: index with None, as in "
+            "x[:, None], or tg.broadcast_to, and let the arithmetic broadcast",
+        )
+        for (place, function, (before, after)), rows in groups.items()
+    ]
+
+
+class _Loops:
+    """Scalar rows by the line that recorded them and the array whose cells they read."""
+
+    def __init__(self):
+        self.cells: dict[int, tuple] = {}  # row that reads a cell → its array, address
+        self.groups: dict = collections.defaultdict(list)
+        self.member: dict = {}  # row → its group
+        self.serial: set = set()  # groups in which a row needs the one before
+        self.behind: dict = collections.defaultdict(frozenset)  # row → groups that it depends on
+
+    def add(self, note: Note) -> None:
+        reads, number = note.reads, note.number
+        self.cells.pop(number, None)
+        self.member.pop(number, None)
+        before = frozenset().union(*[self.behind[k] for k in reads])
+        if note.op == "load":
+            self.cells[number] = (reads[0], *note.operands[0][3:4])
+        found = [self.cells[k] for k in reads if k in self.cells] if note.scalar else []
+        if found and note.op != "load":
+            group = note.place, note.op, found[0][0], note.sweeps
+            cells = {k: self.cells[k] for k in reads if k in self.cells}
+            self.groups[group].append((note, cells))
+            if any(group in self.behind[k] and self.member.get(k) != group for k in reads):
+                self.serial.add(group)
+            self.member[number] = group
+            before |= {group}
+        target = number if note.written < 0 else note.written
+        self.behind[target] = before if note.written < 0 else self.behind[target] | before
+
+
+def element_loops(notes: list[Note]) -> list[Advice]:
+    """Loops over elements, unless each turn needs the result of the one before.
+
+    A turn may add its element to the sum so far: that is one operation too.
+    """
+    loops = _Loops()
+    for note in notes:
+        loops.add(note)
+    found = []
+    for group, members in loops.groups.items():
+        loads = {k: cell for _, cells in members for k, cell in cells.items()}
+        elements = len(set(loads.values()))
+        if elements >= LEAST_ELEMENTS and group not in loops.serial:
+            rows = len(members) + len(loads)
+            place, op, *_ = group
+            text = (
+                f"a loop of {op} over {elements} elements of one array; use one operation on the "
+                "array, or on a slice of it"
+            )
+            nbytes = sum(note.nbytes for note, _ in members) * rows // len(members)
+            found.append(Advice("loop", place, rows, nbytes, text))
+    return found
+
+
+def recorded_twice(notes: list[Note]) -> list[Advice]:
+    """Equal operations on equal operands, between two reverse sweeps."""
+    first: dict[tuple, Note] = {}
+    same: dict[int, int] = {}  # row → the row that computes the same
+    groups: dict = collections.defaultdict(list)
+    for note in notes:
+        same.pop(note.number, None)
+        if note.written >= 0 or not note.operands:
+            continue
+        operands = tuple(_as_first(operand, same) for operand in note.operands)
+        key = note.op, note.sweeps, operands
+        if key in first:
+            same[note.number] = first[key].number
+            if note.op != "load":
+                groups[note.place, first[key].place, note.function].append(note)
+        else:
+            first[key] = note
+    return [
+        Advice(
+            "twice",
+            place,
+            len(rows),
+            sum(note.nbytes for note in rows),
+            f"{function} on operands on which {earlier[0]}:{earlier[1]} has called it; keep the "
+            "first result",
+        )
+        for (place, earlier, function), rows in groups.items()
+    ]
+
+
+def _as_first(operand: tuple, same: dict[int, int]) -> tuple:
+    """An operand as part of the row that computed its like first."""
+    if operand[0] == "row" and operand[1] in same:
+        return (operand[0], same[operand[1]], *operand[2:])
+    return operand
+
+
+def advice(notes: list[Note]) -> list[Advice]:
+    """All that is worth a word, the most expensive first."""
+    found = [one for finder in (copies, element_loops, recorded_twice) for one in finder(notes)]
+    found = [one for one in found if one.nbytes >= LEAST_BYTES]
+    return sorted(found, key=lambda one: -one.nbytes)
+
+
+# --- events ---------------------------------------------------------------------------------------
+# The results of a profile, under PyTorch's names: events, averages, the table, the trace.
 
 
 @dataclasses.dataclass

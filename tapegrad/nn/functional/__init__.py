@@ -4,17 +4,18 @@ from ..._core.tensor.registry import SPACES
 from ._layer_functions import (
     batch_norm,
     check_probability,
+    cross_entropy,
     dropout,
     linear,
     log_softmax,
+    mse_loss,
+    nll_loss,
     relu,
     sigmoid,
     softmax,
     tanh,
 )
-from ._losses import cross_entropy, mse_loss, nll_loss
-from ._sampling import grid_sample
-from ._windows import avg_pool2d, conv2d, max_pool2d
+from ._windows import avg_pool2d, conv2d, grid_sample, max_pool2d
 
 __all__ = [
     "avg_pool2d",

@@ -18,8 +18,7 @@ import tapegrad.numpy as stand_in
 from ..._core.tensor.copies import holds_tensor
 from ..._core.tensor.values import FLOATS, is_tensor, value_of, wrap
 from .._creators import _converted
-from .._lists import as_tensor, named_like
-from .._notes import SERIES
+from .._lists import SERIES, as_tensor, named_like
 
 
 class _Arrays:
