@@ -18,7 +18,7 @@ from ._custom.own_variables import with_own_variables
 from ._transforms.derivative_products import jvp, vjp
 from ._transforms.gradients import value_and_grad
 from .autograd.function import Function
-from .nn.functional._random import generator_or
+from .nn.functional._layer_functions import generator_or
 
 _OTHERWISE = (
     "tapegrad.checkpoint: {} gives something else when it is called again for its derivative: it "
