@@ -230,3 +230,50 @@ def test_deconvolution_recovers_what_was_blurred():
     assert result.success
     assert sharpen.error(found, true) < 0.5 * sharpen.error(seen, true)
     assert 0 <= found.min() <= found.max() <= 1
+
+
+def test_volatility_smile_has_slopes_of_prices_over_those_of_the_formula():
+    """By the volatility the Black-Scholes price has the slope share sqrt(years) density(upper)."""
+    smile = example("volatility_smile")
+    theta = np.array([0.25, 0.16, 0.35, 0.1])
+    expected = np.zeros(4)
+    for strike, quoted in zip(smile.STRIKES, smile.QUOTED, strict=True):
+        price, slope = tg.value_and_grad(smile.model_price)(theta, strike)
+        found = smile.implied_volatility(price, strike)
+        assert smile.call_price(smile.SHARE, strike, found) == pytest.approx(price, rel=1e-9)
+        width = found * np.sqrt(smile.YEARS)
+        upper = (np.log(smile.SHARE / strike) + smile.RATE * smile.YEARS) / width + width / 2
+        vega = smile.SHARE * np.sqrt(smile.YEARS / (2 * np.pi)) * np.exp(-(upper**2) / 2)
+        expected += 2e4 * (found - quoted) * slope / vega
+    for function in (smile.misfit, tg.compile(smile.misfit)):
+        assert np.allclose(tg.grad(function)(theta), expected, rtol=1e-8)
+
+
+def test_market_equilibrium_has_the_slopes_of_the_implicit_function_theorem():
+    market = example("market_equilibrium")
+    weeks, seen = market.observe()
+    theta, week = market.TRUE, weeks[3]
+    at = market.equilibrium(week, theta)
+    steps = 1e-30j * np.eye(4)  # complex steps
+    by_price = np.array([market.excess_demand(at + h[:2], week, theta).imag for h in steps[:2]])
+    by_theta = np.array([market.excess_demand(at, week, theta + h).imag for h in steps])
+    expected = -np.linalg.solve(by_price.T, by_theta.T)
+    found = tg.jacobian(lambda theta: market.equilibrium(week, theta))(theta)
+    assert np.allclose(found, expected, rtol=1e-9, atol=1e-12)
+    result, errors = market.estimate(weeks[:20], seen[:20])
+    assert np.abs(result.jac).max() < 1e-3
+    assert np.all(np.abs(result.x - theta) < 4 * errors)
+
+
+def test_ridge_penalties_move_the_weights_as_the_formula_says():
+    ridge = example("ridge_penalties")
+    logs = np.linspace(-5.0, -1.0, ridge.FEATURES)
+    weights, (features, classes) = ridge.fit(logs), ridge.TRAINING
+    chance = 1 / (1 + np.exp(-features @ weights))
+    hessian = (features.T * (chance * (1 - chance))) @ features / len(classes)
+    hessian += 2 * np.diag(np.exp(logs))
+    moved = -np.linalg.solve(hessian, np.diag(2 * np.exp(logs) * weights))
+    others, theirs = ridge.OTHER
+    slope = others.T @ (1 / (1 + np.exp(-others @ weights)) - theirs) / len(theirs)
+    for function in (ridge.objective, tg.compile(ridge.objective)):
+        assert np.allclose(tg.grad(function)(logs), moved.T @ slope, rtol=1e-6, atol=1e-9)
