@@ -31,6 +31,8 @@ _DATA = {
     *(type(None), bool, int, float, complex, str, bytes, range, slice, type, np.float64, np.dtype),
     *(types.ModuleType, types.BuiltinFunctionType, types.CodeType, type(Ellipsis), np.ufunc),
 }
+#: The number of objects that are searched.
+_MOST = 20_000
 #: Packages whose functions and objects hold no values of users.
 _CLOSED = (
     "tapegrad",
@@ -139,6 +141,8 @@ class _Search:
         waiting, ends = [*objects], []
         seen = {id(one): one for one in waiting}
         for one in waiting:  # which grows
+            if len(waiting) > _MOST:  # what is not found is missed when the derivative is taken
+                break
             if isinstance(one, (Tensor, ComplexTensor, _Place)):
                 ends.append(one)
                 continue

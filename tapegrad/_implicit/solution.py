@@ -7,6 +7,7 @@ tensors: so the derivative has a derivative itself, in which x is the result of 
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import warnings
@@ -58,6 +59,7 @@ class Problem:
         self.name, self._solve, self._equations = name, solve, equations
         self._captured = Captured(*objects)
         self.tensors, self._captured.tensors = self._captured.tensors, []
+        self.code = _code_in(objects)
         self.has_warned = False
         self.first: Any = None  # what is found in the first call
         self.is_traced = rt.trace() is not None and rt.is_recording()
@@ -70,7 +72,13 @@ class Problem:
         """What the solver finds for some values of tensors."""
         plain = [np.array(one) if np.ndim(one) else _number(one) for one in map(value_of, values)]
         with _untraced():
-            return self._solve(*self._captured.filled(plain))
+            solved = self._solve(*self._captured.filled(plain))
+        if np.iscomplexobj(solved.x):
+            raise TypeError(
+                f"tapegrad.{self.name}: the solution is complex, which has no derivative here; "
+                "solve for its real and its imaginary part"
+            )
+        return solved
 
     def residual(self, x, aux, values, entered: Callable):
         """F as a tensor of the shape of x."""
@@ -103,6 +111,19 @@ class Problem:
 
     def __str__(self) -> str:
         return self.name
+
+
+def _code_in(objects) -> int:
+    """The identity of the code of the first function among objects; 0 without any."""
+    for one in objects:
+        if isinstance(one, (tuple, list, dict)):
+            found = _code_in(one.values() if isinstance(one, dict) else one)
+        else:
+            found = id(getattr(getattr(one, "__func__", one), "__code__", None) or type(one))
+            found = found if callable(one) else 0
+        if found:
+            return found
+    return 0
 
 
 def _untraced():
@@ -195,8 +216,11 @@ class _Adjoints:
         return matrix, _solved(matrix, out), *found
 
 
-#: Adjoints that are computed eagerly before they are compiled, and unknowns for which they are.
-_EAGER, _MOST = 2, 100
+#: Adjoints that are computed eagerly before they are compiled, unknowns for which they are, and
+#: calls with functions of the same code: those of a loop are too many.
+_EAGER, _MOST, _MOST_ALIKE = 20, 100, 16
+#: How many calls with functions of some code have compiled adjoints.
+_compiled: collections.Counter[int] = collections.Counter()
 
 
 class _Repeated(Repeated):
@@ -204,7 +228,7 @@ class _Repeated(Repeated):
 
     def __init__(self, compute: Callable, cls, ctx, args, out):
         super().__init__(compute, cls, ctx, args, out)
-        self.problem, self._calls = args[0], 0
+        self.problem, self.name, self._calls = args[0], args[0].name, 0
         self._program: Any = None
         self._values = [None if one else np.asarray(value_of(x)) for one, x in self._pairs(args)]
 
@@ -251,6 +275,9 @@ class _Repeated(Repeated):
         if not 0 < x.size <= _MOST or not is_decided(aux):
             return None
         if self._program is None:
+            if _compiled[self.problem.code] >= _MOST_ALIKE:
+                return None
+            _compiled[self.problem.code] += 1
             self._program = compile(_Adjoints(self.problem, self.needs[1:], len(aux)))
             self._program._flows.has_warned = True  # where there is no program it runs eagerly
         try:

@@ -20,7 +20,7 @@ from .._transforms.gradients import grad
 from .._transforms.jacobians import jacobian
 
 #: How close to a limit counts as at it, and from where on the multiplier decides.
-AT, NEAR = 1e-8, 1e-4
+AT, NEAR = 1e-8, 1e-6
 #: The gradient that minimisers leave, unless they are told a tolerance.
 FLAT = 1e-5
 

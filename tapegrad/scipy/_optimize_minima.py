@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._core.tensor.values import is_recorded, is_tensor
+from .._core.tensor.values import is_recorded, is_tensor, value_of
 from .._implicit.solution import Solved
 from .._transforms.gradients import grad
 from ._optimize_calls import Given, arguments, first_of, solver
-from ._optimize_conditions import FLAT, Conditions, as_number, constraints_of, sides
+from ._optimize_conditions import FLAT, Conditions, as_number, constraints_of
 
 
 def _objective(f: Callable, args, is_pair: bool = False) -> Callable:
@@ -90,12 +90,33 @@ def _of_number(f: Callable, bounds: Callable) -> tuple[Callable, Callable]:
         ends = bounds(given)
         if ends is None:
             return Solved(np.asarray(x, float))
-        at, lower, upper = (np.array([one], dtype=float) for one in (x, *ends))
-        slope = np.array([grad(f(given))(float(x))])
-        side = sides(at, lower, upper, slope, FLAT)
-        return Solved(np.asarray(x, float), (side.reshape(()),))
+        x = float(x)
+        slope, bend = grad(f(given))(x), grad(grad(f(given)))(x)
+        return Solved(np.asarray(x), (np.asarray(_side_of(x, ends, slope, bend)),))
 
     return equations, solved
+
+
+#: How close to a bound, as part of its size, a minimum of one variable is that is at it: the method
+#: does not reach it.
+_CLOSE = 1e-4
+
+
+def _side_of(x: float, ends, slope: float, bend: float) -> float:
+    """Which bound is active: that beyond which the function would have its minimum, by Newton.
+
+    NaN where that is undecided.
+    """
+    for sign, end in ((-1.0, float(value_of(ends[0]))), (1.0, float(value_of(ends[1])))):
+        distance, push = abs(x - end), -sign * slope
+        if distance > _CLOSE * max(1.0, abs(end)) or push <= 0.0:
+            continue
+        beyond = push - bend * distance  # of the slope, at the bound
+        if abs(beyond) <= 0.5 * abs(push) and push <= FLAT:
+            return np.nan
+        if beyond > 0.0:
+            return sign
+    return 0.0
 
 
 def _of_side(side, free, low, high):

@@ -9,6 +9,7 @@ from scipy.optimize import curve_fit, least_squares, linprog, lsq_linear, minimi
 from test_scipy_optimize_roots import slopes_of
 
 import tapegrad as tg
+from tapegrad._implicit import solution
 
 P = np.array([2.0, 1.0])
 EXACT = {"xtol": 1e-15, "ftol": 1e-15}
@@ -368,7 +369,9 @@ def test_derivatives(name):
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_compiled(name):
+def test_compiled(name, monkeypatch):
+    monkeypatch.setattr(solution, "_EAGER", 1)  # adjoints of later calls are compiled
+    monkeypatch.setattr(solution, "_MOST_ALIKE", 10**6)
     f, _ = SOLVERS[name]
     c, v = tg.compile(f), np.array([0.3, -0.7])
     for p in (P, P + 0.01, P - 0.02):

@@ -8,6 +8,7 @@ import scipy.optimize
 from scipy.optimize import brentq, fsolve
 
 import tapegrad as tg
+from tapegrad._implicit import solution
 
 P = np.array([2.0, 1.0])
 SMALL = 1e-13
@@ -158,7 +159,9 @@ def test_derivatives(name):
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_compiled(name):
+def test_compiled(name, monkeypatch):
+    monkeypatch.setattr(solution, "_EAGER", 1)  # adjoints of later calls are compiled
+    monkeypatch.setattr(solution, "_MOST_ALIKE", 10**6)
     f = SOLVERS[name]
     c, v = tg.compile(f), np.array([0.3, -0.7])
     for p in (P, P + 0.1, P - 0.05, np.array([1.5, 1.2])):
@@ -226,6 +229,16 @@ def test_results_are_scipys():
     assert type(found) is type(plain) and found.keys() == plain.keys()
     assert found.message == plain.message and found.nfev == plain.nfev
     np.testing.assert_array_equal(found.x, plain.x)
+
+
+def test_a_loop_of_roots_has_few_programs(monkeypatch):
+    monkeypatch.setattr(solution, "_EAGER", 0)
+    monkeypatch.setattr(solution, "_MOST_ALIKE", 2)
+    monkeypatch.setattr(solution, "_compiled", type(solution._compiled)())
+    c = tg.compile(in_a_loop)
+    for p in (P, P + 0.1, P + 0.2):
+        np.testing.assert_allclose(c.grad(p), tg.grad(in_a_loop)(p), rtol=1e-12)
+    assert [*solution._compiled.values()] == [2]
 
 
 # --- data from outside, fields that decide --------------------------------------------------------
@@ -311,6 +324,12 @@ def test_a_double_root_has_no_derivative():
 def test_a_result_that_is_no_solution_is_warned_of():
     f = lambda p: brentq(lambda x: x**3 - p, 0.0, 3.0, xtol=0.5)  # noqa: E731
     with pytest.warns(RuntimeWarning, match="the result is not close to a solution"):
+        tg.grad(f)(2.0)
+
+
+def test_complex_unknowns_are_refused():
+    f = lambda p: abs(scipy.optimize.newton(lambda z: z**2 + p, 1.0j))  # noqa: E731
+    with pytest.raises(TypeError, match="the solution is complex"):
         tg.grad(f)(2.0)
 
 
