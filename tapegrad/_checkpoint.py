@@ -14,7 +14,7 @@ from ._core.tensor.pytree import tree_build, tree_leaves
 from ._core.tensor.trace import DerivativeLost
 from ._core.tensor.values import FLOATS, is_recorded, is_tensor, value_of
 from ._custom.closures import Captured, Strays
-from ._custom.own_variables import with_own_variables
+from ._custom.own_variables import are_close, with_own_variables
 from ._transforms.derivative_products import jvp, vjp
 from ._transforms.gradients import value_and_grad
 from .autograd.function import Function
@@ -150,17 +150,8 @@ class _Call:
     def check(self, found, before) -> None:
         """Raise an error if results are others than before."""
         for one, held in zip(found, before, strict=True):
-            now, then = np.asarray(value_of(one)), np.asarray(value_of(held))
-            if now.shape != then.shape or not _are_close(now, then):
+            if not are_close(np.asarray(value_of(one)), np.asarray(value_of(held))):
                 raise RuntimeError(_OTHERWISE.format(self.name))
-
-
-def _are_close(now: np.ndarray, then: np.ndarray) -> bool:
-    """Whether values are equal up to rounding, which is another one where nothing is recorded."""
-    tolerance = float(np.finfo(then.dtype).eps) ** 0.6
-    finite = np.abs(then[np.isfinite(then)])
-    size = float(np.max(finite)) if finite.size else 0.0
-    return np.allclose(now, then, rtol=tolerance, atol=tolerance * size, equal_nan=True)
 
 
 def _value(leaf) -> Any:

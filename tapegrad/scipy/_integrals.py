@@ -78,13 +78,51 @@ class Rule:
             made.append(PUBLIC["where"](inside, sign * jump, 0.0))
         return made
 
-    def value(self, given: dict[str, Any]) -> tuple[Any, float]:
-        """The integral and an estimate of its error, of plain values."""
+    def value(self, given: dict[str, Any]) -> tuple:
+        """The integral, an estimate of its error, further numbers without derivative."""
         raise NotImplementedError
 
     def by_place(self, name: str, given: dict[str, Any]):
-        """The derivative of the integral by a limit or a parameter; None if it is 0."""
+        """The derivative of the integral by a limit or a parameter; None if it is 0.
+
+        A list has the derivatives by the elements of a vector; else an array is that of elements.
+        """
         raise NotImplementedError
+
+    def by_theta(self, given: dict[str, Any], g):
+        """The adjoint of theta: an integral of a derivative."""
+        integrand, theta, shape = self.integrand, given["theta"], np.shape(value_of(g))
+        gradient = integrand.gradient(shape)
+        if shape == ():
+            return g * self.of(gradient, wanted=self.needs).applied(given)
+        size = _scale(g)  # tolerances are for numbers of this size
+        both = PUBLIC["concatenate"]([theta, PUBLIC["reshape"](g, (-1,)) / size])
+        needs = np.r_[self.needs, np.full(gradient.size - integrand.size, True)]
+        inner = self.of(gradient, needs, self.needs)
+        return size * inner.applied({**given, "theta": both})
+
+    def along_theta(self, given: dict[str, Any], direction):
+        """The derivative of the integral along a direction of theta."""
+        size = _scale(direction)
+        both = PUBLIC["concatenate"]([given["theta"], direction / size])
+        needs = np.r_[self.needs, np.full(len(self.needs), True)]
+        return size * self.of(self.integrand.tangent(), needs).applied({**given, "theta": both})
+
+
+class RuleOfArrays(Rule):
+    """A rule whose integrand takes many places at once: its derivatives are those of directions."""
+
+    def by_theta(self, given, g):
+        theta, tangent = given["theta"], self.integrand.tangent()
+        needs = np.r_[self.needs, np.full(len(self.needs), False)]
+        inner, made = self.of(tangent, needs), []
+        for k, unit in enumerate(np.eye(len(self.needs))):
+            if not self.needs[k]:
+                made.append(0.0)
+                continue
+            both = PUBLIC["concatenate"]([theta, unit])
+            made.append(PUBLIC["sum"](g * inner.applied({**given, "theta": both})))
+        return PUBLIC["stack"](made)
 
 
 def integrated(rule: Rule, integrand: Given, **places) -> tuple:
@@ -96,17 +134,24 @@ def integrated(rule: Rule, integrand: Given, **places) -> tuple:
     operands = {name: one for name, one in places.items() if is_recorded(one)}
     rule.fixed = {name: _plain(one) for name, one in places.items() if name not in operands}
     if not operands and not tensors:
-        value, error = rule.value({**rule.fixed})
-        return (value, error, *rule.rest)
+        return (*rule.value({**rule.fixed}), *rule.rest)
     if tensors:
         operands["theta"] = joined(tensors)
     rule.places = [*operands]
     rule.needs = integrand.layout.spread([not is_steering(one) for one in tensors])
-    value, error = Integral.apply(rule, *operands.values())
+    value, *others = Integral.apply(rule, *operands.values())
     value = joined_parts(value[0], value[1]) if rule.is_complex else value
     if rule.rest and is_recorded(value):
         refuse(f"{integrand.name} is called with full_output, whose details a program lacks")
-    return (value, error if is_recorded(error) else float(value_of(error)), *rule.rest)
+    return (value, *map(_number, others), *rule.rest)
+
+
+def _number(estimate):
+    """An estimate without derivative: a plain number or array, unless a program computes it."""
+    if is_recorded(estimate):
+        return estimate
+    value = value_of(estimate)
+    return value if np.shape(value) else value.item()
 
 
 def _plain(value):
@@ -121,31 +166,20 @@ class Integral(Function):
         ctx.rule = rule
         ctx.save_for_backward(*operands)
         with rt.tracing(None), rt.switched(True):
-            value, error = rule.value(rule([value_of(one) for one in operands]))
+            value, *others = rule.value(rule([value_of(one) for one in operands]))
         if type(rule.integrand) is Given:
             rule.integrand.finished()
         if np.iscomplexobj(value):
             rule.is_complex, value = True, np.stack([np.real(value), np.imag(value)])
-        estimate = np.array(error, np.float64)
-        ctx.mark_non_differentiable(estimate)
-        return np.array(value), estimate
+        estimates = [*map(np.array, others)]
+        ctx.mark_non_differentiable(*estimates)
+        return np.array(value), *estimates
 
     @staticmethod
-    def backward(ctx, g, _):
+    def backward(ctx, g, *_):
         rule, given = ctx.rule, _given(ctx)
-        made = []
-        for place, need in zip(rule.places, ctx.needs_input_grad[1:], strict=True):
-            if not need:
-                made.append(None)
-            elif place == "theta":
-                made.append(_by_theta(rule, given, g))
-            elif place == "points":
-                found = [PUBLIC["sum"](g * one) for one in rule.jumps(given)]
-                made.append(PUBLIC["stack"](found))
-            else:
-                found = rule.by_place(place, given)
-                made.append(None if found is None else PUBLIC["sum"](g * found))
-        return (None, *made)
+        pairs = zip(rule.places, ctx.needs_input_grad[1:], strict=True)
+        return (None, *[_adjoint(rule, place, given, g) if need else None for place, need in pairs])
 
     @staticmethod
     def jvp(ctx, _, *tangents):
@@ -155,13 +189,32 @@ class Integral(Function):
             if moved is None:
                 continue
             if place == "theta":
-                total = total + _along_theta(rule, given, moved)
-            elif place == "points":
-                jumps = enumerate(rule.jumps(given))
-                total = total + sum([moved[k] * jump for k, jump in jumps])
-            elif (found := rule.by_place(place, given)) is not None:
+                total = total + rule.along_theta(given, moved)
+                continue
+            found = rule.by_place(place, given)
+            if isinstance(found, list):
+                total = total + sum([moved[k] * one for k, one in enumerate(found)])
+            elif found is not None:
                 total = total + moved * found
-        return total, None
+        return total
+
+
+def _adjoint(rule: Rule, place: str, given: dict[str, Any], g):
+    """The adjoint of an operand."""
+    if place == "theta":
+        return rule.by_theta(given, g)
+    found = rule.by_place(place, given)
+    if isinstance(found, list):
+        return PUBLIC["stack"]([PUBLIC["sum"](g * one) for one in found])
+    return None if found is None else _summed(g * found, np.shape(value_of(given[place])))
+
+
+def _summed(value, shape: tuple[int, ...]):
+    """The adjoint of an array of a shape that was broadcast."""
+    extra = np.ndim(value_of(value)) - len(shape)
+    value = PUBLIC["sum"](value, axis=tuple(range(extra)))
+    axes = tuple(k for k, n in enumerate(shape) if n == 1 and np.shape(value_of(value))[k] != 1)
+    return PUBLIC["sum"](value, axis=axes, keepdims=True)
 
 
 def _given(ctx) -> dict[str, Any]:
@@ -172,27 +225,6 @@ def _given(ctx) -> dict[str, Any]:
         theta = _plain(given.get("theta"))
         rule.integrand.check_unchanged(lambda: rule.functions(theta))
     return given
-
-
-def _by_theta(rule: Rule, given: dict[str, Any], g):
-    """The adjoint of theta: an integral of a derivative."""
-    integrand, theta, shape = rule.integrand, given["theta"], np.shape(value_of(g))
-    gradient = integrand.gradient(shape)
-    if shape == ():
-        return g * rule.of(gradient, wanted=rule.needs).applied(given)
-    size = _scale(g)  # tolerances are for numbers of this size
-    both = PUBLIC["concatenate"]([theta, PUBLIC["reshape"](g, (-1,)) / size])
-    needs = np.r_[rule.needs, np.full(gradient.size - integrand.size, True)]
-    inner = rule.of(gradient, needs, rule.needs)
-    return size * inner.applied({**given, "theta": both})
-
-
-def _along_theta(rule: Rule, given: dict[str, Any], direction):
-    """The derivative of the integral along a direction of theta."""
-    size = _scale(direction)
-    both = PUBLIC["concatenate"]([given["theta"], direction / size])
-    needs = np.r_[rule.needs, np.full(len(rule.needs), True)]
-    return size * rule.of(rule.integrand.tangent(), needs).applied({**given, "theta": both})
 
 
 def _scale(g):

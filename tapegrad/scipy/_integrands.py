@@ -27,7 +27,7 @@ from .._core.tensor.reachable import held_by, own_code
 from .._core.tensor.trace import DerivativeLost
 from .._core.tensor.values import is_recorded, is_tensor, value_of
 from .._custom.closures import Captured
-from .._custom.own_variables import content, with_own_variables
+from .._custom.own_variables import are_close, content, with_own_variables
 from .._entering.entering import entering
 from .._program.compile import compile as compiled
 from .._transforms.derivative_products import jvp, vjp
@@ -124,6 +124,16 @@ class Integrand:
         pulled = functools.partial(_pulled, self.function, self.size, shape)
         return self._of(shape, pulled, self.size + math.prod(shape), self.size)
 
+    def partial(self, k: int) -> Integrand:
+        """The integrand of the derivative by an element of x, a tuple of arrays."""
+        made = functools.partial(_by_element, self.function, k)
+        return self._of(("partial", k), made, self.size, self.count)
+
+    def face(self, k: int) -> Integrand:
+        """The integrand on a face, where coordinate k is the number behind theta."""
+        made = functools.partial(_on_face, self.function, self.size, k)
+        return self._of(("face", k), made, self.size + 1, self.count)
+
     def tangent(self) -> Integrand:
         """The integrand of the derivative along a direction, which follows theta."""
         pushed = functools.partial(_pushed, self.function, self.size)
@@ -160,6 +170,17 @@ def _sloped(function: Callable, x, theta):
     return jvp(lambda x: function(x, theta), (x,), (1.0,))[1]
 
 
+def _by_element(function: Callable, k: int, x, theta):
+    unit = np.ones(np.shape(value_of(x[k])))
+    return jvp(lambda one: function((*x[:k], one, *x[k + 1 :]), theta), (x[k],), (unit,))[1]
+
+
+def _on_face(function: Callable, size: int, k: int, x, both):
+    height = both[size] * np.ones((len(x), 1))
+    whole = PUBLIC["concatenate"]([x[:, :k], height, x[:, k:]], axis=1)
+    return function(whole, both[:size])
+
+
 def _times_x(function: Callable, x, theta):
     return x * function(x, theta)
 
@@ -176,14 +197,14 @@ class Given:
 
     count = None
 
-    def __init__(self, name: str, function: Callable, args: tuple):
+    def __init__(self, name: str, function: Callable, args: tuple, *, compiles: bool = True):
         self.name = name
         own, later = Captured(function, args), Captured(*with_own_variables((function, args)))
         self.tensors, own.tensors, found = own.tensors, [], own.tensors
         is_same = [*map(id, found)] == [*map(id, later.tensors)]
         later.tensors, self.layout, self._later = [], Layout(found), later
         self._first: Captured | None = own if is_same else later
-        self._like = _integrand_like(name, later, self.layout)
+        self._like = _integrand_like(name, later, self.layout, compiles)
         #: First calls of functions: which one, arguments, result. A program has no need of them.
         self._noted: list[tuple] | None = None if rt.trace() is not None else []
 
@@ -214,7 +235,7 @@ class Given:
         def at(*x):
             found = plain_result(name, function(*x, *args))
             if noted is not None and len(noted) < _NOTED:
-                noted.append((number, x, np.array(found)))
+                noted.append((number, _copied(x), np.array(found)))
             return found
 
         return at
@@ -224,9 +245,17 @@ class Given:
         if not self._noted:
             return
         now = functions()
-        for number, x, before in self._noted:
-            if not np.array_equal(before, np.array(now[number](*x)), equal_nan=True):
-                raise RuntimeError(_CHANGED.format(self.name))
+        with np.errstate(all="ignore"):  # as some of SciPy's functions call it
+            for number, x, before in self._noted:
+                if not are_close(np.array(now[number](*x)), before):
+                    raise RuntimeError(_CHANGED.format(self.name))
+
+
+def _copied(x) -> tuple:
+    """Arguments that a caller may write to later."""
+    return tuple(
+        [_copied(one) if type(one) is tuple else np.copy(one) if np.ndim(one) else one for one in x]
+    )
 
 
 #: The number of calls by which it is noticed that what a function reads has changed: one rule's.
@@ -252,9 +281,9 @@ _MOST_KEPT = 256
 _lock = process.lock()
 
 
-def _integrand_like(name: str, captured: Captured, layout: Layout) -> Integrand:
+def _integrand_like(name: str, captured: Captured, layout: Layout, compiles: bool) -> Integrand:
     """The integrand of functions that differ in recorded values alone."""
-    known = _key(captured)
+    known = _key(captured) if compiles else None
     call, size = _calling(captured, layout), layout.size
     if known is None:
         return Integrand(name, call, size, False, None)

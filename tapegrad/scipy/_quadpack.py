@@ -52,6 +52,8 @@ class _Quad(Rule):
 
     def by_place(self, name, given):
         weight, theta = self.options.get("weight"), given.get("theta")
+        if name == "points":
+            return self.jumps(given)
         if name == "wvar":
             return self._by_parameter(weight, given)
         if weight is not None and weight.startswith("alg"):
@@ -271,6 +273,8 @@ class _QuadVec(Rule):
         return made, 0.0
 
     def by_place(self, name, given):
+        if name == "points":
+            return self.jumps(given)
         x = given[name]
         if bool(np.isinf(x)):
             return None

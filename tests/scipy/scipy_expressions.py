@@ -9,6 +9,7 @@ import re
 import types
 
 import numpy as np
+import scipy.stats
 import test_scipy_copied
 import test_scipy_released
 import test_scipy_signal_table
@@ -65,7 +66,7 @@ def quartic(x):
 
 CONSTANTS = dict(valley=valley, slope=slope, quartic=quartic)
 CONSTANTS |= dict(I3=I3, J3=J3, V=V, T=T, Q=Q, KNOTS=KNOTS, XX=XX, YY=YY, PLANE=PLANE)
-CONSTANTS |= dict(LABELS=LABELS, H=HERMITE)
+CONSTANTS |= dict(LABELS=LABELS, H=HERMITE, HALTON=scipy.stats.qmc.Halton)
 #: By modules: expressions of a call of each name, or the name, a colon and an expression.
 TEXTS = {
     "cluster.vq": """
@@ -116,14 +117,18 @@ TEXTS = {
         cumulative_simpson(m, dx=0.3, axis=0, initial=0.0)
         cumulative_trapezoid(x, dx=0.3)
         fixed_quad(lambda t, p: np.exp(-p * t), 0.0, 2.0, (x[0],), 4)[0]
+        cubature(lambda s, p: np.exp(-p * s[:, 0]), [0.0, 0.0], [x[1], 1.0], args=(x[0],)).estimate
         dblquad(lambda u, t, p: p * u * t, 0.0, x[1], 0.0, lambda t: t, (x[0],))[0]
         nquad(lambda u, t, p: p * u * t, [[0.0, x[1]], [0.0, 1.0]], args=(x[0],))[0]
+        nsum(lambda k, p: p**-k, 1.0, np.inf, args=(1.0 + x,)).sum
+        qmc_quad(lambda s: s[0] * s[1], [0.0, 0.0], x[:2], qrng=HALTON(2, seed=1)).integral
         quad(lambda t, p: np.exp(-p * t), 0.0, x[1], (x[0],))[0]
         quad_vec(lambda t, p: np.exp(-p * t), 0.0, 1.0, args=(x,))[0]
         romb(x, dx=0.3)
         romb(m, axis=0)
         simpson(x, x=np.cumsum(x))
         tplquad(lambda v, u, t, p: p * v, 0.0, x[1], 0.0, 1.0, 0.0, 1.0, (x[0],))[0]
+        tanhsinh(lambda t, p: np.exp(-p * t), 0.0, x[1], args=(x,)).integral
         trapezoid(x, dx=0.3)
     """,
     "interpolate": """

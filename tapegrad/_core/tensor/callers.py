@@ -309,7 +309,6 @@ OF_NUMPY = {
 _FACTORS = "its factors are discontinuous where eigenvalues coincide"
 _WHOLE = "differentiate the final result as a function of the matrix instead"
 _POLISHED = "give it plain values, and start optimize.minimize at its result"
-_NODES = "call integrate.quad, integrate.nquad or integrate.quad_vec, which have derivatives"
 _STEPS = "write the steps with NumPy, such as a loop of Runge-Kutta steps, which is recorded"
 _LINEAR = "CubicSpline, make_interp_spline and others alike have derivatives"
 _COUNTS = "its arguments are counts"
@@ -378,7 +377,6 @@ OF_SCIPY = {
     **_of_module("optimize", "approx_fprime check_grad", "use tg.grad"),
     **_of_module("optimize", "show_options linprog_verbose_callback", _NAMES_ONE),
     **_of_module("optimize", "bracket line_search", _SETTLES),
-    **_of_module("integrate", "cubature tanhsinh qmc_quad nsum", _NODES),
     **_of_module("integrate", "lebedev_rule newton_cotes", _COUNTS),
     "integrate.solve_bvp": _SETTLES,
     **dict.fromkeys(["integrate.solve_ivp", "integrate.odeint", "integrate.ode"], _STEPS),
