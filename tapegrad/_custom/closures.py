@@ -265,7 +265,12 @@ def _attributes(one) -> dict[str, Any]:
     members = [pair for kind in type(one).__mro__ for pair in vars(kind).items()]
     members = [pair for pair in members if isinstance(pair[1], types.MemberDescriptorType)]
     slots = [name for name, _ in members if not name.startswith("__")]
-    return {**{name: getattr(one, name) for name in slots if hasattr(one, name)}, **held_by(one)}
+    found = {name: getattr(one, name) for name in slots if hasattr(one, name)}
+    try:
+        held = object.__getattribute__(one, "__dict__")  # also of one that notes what is read
+    except AttributeError:
+        return found
+    return {**found, **(held if type(held) is dict else held_by(one))}
 
 
 # --- copies ---------------------------------------------------------------------------------------

