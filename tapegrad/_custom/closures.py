@@ -49,7 +49,7 @@ _CLOSED = (
 _OPEN = ("tapegrad.scipy", "tapegrad.nn", "tapegrad.numpy", "scipy.optimize")
 
 
-class _Place:
+class Place:
     """Stands for a recorded value in objects that are kept: its number among the operands."""
 
     __slots__ = ("number",)
@@ -79,19 +79,19 @@ class Captured:
     def __init__(self, *objects: Any):
         self.tensors: list = []
         found = _Search(objects)
-        numbers: dict[int, _Place] = {}
+        numbers: dict[int, Place] = {}
 
         def place(tensor) -> Any:
             if not is_recorded(tensor):
                 return tensor
             if id(tensor) not in numbers:
-                numbers[id(tensor)] = _Place(len(self.tensors))
+                numbers[id(tensor)] = Place(len(self.tensors))
                 self.tensors.append(tensor)
             return numbers[id(tensor)]
 
         made = _Copies(found.marked, place, found.shared)
-        self._objects = tuple([made.of(one) for one in objects])
-        self._marked = made.made
+        self.objects = tuple([made.of(one) for one in objects])
+        self.marked = made.made
 
     def filled(self, values: Iterable) -> tuple:
         """The objects with values in the places of the recorded ones.
@@ -99,10 +99,10 @@ class Captured:
         Functions and containers that lead to such places are copies.
         """
         given = [*values]
-        if not self._marked:
-            return self._objects
-        made = _Copies(self._marked, lambda place: given[place.number])
-        return tuple([made.of(one) for one in self._objects])
+        if not self.marked:
+            return self.objects
+        made = _Copies(self.marked, lambda place: given[place.number])
+        return tuple([made.of(one) for one in self.objects])
 
 
 class Strays:
@@ -143,7 +143,7 @@ class _Search:
         for one in waiting:  # which grows
             if len(waiting) > _MOST:  # what is not found is missed when the derivative is taken
                 break
-            if isinstance(one, (Tensor, ComplexTensor, _Place)):
+            if isinstance(one, (Tensor, ComplexTensor, Place, _Complex)):
                 ends.append(one)
                 continue
             for other in _held(one):
@@ -158,7 +158,7 @@ class _Search:
             functions = [one for one in waiting if type(one) is types.FunctionType]
             for one in functions:
                 cells = zip(one.__code__.co_freevars, one.__closure__ or (), strict=True)
-                assigned = _assigned(own_code(one)) if one.__closure__ else ()
+                assigned = assigned_in(own_code(one)) if one.__closure__ else ()
                 self.shared.update([id(cell) for name, cell in cells if name in assigned])
             closing = [
                 one
@@ -180,6 +180,8 @@ _CALLING = (types.FunctionType, types.MethodType, functools.partial)
 
 
 def _is_end(one) -> bool:
+    if type(one) in (Place, _Complex):
+        return True
     if type(one) is ComplexTensor:
         return is_recorded(one._re) or is_recorded(one._im)
     return is_recorded(one)
@@ -215,6 +217,11 @@ def _is_open(module: str) -> bool:
     return module.startswith(_OPEN) or _is_users(module)
 
 
+def is_users(f: types.FunctionType) -> bool:
+    """Whether a function is not one of a package whose functions hold no values of users."""
+    return _is_users(module_of(f))
+
+
 def _is_users(module: str) -> bool:
     return module.partition(".")[0] not in _CLOSED
 
@@ -233,7 +240,7 @@ def _held_by_function(f: types.FunctionType) -> Iterator:
 
 
 @functools.lru_cache(maxsize=4096)
-def _assigned(code: types.CodeType) -> frozenset[str]:
+def assigned_in(code: types.CodeType) -> frozenset[str]:
     """The variables of enclosing functions that code assigns or deletes."""
     every = [one for inner in codes_in(code) for one in dis.get_instructions(inner)]
     return frozenset([one.argval for one in every if one.opname in ("STORE_DEREF", "DELETE_DEREF")])
@@ -303,7 +310,7 @@ class _Copies:
         return made
 
     def _copy(self, one) -> Any:
-        if isinstance(one, (Tensor, _Place)):
+        if isinstance(one, (Tensor, Place)):
             return self._end(one)
         if isinstance(one, (ComplexTensor, _Complex)):
             return self._of_complex(one)
@@ -328,7 +335,7 @@ class _Copies:
 
     def _of_complex(self, one) -> Any:
         parts = [self._end(part) for part in (one._re, one._im)]
-        if any(isinstance(part, _Place) for part in parts):
+        if any(isinstance(part, Place) for part in parts):
             return _Complex(*parts)
         return joined_parts(*parts)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
 import dataclasses
 import warnings
 from collections.abc import Callable
@@ -16,12 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from .._core.codegen import process
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.row_listeners import users_level
 from .._core.tensor.trace import Trace, is_steering, refuse
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
 from .._custom.closures import Captured, Strays
+from .._custom.structure import structure, with_numbers_lifted
 from .._derivatives.inputs import InputTensors
 from .._derivatives.recorded_reverse import recorded_adjoints
 from .._entering.entering import entering
@@ -57,9 +60,8 @@ class Problem:
 
     def __init__(self, name: str, solve: Callable, equations: Callable, objects: tuple):
         self.name, self._solve, self._equations = name, solve, equations
-        self._captured = Captured(*objects)
-        self.tensors, self._captured.tensors = self._captured.tensors, []
-        self.code = _code_in(objects)
+        self.captured = Captured(*objects)
+        self.tensors, self.captured.tensors = self.captured.tensors, []
         self.has_warned = False
         self.first: Any = None  # what is found in the first call
         self.is_traced = rt.trace() is not None and rt.is_recording()
@@ -72,7 +74,7 @@ class Problem:
         """What the solver finds for some values of tensors."""
         plain = [np.array(one) if np.ndim(one) else _number(one) for one in map(value_of, values)]
         with _untraced():
-            solved = self._solve(*self._captured.filled(plain))
+            solved = self._solve(*self.captured.filled(plain))
         if np.iscomplexobj(solved.x):
             raise TypeError(
                 f"tapegrad.{self.name}: the solution is complex, which has no derivative here; "
@@ -80,9 +82,13 @@ class Problem:
             )
         return solved
 
+    def with_numbers_lifted(self, first: int) -> tuple[Captured, list]:
+        """The objects with places for further numbers, from `first` on, and these numbers."""
+        return with_numbers_lifted(self.captured, first) or (self.captured, [])
+
     def residual(self, x, aux, values, entered: Callable):
         """F as a tensor of the shape of x."""
-        equations = entered(self._equations(*self._captured.filled(values)))
+        equations = entered(self._equations(*self.captured.filled(values)))
         out = equations(x, *aux)
         out = out if is_tensor(out) else PUBLIC["asarray"](out)
         if shape_of(out) != shape_of(x):
@@ -112,19 +118,6 @@ class Problem:
 
     def __str__(self) -> str:
         return self.name
-
-
-def _code_in(objects) -> int:
-    """The identity of the code of the first function among objects; 0 without any."""
-    for one in objects:
-        if isinstance(one, (tuple, list, dict)):
-            found = _code_in(one.values() if isinstance(one, dict) else one)
-        else:
-            found = id(getattr(getattr(one, "__func__", one), "__code__", None) or type(one))
-            found = found if callable(one) else 0
-        if found:
-            return found
-    return 0
 
 
 def _untraced():
@@ -218,10 +211,55 @@ class _Adjoints:
 
 
 #: Adjoints that are computed eagerly before they are compiled, unknowns for which they are, and
-#: calls with functions of the same code: those of a loop are too many.
-_EAGER, _MOST, _MOST_ALIKE = 20, 100, 16
-#: How many calls with functions of some code have compiled adjoints.
-_compiled: collections.Counter[int] = collections.Counter()
+#: programs that are kept.
+_EAGER, _MOST, _MOST_KEPT = 20, 100, 256
+
+
+#: What is given as a float, if it has no axes.
+_SCALARS = (np.ndarray, np.float64)
+
+
+class _Compiled:
+    """Compiled adjoints of calls whose functions differ in numbers alone, as those of a loop."""
+
+    def __init__(self, problem: Problem, needs, count: int):
+        self.problem, self._calls = problem, 0
+        self._program = compile(_Adjoints(problem, needs, count))
+        self._program._flows.has_warned = True  # where there is no program it runs eagerly
+
+    def __call__(self, *operands) -> list | None:
+        """∂F/∂x, Newton's step and the adjoints; None while calls are few."""
+        self._calls += 1
+        if self._calls <= _EAGER:
+            return None
+        given = [
+            one.item() if isinstance(one, _SCALARS) and not one.ndim else one for one in operands
+        ]
+        with _untraced():
+            return self._program(*given)
+
+
+#: Those that were made, those used last at the end.
+_kept: collections.OrderedDict[tuple, _Compiled] = collections.OrderedDict()
+_lock = process.lock()
+
+
+def _compiled_like(problem: Problem, needs, aux, x) -> tuple[_Compiled, list]:
+    """Adjoints for functions like those of a problem, and the numbers in which they differ."""
+    captured, numbers = problem.with_numbers_lifted(len(needs))
+    alike = copy.copy(problem)
+    alike.captured, needs = captured, [*needs, *[False] * len(numbers)]
+    kind = problem.name, tuple(needs), len(aux), np.shape(x)
+    if (known := structure(captured)) is None:
+        return _Compiled(alike, needs, len(aux)), numbers
+    with _lock:
+        hit = _kept.get((kind, known))
+        if hit is None or structure(hit.problem.captured) != known:  # an attribute has changed
+            hit = _kept[kind, known] = _Compiled(alike, needs, len(aux))
+            if len(_kept) > _MOST_KEPT:
+                _kept.popitem(last=False)
+        _kept.move_to_end((kind, known))
+    return hit, numbers
 
 
 class _Repeated(Repeated):
@@ -229,8 +267,8 @@ class _Repeated(Repeated):
 
     def __init__(self, compute: Callable, cls, ctx, args, out):
         super().__init__(compute, cls, ctx, args, out)
-        self.problem, self.name, self._calls = args[0], args[0].name, 0
-        self._program: Any = None
+        self.problem, self.name = args[0], args[0].name
+        self._compiled: tuple[_Compiled, list] | None = None
         self._values = [None if one else np.asarray(value_of(x)) for one, x in self._pairs(args)]
 
     def _pairs(self, args) -> list:
@@ -260,9 +298,8 @@ class _Repeated(Repeated):
 
     def adjoints(self, held: Any, g: np.ndarray) -> list[np.ndarray | None]:
         x, aux, values = held
-        self._calls += 1
         (g,) = self._views(g)[:1]
-        found = self._by_program(g, x, aux, values) if self._calls > _EAGER else None
+        found = self._by_program(g, x, aux, values)
         if found is None:
             with apart():
                 found = self._linearised(x, aux, values).pulled(g)
@@ -275,18 +312,16 @@ class _Repeated(Repeated):
         """The adjoints by a program; None where they are not finite, or x is no solution."""
         if not 0 < x.size <= _MOST or not is_decided(aux):
             return None
-        if self._program is None:
-            if _compiled[self.problem.code] >= _MOST_ALIKE:
-                return None
-            _compiled[self.problem.code] += 1
-            self._program = compile(_Adjoints(self.problem, self.needs[1:], len(aux)))
-            self._program._flows.has_warned = True  # where there is no program it runs eagerly
+        if self._compiled is None:
+            self._compiled = _compiled_like(self.problem, self.needs[1:], aux, x)
+        compiled, numbers = self._compiled
         try:
-            with _untraced():
-                given = [one if one.ndim else one.item() for one in (g, x, *aux, *values)]
-                matrix, step, *found = self._program(*given)
-        except np.linalg.LinAlgError:
-            return None  # with an error that says so
+            found = compiled(g, x, *aux, *values, *numbers)
+        except (np.linalg.LinAlgError, ArithmeticError):
+            return None  # with an error that says so; NumPy's numbers may be divided by 0
+        if found is None:
+            return None
+        matrix, step, *found = found
         if not self.problem.has_warned and is_long(step, x, LONG_STEP):
             return None
         if not is_regular(matrix, x.size):

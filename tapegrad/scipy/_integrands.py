@@ -23,11 +23,11 @@ from .._core.codegen import process
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.complex_tensors import ComplexTensor, imag_part, real_part
-from .._core.tensor.reachable import held_by, own_code
 from .._core.tensor.trace import DerivativeLost
 from .._core.tensor.values import is_recorded, is_tensor, value_of
 from .._custom.closures import Captured
-from .._custom.own_variables import are_close, content, with_own_variables
+from .._custom.own_variables import are_close, with_own_variables
+from .._custom.structure import structure
 from .._entering.entering import entering
 from .._program.compile import compile as compiled
 from .._transforms.derivative_products import jvp, vjp
@@ -283,14 +283,14 @@ _lock = process.lock()
 
 def _integrand_like(name: str, captured: Captured, layout: Layout, compiles: bool) -> Integrand:
     """The integrand of functions that differ in recorded values alone."""
-    known = _key(captured) if compiles else None
+    known = structure(captured) if compiles else None
     call, size = _calling(captured, layout), layout.size
     if known is None:
         return Integrand(name, call, size, False, None)
     key = (name, *layout.parts, known)
     with _lock:
         hit = _kept.get(key)
-        if hit is None or _key(hit[1]) != known:  # as where an attribute has changed
+        if hit is None or structure(hit[1]) != known:  # as where an attribute has changed
             hit = _kept[key] = Integrand(name, call, size, True, None), captured
             if len(_kept) > _MOST_KEPT:
                 _kept.popitem(last=False)
@@ -300,7 +300,7 @@ def _integrand_like(name: str, captured: Captured, layout: Layout, compiles: boo
 
 def _calling(captured: Captured, layout: Layout) -> Callable:
     """The function (x, theta)."""
-    objects = captured._objects
+    objects = captured.objects
 
     def call(x, theta):
         assert objects  # programs find in its variables what the user's function reads
@@ -312,80 +312,3 @@ def _calling(captured: Captured, layout: Layout) -> Callable:
 
 #: The module of functions that are to be searched for data like those of users.
 _OF_USERS = "integrands"
-
-
-# --- what functions are made of -------------------------------------------------------------------
-
-
-_VALUES = (int, bool, str, bytes, type(None), complex)
-
-
-def _key(captured: Captured):
-    """What is the same of objects that differ in recorded values alone; None if it is not known."""
-    try:
-        return _Key(captured._marked).of(captured._objects)
-    except _UnknownError:
-        return None
-
-
-class _UnknownError(Exception):
-    """An object holds recorded values in a way that is not known."""
-
-
-class _Key:
-    """Keys of objects: of their contents, where those are functions or hold recorded values."""
-
-    def __init__(self, marked: dict[int, Any]):
-        self._marked, self._seen = marked, dict[int, int]()
-
-    def of(self, one) -> Any:
-        kind = type(one)
-        if kind in _VALUES:
-            return kind, one
-        if isinstance(one, float):
-            return kind, float(one).hex()
-        if hasattr(one, "number") and kind.__module__ == Captured.__module__:
-            return "recorded", one.number
-        if id(one) in self._seen:
-            return "seen", self._seen[id(one)]
-        is_marked = id(one) in self._marked
-        if not is_marked and kind not in (types.FunctionType, tuple, types.MethodType):
-            return id(one)
-        self._seen[id(one)] = len(self._seen)
-        if kind is types.FunctionType:
-            return self._of_function(one)
-        if kind is types.MethodType:
-            return kind, self.of(one.__func__), self.of(one.__self__)
-        if isinstance(one, functools.partial):
-            return kind, self.of(one.func), self.of(one.args), self._of_items(one.keywords)
-        return kind, *self._of_contents(one)
-
-    def _of_contents(self, one) -> tuple:
-        held: tuple = ()
-        if isinstance(one, (list, tuple, collections.deque)):
-            held = tuple(map(self.of, one))
-        elif isinstance(one, dict):
-            held = self._of_items(one)
-        elif isinstance(one, np.ndarray):
-            return one.shape, *map(self.of, one.flat)
-        elif not held_by(one):
-            raise _UnknownError
-        if any("__slots__" in vars(kind) for kind in type(one).__mro__):
-            raise _UnknownError
-        return *held, self._of_items(held_by(one))
-
-    def _of_items(self, items) -> tuple:
-        return tuple([(key, self.of(value)) for key, value in items.items()])
-
-    def _of_function(self, f: types.FunctionType) -> tuple:
-        code, space = own_code(f), f.__globals__
-        named = [name for name in code.co_names if id(space.get(name)) in self._marked]
-        return (
-            types.FunctionType,
-            id(code),
-            space.get("__name__"),
-            tuple([self.of(content(cell)) for cell in f.__closure__ or ()]),
-            self.of(f.__defaults__ or ()),
-            self._of_items(f.__kwdefaults__ or {}),
-            tuple([(name, self.of(space[name])) for name in named]),
-        )

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor.copies import unlisted
-from .._core.tensor.values import array_of, is_tensor, shape_of, value_of
+from .._core.tensor.values import array_of, is_tensor, shape_of
 from .._transforms.gradients import grad
 from .._transforms.jacobians import jacobian
 
@@ -122,7 +122,7 @@ class Conditions:
 
     def _chosen(self, side, free, value, limits: tuple):
         """The distance of a value from its active limit, or what is 0 where none is active."""
-        lower, upper = [PUBLIC["where"](np.isinf(value_of(one)), 0.0, one) for one in limits]
+        lower, upper = [PUBLIC["where"](np.isinf(one), 0.0, one) for one in limits]
         limit = PUBLIC["where"](side < 0.0, lower, upper)
         return PUBLIC["where"](side == 0.0, free, value - limit) + 0.0 * side
 

@@ -371,7 +371,6 @@ def test_derivatives(name):
 @pytest.mark.parametrize("name", SOLVERS)
 def test_compiled(name, monkeypatch):
     monkeypatch.setattr(solution, "_EAGER", 1)  # adjoints of later calls are compiled
-    monkeypatch.setattr(solution, "_MOST_ALIKE", 10**6)
     f, _ = SOLVERS[name]
     c, v = tg.compile(f), np.array([0.3, -0.7])
     for p in (P, P + 0.01, P - 0.02):

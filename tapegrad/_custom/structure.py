@@ -1,0 +1,157 @@
+"""What functions are made of: whether two differ in numbers alone, and these as operands."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import types
+from typing import Any
+
+import numpy as np
+
+from .._core.tensor.reachable import held_by, own_code
+from .closures import Captured, Place, assigned_in, is_users
+from .own_variables import EMPTY, content
+
+# --- equal structures -----------------------------------------------------------------------------
+
+#: Types of objects that are compared by their contents, whatever they lead to.
+_COMPARED = (types.FunctionType, types.MethodType, tuple, list, dict)
+_VALUES = (int, bool, str, bytes, type(None), complex)
+
+
+def structure(captured: Captured):
+    """What is the same of objects that differ in recorded values alone; None if it is not known."""
+    try:
+        return _Key(captured.marked).of(captured.objects)
+    except _UnknownError:
+        return None
+
+
+class _UnknownError(Exception):
+    """An object holds recorded values in a way that is not known."""
+
+
+class _Key:
+    """Keys of objects: of their contents, where those are functions or hold recorded values."""
+
+    def __init__(self, marked: dict[int, Any]):
+        self._marked, self._seen = marked, dict[int, int]()
+
+    def of(self, one) -> Any:
+        kind = type(one)
+        if kind in _VALUES:
+            return kind, one
+        if isinstance(one, float):
+            return kind, float(one).hex()
+        if kind is Place:
+            return "recorded", one.number
+        if id(one) in self._seen:
+            return "seen", self._seen[id(one)]
+        is_marked = id(one) in self._marked
+        if not is_marked and kind not in _COMPARED:
+            return id(one)
+        self._seen[id(one)] = len(self._seen)
+        if kind is types.FunctionType:
+            return self._of_function(one)
+        if kind is types.MethodType:
+            return kind, self.of(one.__func__), self.of(one.__self__)
+        if isinstance(one, functools.partial):
+            return kind, self.of(one.func), self.of(one.args), self._of_items(one.keywords)
+        return kind, *self._of_contents(one)
+
+    def _of_contents(self, one) -> tuple:
+        held: tuple = ()
+        if isinstance(one, (list, tuple, collections.deque)):
+            held = tuple(map(self.of, one))
+        elif isinstance(one, dict):
+            held = self._of_items(one)
+        elif isinstance(one, np.ndarray):
+            return one.shape, *map(self.of, one.flat)
+        elif not held_by(one):
+            raise _UnknownError
+        if any("__slots__" in vars(kind) for kind in type(one).__mro__):
+            raise _UnknownError
+        return *held, self._of_items(held_by(one))
+
+    def _of_items(self, items) -> tuple:
+        return tuple([(key, self.of(value)) for key, value in items.items()])
+
+    def _of_function(self, f: types.FunctionType) -> tuple:
+        code, space = own_code(f), f.__globals__
+        named = [name for name in code.co_names if id(space.get(name)) in self._marked]
+        return (
+            types.FunctionType,
+            id(code),
+            space.get("__name__"),
+            tuple([self.of(content(cell)) for cell in f.__closure__ or ()]),
+            self.of(f.__defaults__ or ()),
+            self._of_items(f.__kwdefaults__ or {}),
+            tuple([(name, self.of(space[name])) for name in named]),
+        )
+
+
+# --- numbers in variables of functions ------------------------------------------------------------
+
+
+def with_numbers_lifted(captured: Captured, first: int) -> tuple[Captured, list] | None:
+    """Captured objects in which further numbers have places, from `first` on; and these numbers.
+
+    They are floats and arrays of them in variables of enclosing functions, and arrays among the
+    objects, as the data of each turn of a loop: those of different turns differ in nothing else.
+    None if there are none.
+    """
+    lifted = _Lifted(first)
+    objects = lifted.of(captured.objects)
+    return (Captured(*objects), lifted.numbers) if lifted.numbers else None
+
+
+class _Lifted:
+    """Objects with places for numbers; functions and containers that lead to any are copies."""
+
+    def __init__(self, first: int):
+        self._first, self.numbers = first, list[Any]()
+        self._made: dict[int, Any] = {}
+
+    def of(self, one) -> Any:
+        """A function, an array, or a tuple, list or dict that leads to one."""
+        kind = type(one)
+        if _is_floats(one):
+            return self._place_of(one)
+        if kind is types.FunctionType and one.__closure__ and is_users(one):
+            return self._made.get(id(one)) or self._of_function(one)
+        if kind is tuple or kind is list:
+            return kind([self.of(item) for item in one])
+        if kind is dict:
+            return {key: self.of(value) for key, value in one.items()}
+        return one
+
+    def _of_function(self, f: types.FunctionType) -> Any:
+        fixed, code = assigned_in(own_code(f)), own_code(f)
+        cells = tuple(
+            [
+                cell if name in fixed else types.CellType()
+                for name, cell in zip(code.co_freevars, f.__closure__ or (), strict=True)
+            ]
+        )
+        made = types.FunctionType(code, f.__globals__, f.__name__, f.__defaults__, cells)
+        made.__kwdefaults__, made.__qualname__ = f.__kwdefaults__, f.__qualname__
+        made.__dict__.update(f.__dict__)
+        self._made[id(f)] = made
+        for cell, given in zip(cells, f.__closure__ or (), strict=True):
+            if cell is not given and (value := content(given)) is not EMPTY:
+                cell.cell_contents = self._of_content(value)
+        return made
+
+    def _of_content(self, value) -> Any:
+        is_number = type(value) is float or type(value) is np.float64
+        return self._place_of(value) if is_number else self.of(value)
+
+    def _place_of(self, value) -> Place:
+        """A place for a number, or for an array as it is when its numbers are read."""
+        self.numbers.append(value)
+        return Place(self._first + len(self.numbers) - 1)
+
+
+def _is_floats(one) -> bool:
+    return type(one) is np.ndarray and one.dtype == np.float64
