@@ -6,10 +6,10 @@ from . import autograd
 from ._core.config import config
 from ._core.later import later as _later
 from ._core.tape.tape import Tape
-from ._core.tensor.complex_tensors import ComplexTensor
 from ._core.tensor.pytree import stop_gradient
 from ._core.tensor.tensor_classes import Tensor
 from ._core.tensor.trace import DerivativeLost
+from ._core.tensor.values import ComplexTensor
 from ._functions import EARLY as _EARLY
 from ._functions import LATER as _FUNCTIONS
 from ._program import record

@@ -30,10 +30,10 @@ from .._core.tensor import copies
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
 from .._core.tensor.copies import link
+from .._core.tensor.operators import places
 from .._core.tensor.plain_data import answering, origin
 from .._core.tensor.pytree import tree_leaves
 from .._core.tensor.registry import declared_by
-from .._core.tensor.row_listeners import places
 from .._core.tensor.runtime import silence
 from .._core.tensor.trace import (
     OF_EACH,

@@ -13,8 +13,8 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import copy_tensor, unlisted
+from .._core.tensor.operators import users_level
 from .._core.tensor.pytree import items_of, tree_build, tree_leaves
-from .._core.tensor.row_listeners import users_level
 from .._core.tensor.trace import MOST_GUARDS, Guard, named, steered
 from .._core.tensor.values import array_of, is_recorded, is_tensor, shape_of, value_of, wrap
 from .._entering.entering import entering

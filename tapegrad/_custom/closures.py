@@ -20,10 +20,9 @@ import numpy as np
 
 from .._core.tape.tape import Reader, needed
 from .._core.tensor import runtime as rt
-from .._core.tensor.complex_tensors import ComplexTensor, joined_parts
-from .._core.tensor.reachable import codes_in, held_by, module_of, module_of_class, own_code
+from .._core.tensor.pytree import codes_in, held_by, module_of, module_of_class, own_code
 from .._core.tensor.tensor_classes import Tensor
-from .._core.tensor.values import is_recorded, is_tensor
+from .._core.tensor.values import ComplexTensor, is_recorded, is_tensor, joined_parts
 from .._transforms.gradients import Transformed
 
 #: Types of objects that lead to no others.

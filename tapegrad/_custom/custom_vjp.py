@@ -17,11 +17,19 @@ from .._core.ops import call_rows
 from .._core.ops.table import MOST_CODES, declare, declaring, users_name
 from .._core.tape import store
 from .._core.tensor import runtime as rt
-from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import copy_tensor, in_dtype, link, unlisted, view_like
 from .._core.tensor.registry import refused
 from .._core.tensor.trace import is_steering, refuse, steered, steering_tensor
-from .._core.tensor.values import FLOATS, is_recorded, is_tensor, records, scalar_of, value_of, wrap
+from .._core.tensor.values import (
+    FLOATS,
+    is_complex,
+    is_recorded,
+    is_tensor,
+    records,
+    scalar_of,
+    value_of,
+    wrap,
+)
 from .._derivatives.recorded_reverse import BY_HAND
 from .._derivatives.tape_traversal import seen_as
 

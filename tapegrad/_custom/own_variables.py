@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.tensor.reachable import own_code
+from .._core.tensor.pytree import own_code
 
 #: What a variable holds that has no value yet.
 EMPTY = object()

@@ -9,11 +9,10 @@ from .._core.tape.sweeps import Sweep
 from .._core.tensor import copies
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
-from .._core.tensor.complex_tensors import ComplexTensor, is_complex_number
 from .._core.tensor.copies import unlisted
 from .._core.tensor.plain_data import kind_of_number
 from .._core.tensor.pytree import refuse_computed_fields, tree_build, tree_leaves
-from .._core.tensor.values import FLOATS, is_recorded, value_of
+from .._core.tensor.values import FLOATS, ComplexTensor, is_complex_number, is_recorded, value_of
 
 
 class InputTensors:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.tensor.reachable import outer
+from .._core.tensor.pytree import outer
 from .stand_ins import OF_PYTHON, is_of_scipys_class, made_of, stand_in, view_of
 
 # --- How code uses what it loads, found by an abstract stack over its instructions ----------------

@@ -20,7 +20,7 @@ import numpy as np
 from .._core.codegen import process
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
-from .._core.tensor.row_listeners import users_level
+from .._core.tensor.operators import users_level
 from .._core.tensor.trace import Trace, is_steering, refuse
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
 from .._custom.closures import Captured, Strays

@@ -21,7 +21,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.callers import outer
 from .._core.tensor.copies import unlisted
 from .._core.tensor.dependencies import Contents, Dependencies, Placement, held_memory
-from .._core.tensor.reachable import COMPUTING, module_of
+from .._core.tensor.pytree import COMPUTING, module_of
 from .._core.tensor.runtime import is_loud
 from .._core.tensor.values import array_of, is_recorded, records, value_of
 from .dispatch.batch import Batch, RecordedRows, gathered, row_of

@@ -16,9 +16,9 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from .._core.tensor import runtime as rt
-from .._core.tensor.row_listeners import users_level
+from .._core.tensor.operators import users_level
 from .._entering.entering import entering
-from .._entering.numba_functions import called
+from .._entering.stand_ins import called
 from .._flow.reading.forms import Known
 from .._flow.reading.readings import Instance
 from .._transforms.derivative_products import hvp, jvp, vjp

@@ -16,11 +16,18 @@ from .._core.operations.equal_eigenvalues import with_choices
 from .._core.tape import store
 from .._core.tape.sweeps import Sweep
 from .._core.tensor import runtime as rt
-from .._core.tensor.complex_tensors import ComplexTensor, combined, imag_part, is_complex_number
 from .._core.tensor.copies import unlisted
+from .._core.tensor.operators import users_level
 from .._core.tensor.pytree import holds_complex, tree_build, tree_leaves
-from .._core.tensor.row_listeners import users_level
-from .._core.tensor.values import is_recorded, is_tensor, value_of
+from .._core.tensor.values import (
+    ComplexTensor,
+    combined,
+    imag_part,
+    is_complex_number,
+    is_recorded,
+    is_tensor,
+    value_of,
+)
 from .._derivatives.forward_mode import tangents_of
 from .._derivatives.inputs import Inputs, plain, scalar_output
 from .._derivatives.recorded_reverse import (
@@ -31,7 +38,7 @@ from .._derivatives.recorded_reverse import (
     run_to,
 )
 from .._entering.entering import entering
-from .._entering.numba_functions import called
+from .._entering.stand_ins import called
 
 # --- Transforms of compiled functions, which have methods of their own for them -------------------
 

@@ -16,9 +16,16 @@ from .._core.tape import store
 from .._core.tape.sweeps import Sweep, Writing
 from .._core.tape.tape import Reader, needed
 from .._core.tensor import runtime as rt
-from .._core.tensor.complex_tensors import ComplexTensor, combined
 from .._core.tensor.trace import refuse
-from .._core.tensor.values import before_write, is_recorded, is_tensor, value_of, wrap
+from .._core.tensor.values import (
+    ComplexTensor,
+    before_write,
+    combined,
+    is_recorded,
+    is_tensor,
+    value_of,
+    wrap,
+)
 from .._derivatives.recorded_reverse import HOOKED, adjoints_if_reached, plant, run, seed_of
 from .._derivatives.tape_traversal import Traversal, in_zeros, seen_as
 from ._hooks import (

@@ -14,9 +14,8 @@ from .._core.operations.creation import tensor
 from .._core.tape.tape import Reader
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import check_dtype
-from .._core.tensor.pytree import tree_leaves
-from .._core.tensor.reachable import reachable
-from .._core.tensor.row_listeners import listen, stop_listening
+from .._core.tensor.operators import listen, stop_listening
+from .._core.tensor.pytree import reachable, tree_leaves
 from .._core.tensor.trace import refuse
 from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor, name_of, value_of, wrap
 from .._derivatives.forward_mode import BY_HAND as TANGENTS

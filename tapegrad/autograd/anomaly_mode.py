@@ -12,14 +12,14 @@ from .._core.codegen import layout
 from .._core.tape import store
 from .._core.tape.sweeps import Sweep
 from .._core.tape.tape import array_at
-from .._core.tensor import row_listeners
+from .._core.tensor import operators
 from .._derivatives.tape_traversal import Traversal
 from ._node_names import name_of
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
-_places = row_listeners.Places()
-_run = row_listeners.Wrapped(Sweep, "run")
+_places = operators.Places()
+_run = operators.Wrapped(Sweep, "run")
 _mode = {"on": False, "check_nan": True}
 
 
@@ -30,7 +30,7 @@ class _Watch:
         self.sweep, self.stops = sweep, stops
         self.traversal = Traversal(())
         self.name = ""  # of the row that is being swept, "" while it is not known
-        self.frames: tuple[row_listeners.Place, ...] = ()
+        self.frames: tuple[operators.Place, ...] = ()
         self.operands: list = []
 
     def run(self, run) -> None:
@@ -96,7 +96,7 @@ class _Watch:
         if self.frames:
             return (
                 f"Error detected in {self.name}. Traceback of forward call that caused the "
-                f"error:\n{row_listeners.shown(self.frames)}"
+                f"error:\n{operators.shown(self.frames)}"
             )
         return (
             f"Error detected in {self.name}. No forward pass information available. Enable detect "
@@ -116,10 +116,10 @@ def _switch(on: bool, check_nan: bool) -> tuple[bool, bool]:
     """Switch the mode; returns the old one."""
     before = _mode["on"], _mode["check_nan"]
     if on and not before[0]:
-        row_listeners.listen(_places.note)
+        operators.listen(_places.note)
         _run.add(_watched)
     elif before[0] and not on:
-        row_listeners.stop_listening(_places.note)
+        operators.stop_listening(_places.note)
         _run.remove(_watched)
     _mode.update(on=on, check_nan=check_nan)
     return before

@@ -20,12 +20,12 @@ from .._core.ops import call_rows as _declaration
 from .._core.ops.table import TABLE
 from .._core.tape.sweeps import dense, laid_like, memory_axes
 from .._core.tensor import runtime as rt
-from .._core.tensor.complex_tensors import ComplexTensor
 from .._core.tensor.copies import view_like
 from .._core.tensor.indexing import check_write, set_item
 from .._core.tensor.registry import refused
 from .._core.tensor.trace import is_steering, refuse, steering_tensor
 from .._core.tensor.values import (
+    ComplexTensor,
     array_of,
     is_recorded,
     is_tensor,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 
 from .._core.tensor import runtime as rt
-from .._core.tensor.lost_derivatives import PlainAsked
+from .._core.tensor.conversions import PlainAsked
 from .._core.tensor.plain_data import kind_of, possible_kinds
 from .._core.tensor.trace import lost_derivative
 from .._core.tensor.values import AS_PLAIN, FLOATS, is_recorded, is_tensor, scalar_of, value_of

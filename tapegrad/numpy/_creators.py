@@ -14,12 +14,23 @@ from .._core.operations import PUBLIC
 from .._core.operations.shapes import array_tensor
 from .._core.tape.sweeps import has_order
 from .._core.tensor import runtime as rt
-from .._core.tensor.complex_tensors import PARTS_OF, ComplexTensor, combined, imag_part, real_part
+from .._core.tensor.conversions import PlainAsked
 from .._core.tensor.copies import copy_tensor, holds_tensor
-from .._core.tensor.lost_derivatives import PlainAsked
 from .._core.tensor.registry import real_dtype
 from .._core.tensor.trace import lost_derivative
-from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor, value_of, wrap
+from .._core.tensor.values import (
+    FLOATS,
+    PARTS_OF,
+    ComplexTensor,
+    array_of,
+    combined,
+    imag_part,
+    is_recorded,
+    is_tensor,
+    real_part,
+    value_of,
+    wrap,
+)
 from ._lists import CONVERTS, SERIES, again, as_tensor, creates, lost, named_like
 
 # --- creators -------------------------------------------------------------------------------------

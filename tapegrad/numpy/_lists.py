@@ -14,8 +14,8 @@ import numpy
 from .._core.operations.numpy_protocols import COMPARISONS, UNRECORDED
 from .._core.tape import native_types
 from .._core.tensor import runtime as rt
+from .._core.tensor.conversions import PlainAsked
 from .._core.tensor.copies import holds_tensor, unlisted
-from .._core.tensor.lost_derivatives import PlainAsked
 from .._core.tensor.pytree import none_recorded
 from .._core.tensor.registry import OF_NUMPY, PUBLIC, STAND_INS, implementation, with_note
 from .._core.tensor.trace import lost_derivative

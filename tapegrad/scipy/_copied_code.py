@@ -23,8 +23,7 @@ from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
 from .._core.tensor.plain_data import kind_of
-from .._core.tensor.pytree import none_traced
-from .._core.tensor.reachable import own_code
+from .._core.tensor.pytree import none_traced, own_code
 from .._core.tensor.trace import DerivativeLost, fixed, lost_derivative, steered
 from .._core.tensor.values import is_recorded, is_tensor
 from .._entering.exchanged_names import ABSENT, Loaded, Watched, names_imported, rewritten

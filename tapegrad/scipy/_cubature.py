@@ -12,8 +12,8 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor.copies import unlisted
+from .._core.tensor.operators import users_level
 from .._core.tensor.pytree import none_traced
-from .._core.tensor.row_listeners import users_level
 from .._core.tensor.trace import refuse
 from .._core.tensor.values import is_recorded, value_of
 from .._custom.closures import Captured

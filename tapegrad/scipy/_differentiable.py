@@ -13,11 +13,18 @@ from .._core.operations.without_derivative import all_finite
 from .._core.ops.table import TABLE, Pointwise
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
-from .._core.tensor.complex_tensors import imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
 from .._core.tensor.registry import OF_NUMPY
 from .._core.tensor.trace import learned, steered
-from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of
+from .._core.tensor.values import (
+    imag_part,
+    is_complex,
+    is_recorded,
+    is_tensor,
+    real_part,
+    shape_of,
+    value_of,
+)
 
 #: By name below `scipy`: element-wise operations that stand for SciPy's, and further functions.
 OURS: dict = {

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from .._core.tensor.callers import of_scipy
+from .._core.tensor.conversions import without_derivative
 from .._core.tensor.copies import unlisted
-from .._core.tensor.lost_derivatives import without_derivative
 from .._core.tensor.pytree import none_recorded, none_traced
 from .._core.tensor.registry import OF_NUMPY, STAND_INS, with_note
 from . import _tested_code

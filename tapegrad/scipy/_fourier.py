@@ -13,10 +13,10 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.operations import fourier_transforms as pairs
 from .._core.operations.fourier_rows import cosine_transform
-from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import lost_derivative
+from .._core.tensor.values import combined, imag_part, is_complex, real_part
 from ._copied_code import copy_of
 from ._differentiable import OURS
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
-from .._core.tensor.complex_tensors import joined_parts
 from .._core.tensor.pytree import stop_gradient
 from .._core.tensor.trace import is_steering, refuse
-from .._core.tensor.values import is_recorded, is_tensor, value_of
+from .._core.tensor.values import is_recorded, is_tensor, joined_parts, value_of
 from .._entering.entering import entering
 from ..autograd.function import Function
 from ._integrands import Given, Integrand, joined

@@ -24,7 +24,14 @@ from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.complex_tensors import ComplexTensor, imag_part, real_part
 from .._core.tensor.trace import DerivativeLost
-from .._core.tensor.values import is_recorded, is_tensor, value_of
+from .._core.tensor.values import (
+    ComplexTensor,
+    imag_part,
+    is_recorded,
+    is_tensor,
+    real_part,
+    value_of,
+)
 from .._custom.closures import Captured
 from .._custom.own_variables import are_close, with_own_variables
 from .._custom.structure import structure

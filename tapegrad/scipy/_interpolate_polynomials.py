@@ -16,11 +16,10 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.operations.banded_equations import solve_banded
 from .._core.operations.interpolation import piecewise_polynomial
-from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import fixed, lost_derivative, steered
-from .._core.tensor.values import dtype_of, is_tensor, shape_of
+from .._core.tensor.values import dtype_of, is_complex, is_tensor, shape_of
 from ._differentiable import OURS
 
 # --- what the classes share -----------------------------------------------------------------------

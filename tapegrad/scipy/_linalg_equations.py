@@ -30,10 +30,17 @@ from .._core.operations.triangular_factors import lu_factor as factor_pivoted
 from .._core.operations.triangular_factors import solve_triangular as solve_columns
 from .._core.operations.triangular_factors import solve_triangular as solve_triangle
 from .._core.operations.without_derivative import any_zero, asked_of_matrix
-from .._core.tensor.complex_tensors import ComplexTensor, real_part, value_of_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import learned, steered
-from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
+from .._core.tensor.values import (
+    ComplexTensor,
+    dtype_of,
+    is_tensor,
+    real_part,
+    shape_of,
+    value_of,
+    value_of_complex,
+)
 from ._differentiable import differentiable, finite, is_before, real_parts
 
 # --- matrix equations -----------------------------------------------------------------------------

@@ -15,11 +15,10 @@ from .._core.operations import sylvester as polars
 from .._core.operations.declaring import transposed
 from .._core.operations.einsum import as_tensor
 from .._core.operations.general_eigenvalues import all_real
-from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import stop_gradient
 from .._core.tensor.trace import fixed, named, steered
-from .._core.tensor.values import dtype_of, shape_of, value_of
+from .._core.tensor.values import dtype_of, is_complex, shape_of, value_of
 from ._differentiable import (
     OURS,
     differentiable,

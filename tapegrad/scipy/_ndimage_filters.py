@@ -14,11 +14,18 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.operations import image_filters as filters
 from .._core.operations.image_filters import MODES, ends_of, moving_mean, sources
-from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import none_recorded, none_traced
 from .._core.tensor.trace import fixed, lost_derivative, named, steered, tensor_like
-from .._core.tensor.values import dtype_of, is_tensor, shape_of
+from .._core.tensor.values import (
+    combined,
+    dtype_of,
+    imag_part,
+    is_complex,
+    is_tensor,
+    real_part,
+    shape_of,
+)
 from ._differentiable import OURS
 
 # --- ndimage arguments ----------------------------------------------------------------------------

@@ -13,10 +13,9 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations import image_filters as splines
-from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import fixed, lost_derivative, named, steered
-from .._core.tensor.values import shape_of
+from .._core.tensor.values import is_complex, shape_of
 from ._differentiable import OURS, is_before
 from ._ndimage_filters import axis_of, each, entered, floats, known_mode, like, numbers_of, of_scipy
 

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import none_recorded
 from .._core.tensor.trace import fixed, lost_derivative, named, steered, tensor_like
-from .._core.tensor.values import dtype_of, shape_of
+from .._core.tensor.values import dtype_of, is_complex, shape_of
 from ._differentiable import OURS
 from ._ndimage_filters import answer, floats, of_scipy, plain, root
 

@@ -11,11 +11,20 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.operations import fourier_transforms as pairs
 from .._core.operations.convolving import recursion
-from .._core.tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
 from .._core.tensor.registry import by_products, conjugate_of
 from .._core.tensor.trace import fixed, lost_derivative, named, steered
-from .._core.tensor.values import dtype_of, is_recorded, is_tensor, shape_of, value_of
+from .._core.tensor.values import (
+    combined,
+    dtype_of,
+    imag_part,
+    is_complex,
+    is_recorded,
+    is_tensor,
+    real_part,
+    shape_of,
+    value_of,
+)
 from ._copied_code import copy_of
 from ._differentiable import OURS
 

@@ -8,10 +8,9 @@ import importlib
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import fixed, lost_derivative, named, of_own_shape, steered
-from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
+from .._core.tensor.values import dtype_of, is_complex, is_tensor, shape_of, value_of
 from ._copied_code import OWN, converted, copied_class, copy_of, namespace, stands_for
 from ._differentiable import OURS, is_before
 

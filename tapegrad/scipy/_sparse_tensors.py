@@ -13,11 +13,10 @@ from .._core.operations import PUBLIC
 from .._core.operations.declaring import Own
 from .._core.operations.sparse_products import sparse_product
 from .._core.remembered import remembered
-from .._core.tensor import lost_derivatives
+from .._core.tensor import conversions
 from .._core.tensor import runtime as rt
-from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.trace import DerivativeLost
-from .._core.tensor.values import dtype_of, is_recorded, is_tensor, shape_of
+from .._core.tensor.values import dtype_of, is_complex, is_recorded, is_tensor, shape_of
 
 # --- sparse places --------------------------------------------------------------------------------
 # Where the stored numbers of sparse matrices are, and functions of SciPy that only move them.
@@ -407,8 +406,8 @@ class SparseTensor:
         )
 
     def __array__(self, dtype=None, copy=None):
-        if lost_derivatives.left_by(sys._getframe(1)):
-            return lost_derivatives.left(self)
+        if conversions.left_by(sys._getframe(1)):
+            return conversions.left(self)
         raise DerivativeLost(
             "tapegrad.scipy.sparse: a sparse matrix of recorded numbers cannot become an "
             "array, since its derivative would be lost; use .toarray(), or its method of "

@@ -14,10 +14,9 @@ from .._core.operations import PUBLIC
 from .._core.operations.pair_distances import LARGEST, SIZES, SQUARES, pair_distances
 from .._core.operations.sylvester import orthogonal_procrustes
 from .._core.tensor import runtime as rt
-from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import DerivativeLost, learned, refuse, steered
-from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
+from .._core.tensor.values import dtype_of, is_complex, is_tensor, shape_of, value_of
 from ._class_stand_ins import ClassStandIn, RefusingClass
 from ._differentiable import OURS, is_before
 

@@ -13,7 +13,7 @@ from compiled import programs
 import tapegrad as tg
 from tapegrad._core.codegen.layout import ROWS
 from tapegrad._core.tape import store
-from tapegrad._entering import left_behind
+from tapegrad._entering import entering
 from tapegrad._program import composition
 from tapegrad._program.dispatch import life, takeover, variants
 from tapegrad._program.dispatch.life import WAYS, History, Life, State
@@ -317,7 +317,7 @@ def test_threads_that_search_what_calls_have_left():
         in_threads(*[calls] * 4)
     finally:
         sys.setswitchinterval(before)
-    left_behind._make_plain()  # nothing is left
+    entering._make_plain()  # nothing is left
     for one in found:
         np.testing.assert_allclose(one, wanted, rtol=1e-15)
 

@@ -12,10 +12,10 @@ import plain_programs
 import pytest
 
 import tapegrad as tg
-from tapegrad._core.tensor.reachable import code_of
+from tapegrad._core.tensor.pytree import code_of
 from tapegrad._entering import entering, exchanged_names
+from tapegrad._entering.exchange import kinds_of
 from tapegrad._entering.exchanged_names import ABSENT, Loaded, Watched, rewritten
-from tapegrad._entering.kinds_of_objects import kinds_of
 
 POINTS = np.array([[0.4, 1.3], [1.1, -0.7], [-0.6, 0.9]])
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad._core.tensor.reachable import code_of
+from tapegrad._core.tensor.pytree import code_of
 
 X = np.array([0.3, 0.4])
 

@@ -14,7 +14,7 @@ from test_entering import differences
 
 import tapegrad as tg
 from benchmarks import numba_examples
-from tapegrad._core.tensor.reachable import code_of
+from tapegrad._core.tensor.pytree import code_of
 
 Y = np.random.default_rng(0).normal(size=50)
 

@@ -9,7 +9,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad._core.tensor import callers
-from tapegrad._core.tensor.reachable import Reach, code_of
+from tapegrad._core.tensor.pytree import Reach, code_of
 from tapegrad._program.dispatch.names_read import names_read
 
 X = np.array([0.4, 1.3])

@@ -22,7 +22,7 @@ import pytest
 from assumed import needs
 
 import tapegrad as tg
-from tapegrad._core.tensor.reachable import code_of
+from tapegrad._core.tensor.pytree import code_of
 
 X = np.array([0.3, 0.4])
 WANTED = [math.cos(0.3) * 0.4, math.sin(0.3)]

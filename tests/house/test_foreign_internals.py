@@ -37,7 +37,7 @@ NAMED = {
         "numba.core.ir",
     },
     "_core/codegen/uninterrupted.py": {"llvmlite.binding.ffi", "numba.core.compiler_lock"},
-    "_entering/numba_functions.py": {"numba.typed", "numba"},
+    "_entering/stand_ins.py": {"numba.typed", "numba"},
 }
 OTHERS = ("numba", "llvmlite")
 

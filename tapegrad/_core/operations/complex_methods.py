@@ -7,25 +7,29 @@ import sys
 
 import numpy as np
 
-from ..tensor import callers, lost_derivatives
+from ..tensor import callers, conversions
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
-from ..tensor.complex_tensors import (
-    OF_PARTS,
-    PARTS_OF,
-    ComplexTensor,
-    combined,
-    imag_part,
-    is_recorded_complex,
-    real_part,
-    value_of_complex,
-)
 from ..tensor.conversions import has_outlived
 from ..tensor.copies import copy_tensor, unlisted
 from ..tensor.plain_data import element_of, is_plain_text, takes_for_plain
 from ..tensor.registry import PUBLIC, conjugate, own_memory, real_dtype
 from ..tensor.trace import is_differentiated, lost_derivative, refuse
-from ..tensor.values import array_of, dtype_of, is_container, is_recorded, shape_of
+from ..tensor.values import (
+    OF_PARTS,
+    PARTS_OF,
+    ComplexTensor,
+    array_of,
+    combined,
+    dtype_of,
+    imag_part,
+    is_container,
+    is_recorded,
+    is_recorded_complex,
+    real_part,
+    shape_of,
+    value_of_complex,
+)
 from .complex_operations import compared, power
 from .creation import _namespace
 
@@ -43,12 +47,12 @@ def _binary(name: str, function):
         if type(other) is ComplexTensor:
             return function(self, other)
         if not _understands(other):
-            return lost_derivatives.by_operator(name, self, other)
+            return conversions.by_operator(name, self, other)
         return function(self, unlisted(other))
 
     def reflected(self, other):
         if not _understands(other):
-            return lost_derivatives.by_operator(name, other, self)
+            return conversions.by_operator(name, other, self)
         return function(unlisted(other), self)
 
     return method, reflected
@@ -129,9 +133,9 @@ def _as_array(self, dtype=None, copy=None):
         frame, lambda: any(map(is_differentiated, recorded))
     )
     if recorded and not shown and not all(map(has_outlived, recorded)):
-        if lost_derivatives.left_by(frame):
-            return lost_derivatives.left(self)
-        raise lost_derivatives.as_array(frame, self)
+        if conversions.left_by(frame):
+            return conversions.left(self)
+        raise conversions.as_array(frame, self)
     if recorded:
         refuse("np.asarray() reads complex numbers")
     return np.asarray(value_of_complex(self), dtype)
@@ -216,7 +220,7 @@ def _complex(self):
             f"{self.shape}"
         )
     if any(is_recorded(part) and is_differentiated(part) for part in (self._re, self._im)):
-        raise lost_derivatives.as_float(sys._getframe(1), self, "complex")
+        raise conversions.as_float(sys._getframe(1), self, "complex")
     return complex(self._re.item(), self._im.item())
 
 

@@ -9,14 +9,6 @@ import operator
 import numpy as np
 
 from ..tensor.apply import ELEMENTWISE_OF_COMPLEX, apply
-from ..tensor.complex_tensors import (
-    combined,
-    imag_part,
-    is_complex,
-    is_single,
-    real_part,
-    steered_complex,
-)
 from ..tensor.copies import unlisted
 from ..tensor.registry import (
     PUBLIC,
@@ -31,7 +23,19 @@ from ..tensor.registry import (
     written_to,
 )
 from ..tensor.trace import lost_derivative, named, steered
-from ..tensor.values import dtype_of, is_recorded, scalar_of, tensor_of, value_of
+from ..tensor.values import (
+    combined,
+    dtype_of,
+    imag_part,
+    is_complex,
+    is_recorded,
+    is_single,
+    real_part,
+    scalar_of,
+    steered_complex,
+    tensor_of,
+    value_of,
+)
 from .reductions import reduced_axes, root
 
 # --- Arithmetic and elementary functions of complex tensors, by their real and imaginary parts ----

@@ -15,7 +15,6 @@ from ..tape import store
 from ..tape.sweeps import dense, has_order, inverse, memory_axes
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
-from ..tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from ..tensor.copies import convert, copy_tensor, holds_tensor, pack, unlisted
 from ..tensor.indexing import set_item
 from ..tensor.registry import OF_COMPLEX, OF_NUMPY, PUBLIC, alike, function, real_dtype
@@ -27,10 +26,14 @@ from ..tensor.values import (
     Storage,
     array_of,
     check_recordable,
+    combined,
     differentiates,
+    imag_part,
+    is_complex,
     is_recorded,
     is_tensor,
     meta_of,
+    real_part,
     shape_of,
     storage_of,
     tell_each_other,

@@ -16,16 +16,20 @@ from ..codegen.layout import ARRAY
 from ..ops.table import COMPLEX, Keywords, Structural, structural
 from ..sweep import kernels
 from ..tensor import runtime as rt
-from ..tensor.complex_tensors import ComplexTensor, combined, imag_part, is_complex, real_part
 from ..tensor.copies import empty, in_dtype, unlisted
 from ..tensor.registry import alike, function
 from ..tensor.trace import refuse, steered, tensor_like
 from ..tensor.values import (
+    ComplexTensor,
+    combined,
     current,
     differentiates,
     dtype_of,
+    imag_part,
+    is_complex,
     is_recorded,
     is_tensor,
+    real_part,
     scalar_of,
     value_of,
 )

@@ -10,11 +10,10 @@ from ..codegen.intrinsics import helper, load_f64, load_i64
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..ops import small_matrices
 from ..ops.table import TABLE
-from ..tensor.complex_tensors import is_complex
 from ..tensor.copies import unlisted
 from ..tensor.registry import alike, function
 from ..tensor.runtime import silence
-from ..tensor.values import differentiates, scalar_of
+from ..tensor.values import differentiates, is_complex, scalar_of
 from .declaring import adjoint, by_kernel, conjugate, declared, transposed
 from .inverses import inverse, inverse_jvp, inverse_shape, inverse_vjp
 from .solving import diagonals, inverted, prepared, signs_and_logarithms

@@ -12,12 +12,19 @@ from ..ops.holomorphic_functions import NAMES
 from ..ops.table import TABLE, Pointwise, words_of
 from ..tensor import runtime as rt
 from ..tensor.apply import ELEMENTWISE_OF_COMPLEX, apply
-from ..tensor.complex_tensors import combined, is_complex
 from ..tensor.copies import copy_tensor, unlisted
 from ..tensor.operators import divided, power, written_to
 from ..tensor.registry import OF_NUMPY, PUBLIC, function
 from ..tensor.trace import lost_derivative, named, steered, steering_tensor, tensor_like
-from ..tensor.values import differentiates, dtype_of, is_tensor, value_of, wrap
+from ..tensor.values import (
+    combined,
+    differentiates,
+    dtype_of,
+    is_complex,
+    is_tensor,
+    value_of,
+    wrap,
+)
 from .complex_operations import parts
 from .without_derivative import unrecorded
 

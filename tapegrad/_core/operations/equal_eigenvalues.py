@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from ..tensor import runtime as rt
-from ..tensor.complex_tensors import value_of_complex
 from ..tensor.trace import learned, refuse
-from ..tensor.values import shape_of, value_of
+from ..tensor.values import shape_of, value_of, value_of_complex
 from .declaring import adjoint
 
 #: Values count as equal if their difference is less than this many times n times the rounding of

@@ -10,27 +10,25 @@ from collections.abc import Callable
 import numpy as np
 
 from ..tensor import runtime as rt
-from ..tensor.complex_tensors import (
-    ComplexTensor,
-    combined,
-    imag_part,
-    is_complex,
-    real_part,
-    value_of_complex,
-)
+from ..tensor.conversions import written
 from ..tensor.copies import unlisted
-from ..tensor.lost_derivatives import written
 from ..tensor.operators import written_to
 from ..tensor.registry import PUBLIC, alike, function
 from ..tensor.trace import steered, tensor_like
 from ..tensor.values import (
     FLOATS,
+    ComplexTensor,
+    combined,
     current,
     dtype_of,
+    imag_part,
+    is_complex,
     is_recorded,
     is_tensor,
+    real_part,
     records,
     shape_of,
+    value_of_complex,
     wrap,
 )
 from .fourier_rows import (

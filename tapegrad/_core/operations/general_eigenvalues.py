@@ -8,11 +8,17 @@ import operator
 import numpy as np
 
 from ..tensor import runtime as rt
-from ..tensor.complex_tensors import ComplexTensor, is_complex, value_of_complex
 from ..tensor.copies import unlisted
 from ..tensor.registry import alike, function
 from ..tensor.trace import learned, steered
-from ..tensor.values import is_tensor, shape_of, value_of
+from ..tensor.values import (
+    ComplexTensor,
+    is_complex,
+    is_tensor,
+    shape_of,
+    value_of,
+    value_of_complex,
+)
 from .declaring import adjoint, declared, packed, parted, parts_of, whole
 from .equal_eigenvalues import (
     CLOSE,

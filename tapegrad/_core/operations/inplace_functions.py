@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor.apply import apply
+from ..tensor.conversions import written
 from ..tensor.copies import unlisted
 from ..tensor.indexing import set_item
-from ..tensor.lost_derivatives import written
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import differentiates, dtype_of, is_recorded, is_tensor, shape_of, value_of

@@ -13,12 +13,20 @@ from ..codegen.intrinsics import free, helper, load_f64, load_i32, load_i64, mal
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..codegen.shared_kernels import invert_factors
 from ..ops import small_matrices
-from ..tensor.complex_tensors import ComplexTensor, is_complex
 from ..tensor.copies import unlisted
 from ..tensor.operators import written_to
 from ..tensor.registry import alike, function
 from ..tensor.trace import fixed, lost_derivative
-from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, tensor_of, value_of
+from ..tensor.values import (
+    ComplexTensor,
+    differentiates,
+    dtype_of,
+    is_complex,
+    is_tensor,
+    shape_of,
+    tensor_of,
+    value_of,
+)
 from .declaring import adjoint, declared
 from .einsum import as_tensor
 from .linear_algebra import dot, matmul

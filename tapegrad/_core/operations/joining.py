@@ -10,7 +10,6 @@ import numpy as np
 from ..codegen.layout import ROWS
 from ..tensor import runtime as rt
 from ..tensor.apply import check_dtype
-from ..tensor.complex_tensors import value_of_complex
 from ..tensor.copies import LINK, in_dtype, joined, row_on, stack_equal, unlisted, view_like
 from ..tensor.indexing import gather
 from ..tensor.operators import written_to
@@ -25,6 +24,7 @@ from ..tensor.values import (
     scalar_of,
     shape_of,
     value_of,
+    value_of_complex,
     wrap,
 )
 from .shapes import array_tensor, atleast_1d, atleast_2d, atleast_3d, numpy_call, ravel, reshape

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
+from ..tensor.conversions import by_operator
 from ..tensor.copies import backwards, empty, order_of, unlisted, view_like
 from ..tensor.indexing import set_item
-from ..tensor.lost_derivatives import by_operator
 from ..tensor.operators import written_to
 from ..tensor.registry import OF_NUMPY, function
 from ..tensor.trace import named, steered, tensor_like

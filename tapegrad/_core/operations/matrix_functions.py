@@ -20,9 +20,8 @@ from ..codegen.intrinsics import (
 )
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..codegen.matrix_products import blas_dgemm
-from ..tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from ..tensor.copies import unlisted
-from ..tensor.values import is_tensor, shape_of
+from ..tensor.values import combined, imag_part, is_complex, is_tensor, real_part, shape_of
 from .declaring import adjoint, declared
 from .einsum import as_tensor
 from .solving import Factored, factor_lu, solve_lu

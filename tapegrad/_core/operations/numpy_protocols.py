@@ -17,20 +17,22 @@ from ..ops.table import TABLE, Pointwise
 from ..tape import native_types
 from ..tensor import runtime as rt
 from ..tensor.apply import ELEMENTWISE_OF_COMPLEX, ufunc_of
-from ..tensor.complex_tensors import ComplexTensor, steered_complex, value_of_complex
 from ..tensor.copies import unlisted
 from ..tensor.plain_data import plain
 from ..tensor.registry import OF_NUMPY, PUBLIC, implementation, refused, seems_complex, written_to
 from ..tensor.trace import fixed, lost_derivative, name_of, note_equal, steered, steering_tensor
 from ..tensor.values import (
+    ComplexTensor,
     differentiates,
     dtype_of,
     is_container,
     is_recorded,
     is_tensor,
     plain_array,
+    steered_complex,
     tensor_of,
     value_of,
+    value_of_complex,
     wrap,
 )
 from .ufunc_methods import accumulate, called, change_at, outer, reduce, reduceat

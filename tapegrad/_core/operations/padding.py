@@ -6,7 +6,6 @@ import operator
 
 import numpy as np
 
-from ..tensor.complex_tensors import holds_tensors
 from ..tensor.copies import in_dtype, link, unlisted
 from ..tensor.indexing import gather
 from ..tensor.registry import PUBLIC, alike, function
@@ -15,6 +14,7 @@ from ..tensor.values import (
     FLOATS,
     differentiates,
     dtype_of,
+    holds_tensors,
     is_recorded,
     is_tensor,
     records,

@@ -8,11 +8,21 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor.apply import apply
-from ..tensor.complex_tensors import holds_tensors, is_complex, value_of_complex
 from ..tensor.copies import unlisted
 from ..tensor.registry import alike, function
 from ..tensor.trace import fixed, lost_derivative, named, steered
-from ..tensor.values import dtype_of, is_recorded, is_tensor, shape_of, tensor_of, value_of, wrap
+from ..tensor.values import (
+    dtype_of,
+    holds_tensors,
+    is_complex,
+    is_recorded,
+    is_tensor,
+    shape_of,
+    tensor_of,
+    value_of,
+    value_of_complex,
+    wrap,
+)
 from .convolving import convolve
 from .cumulative import cumprod
 from .general_eigenvalues import all_real, eigvals

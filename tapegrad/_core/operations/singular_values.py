@@ -6,11 +6,10 @@ import functools
 
 import numpy as np
 
-from ..tensor.complex_tensors import ComplexTensor, is_complex
 from ..tensor.copies import unlisted
 from ..tensor.registry import alike, function
 from ..tensor.trace import steered
-from ..tensor.values import differentiates, is_tensor, shape_of, value_of
+from ..tensor.values import ComplexTensor, differentiates, is_complex, is_tensor, shape_of, value_of
 from .declaring import adjoint, declared, packed, parts_of, size_of
 from .equal_eigenvalues import (
     inverse_gaps,

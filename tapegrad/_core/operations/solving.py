@@ -26,12 +26,18 @@ from ..codegen.shared_kernels import compiled
 from ..ops import small_matrices
 from ..ops.table import PASSED
 from ..tensor import runtime as rt
-from ..tensor.complex_tensors import is_complex, is_recorded_complex
 from ..tensor.copies import empty, in_dtype, unlisted
 from ..tensor.registry import alike, function
 from ..tensor.runtime import silence
 from ..tensor.trace import refuse
-from ..tensor.values import array_of, differentiates, is_recorded, value_of
+from ..tensor.values import (
+    array_of,
+    differentiates,
+    is_complex,
+    is_recorded,
+    is_recorded_complex,
+    value_of,
+)
 from .declaring import Own, adjoint, declared, joint_batch, ready
 from .einsum import as_tensor, common_dtype
 from .without_derivative import unrecorded

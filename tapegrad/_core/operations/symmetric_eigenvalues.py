@@ -20,10 +20,9 @@ from ..codegen.intrinsics import (
     store_u8,
 )
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
-from ..tensor.complex_tensors import ComplexTensor
 from ..tensor.copies import unlisted
 from ..tensor.registry import alike, function
-from ..tensor.values import is_tensor, shape_of
+from ..tensor.values import ComplexTensor, is_tensor, shape_of
 from .declaring import adjoint, declared, packed, parts_of
 from .equal_eigenvalues import (
     inverse_gaps,

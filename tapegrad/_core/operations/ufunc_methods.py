@@ -9,6 +9,7 @@ import re
 import numpy as np
 
 from ..tensor.apply import apply
+from ..tensor.conversions import written
 from ..tensor.copies import copy_tensor, in_dtype, unlisted
 from ..tensor.indexing import (
     added,
@@ -20,7 +21,6 @@ from ..tensor.indexing import (
     set_item,
     steered_positions,
 )
-from ..tensor.lost_derivatives import written
 from ..tensor.operators import begun, written_to
 from ..tensor.registry import PUBLIC
 from ..tensor.trace import fixed, lost_derivative, named, of_each, steered, steering_tensor

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..tensor import runtime as rt
 from ..tensor.callers import ARRAY_ALONE, KINDS, OF_NUMPY, name_of_ufunc, users_line
-from ..tensor.lost_derivatives import without_derivative
+from ..tensor.conversions import without_derivative
 from ..tensor.trace import lost_derivative, name_of
 from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 

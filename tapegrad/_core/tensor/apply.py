@@ -19,7 +19,6 @@ from ..sweep import kernels
 from ..tape import native_types
 from . import copies
 from . import runtime as rt
-from .complex_tensors import holds_tensors, is_complex
 from .copies import as_number, backwards, in_dtype, in_order, order_of, transposed, unlisted
 from .registry import refused
 from .runtime import silence
@@ -28,6 +27,8 @@ from .values import (
     FLOATS,
     differentiates,
     dtype_of,
+    holds_tensors,
+    is_complex,
     is_recorded,
     is_tensor,
     name_of,

@@ -103,7 +103,7 @@ class _Any:
         return config.enter and (package not in LEFT_OUT or package in _named)
 
 
-ANY = _Any()
+ANY: _Any = _Any()
 
 
 def _package(given) -> str:

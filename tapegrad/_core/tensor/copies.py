@@ -14,17 +14,21 @@ from ..ops import copy_add as kernels
 from ..ops.table import structural
 from ..tape.sweeps import copy_axes, dense, inverse, memory_axes
 from . import runtime as rt
-from .complex_tensors import ComplexTensor, combined, imag_part, is_complex, real_part
 from .trace import named, of_each, steered
 from .values import (
     FLOATS,
+    ComplexTensor,
     array_of,
+    combined,
     current,
+    imag_part,
+    is_complex,
     is_container,
     is_number,
     is_recorded,
     is_tensor,
     plain_array,
+    real_part,
     records,
     scalar_of,
     storage_of,

@@ -18,7 +18,7 @@ from ..codegen import layout
 from ..codegen.factory import functions, once
 from ..remembered import remembered
 from ..tape.sweeps import memory_of
-from .reachable import code_of, own_code
+from .pytree import code_of, own_code
 from .values import array_of, is_recorded, is_tensor
 
 # --- What arrays contain, kept to see later whether it has changed --------------------------------

@@ -23,7 +23,7 @@ from ..tape.sweeps import covering, dense, memory_axes
 from . import callers
 from . import runtime as rt
 from .apply import apply
-from .complex_tensors import is_complex
+from .conversions import without_derivative
 from .copies import (
     copied_number,
     copy_tensor,
@@ -34,7 +34,6 @@ from .copies import (
     unlisted,
     view_like,
 )
-from .lost_derivatives import without_derivative
 from .trace import named, of_each, steered
 from .values import (
     FLOATS,
@@ -44,6 +43,7 @@ from .values import (
     check_recordable,
     current,
     dtype_of,
+    is_complex,
     is_recorded,
     is_relied_on,
     is_tensor,

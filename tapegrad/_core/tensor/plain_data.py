@@ -16,11 +16,11 @@ from ..codegen import layout, process
 from ..config import config
 from ..tape import native_types, store
 from ..tape.workspace import dependence_of
-from . import callers, lost_derivatives
+from . import callers, conversions
 from . import runtime as rt
 from .callers import decides
 from .conversions import has_outlived, note_text, rounded, text_of_tensor
-from .reachable import reachable
+from .pytree import reachable
 from .trace import (
     is_differentiated,
     is_steering,
@@ -158,7 +158,7 @@ def _answer(self, _) -> type:
             _others[id(frame.f_code)] = frame.f_code
         return own
     if callers.is_json(frame) and is_differentiated(self):
-        raise lost_derivatives.by_json(self)
+        raise conversions.by_json(self)
     found = class_of(self)
     if found is None and _entered and rt.in_transform():
         found = _kind_asked(self, frame)
@@ -255,7 +255,7 @@ def item(self, *index):
     if rt.transforming and takes_for_plain(frame := sys._getframe(1)):
         if callers.container_advice(frame) is not None:  # xarray's arrays hold tensors
             if is_differentiated(self):
-                raise lost_derivatives.as_float(frame, self, "item")
+                raise conversions.as_float(frame, self, "item")
         elif (kept := number_of(element_of(self, index))) is not None:
             return kept
     learned(self[index] if index else self, "item()")

@@ -14,7 +14,8 @@ import numpy as np
 from ..ops.table import Pointwise, find, meant_by
 from . import runtime as rt
 from .callers import KINDS, users_line
-from .complex_tensors import (
+from .trace import lost_derivative
+from .values import (
     PARTS_OF,
     REAL,
     ComplexTensor,
@@ -24,7 +25,6 @@ from .complex_tensors import (
     is_complex,
     real_part,
 )
-from .trace import lost_derivative
 
 # --- Docstrings of public functions: entries common to many of them are written here, once --------
 # A docstring in the source has a summary, particulars, and examples. Entries of parameters that

@@ -23,7 +23,7 @@ from .tensor_classes import Tensor as Tensor
 
 # --- NumPy's error state (`np.errstate`, `np.seterr`) and warnings that are errors ----------------
 # Values of recorded operations are computed in silence. While the state is *loud*, because it asks
-# for more than NumPy does by default, `tensor.row_listeners` lets NumPy look at each operation as
+# for more than NumPy does by default, `tensor.operators` lets NumPy look at each operation as
 # well.
 #
 # NumPy keeps its state in a context variable, which is not asked for in each operation. Instead the

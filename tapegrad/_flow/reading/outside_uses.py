@@ -17,7 +17,7 @@ import numpy as np
 
 from ..._core.codegen.process import numba_ir as ir
 from ..._core.tensor.dependencies import SMALL
-from ..._core.tensor.reachable import held_by
+from ..._core.tensor.pytree import held_by
 from ..._core.tensor.registry import declared_by, theirs
 from .code import Code, code_of
 from .forms import Refused

@@ -21,7 +21,7 @@ from ..._core.tensor.dependencies import (
     method_dependencies,
 )
 from ..._core.tensor.dependencies import Contents as Held
-from ..._core.tensor.reachable import COMPUTING
+from ..._core.tensor.pytree import COMPUTING
 from ..._core.tensor.values import is_tensor
 from ..ir.flow_graph import Graph, Input
 from ..kinds.step_kinds import FLOAT, INT

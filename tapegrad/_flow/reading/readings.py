@@ -29,8 +29,15 @@ from ..._core.tensor.dependencies import (
     module_of_names,
     value_now,
 )
-from ..._core.tensor.pytree import fields_of, is_fixed
-from ..._core.tensor.reachable import LIBRARIES, held_by, module_of, outer, own_code
+from ..._core.tensor.pytree import (
+    LIBRARIES,
+    fields_of,
+    held_by,
+    is_fixed,
+    module_of,
+    outer,
+    own_code,
+)
 from ..ir.flow_graph import Graph, validate
 from .access import new_list
 from .code import code_of

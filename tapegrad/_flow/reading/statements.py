@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._core.codegen.process import numba_ir as ir
 from ..._core.tensor.dependencies import Contents, Dependency, own_dependencies
-from ..._core.tensor.reachable import own_code
+from ..._core.tensor.pytree import own_code
 from ..ir.flow_graph import Block, Branch, Edge, Jump, Line, Place
 from ..kinds.step_kinds import BOOL, INT, kind_of
 from . import access, builtin_functions, calls, outside_changes, prelude

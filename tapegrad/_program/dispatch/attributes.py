@@ -20,7 +20,7 @@ import numpy as np
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.values import is_tensor, value_of
-from ..._entering.numba_functions import is_compiled
+from ..._entering.stand_ins import is_compiled
 from .signature import own_copy, structure
 from .variants import NotRecorded
 

@@ -10,9 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from ..._core.operations import PUBLIC
-from ..._core.tensor.complex_tensors import is_complex
 from ..._core.tensor.copies import unlisted
-from ..._core.tensor.values import is_recorded, is_tensor, value_of
+from ..._core.tensor.values import is_complex, is_recorded, is_tensor, value_of
 from ..._derivatives.inputs import plain
 from ..build.executable import Program
 from .flows import TieredGraph

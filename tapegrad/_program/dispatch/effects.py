@@ -19,8 +19,8 @@ import numpy as np
 
 from ..._core import PACKAGE
 from ..._core.tensor.dependencies import Checked, Contents, Dependencies, Dependency
-from ..._core.tensor.reachable import Reach, codes_in, held_by, items_of, own_code, reachable
-from ..._core.tensor.row_listeners import users_level
+from ..._core.tensor.operators import users_level
+from ..._core.tensor.pytree import Reach, codes_in, held_by, held_items, own_code, reachable
 from ..._flow.ir.flow_graph import Line
 from ..._flow.reading.outside_changes import Changes
 
@@ -157,7 +157,7 @@ def _outside(f: types.FunctionType) -> Iterator[tuple[str, Any]]:
 def _inside(one) -> list:
     """What an object holds."""
     has_others = isinstance(one, (types.FunctionType, types.ModuleType, type))
-    return [] if has_others else [*items_of(one), *held_by(one).values()]
+    return [] if has_others else [*held_items(one), *held_by(one).values()]
 
 
 def _reads(line: _Line, one: Checked) -> bool:

@@ -13,12 +13,12 @@ import numpy as np
 
 from ..._core.codegen.vector_math import NoPartial
 from ..._core.tensor.dependencies import Checked, Dependencies
+from ..._core.tensor.operators import users_level
 from ..._core.tensor.pytree import repeats, tree_leaves
-from ..._core.tensor.row_listeners import users_level
 from ..._core.tensor.values import is_recorded, wrap
 from ..._derivatives.inputs import plain
 from ..._entering.entering import entering
-from ..._entering.numba_functions import followed
+from ..._entering.stand_ins import followed
 from ..._flow.reading import calls
 from ..._transforms.gradients import value_and_grad
 from ..build.executable import Program

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor.dependencies import Checked
-from ..._core.tensor.row_listeners import users_level
+from ..._core.tensor.operators import users_level
 from ..._core.tensor.trace import Guard
 from ..._flow.reading.forms import Lost, ReadsChanges, Refused, described
 from ..._flow.reading.readings import keep_refusal

@@ -16,7 +16,7 @@ from ..._core.codegen.process import Later
 from ..._core.tensor.dependencies import Checked, Dependencies
 from ..._core.tensor.pytree import repeats
 from ..._derivatives.inputs import plain
-from ..._entering.numba_functions import followed
+from ..._entering.stand_ins import followed
 from ..._flow.foreign_calls import Callee, entry, evaluate_rows
 from ..._flow.ir.flow_graph import Graph
 from ..._flow.ir.frame import FINISHED

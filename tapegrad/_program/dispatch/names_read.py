@@ -41,16 +41,16 @@ from ..._core.tensor.dependencies import (
     own_dependencies,
     partial_dependencies,
 )
-from ..._core.tensor.reachable import (
+from ..._core.tensor.pytree import (
     COMPUTING,
     HOLDERS,
     MOST,
     MOST_ITEMS,
     Reach,
     held_by,
+    held_items,
     is_namespace,
     is_numerical,
-    items_of,
     module_of,
     module_of_class,
     own_code,
@@ -217,7 +217,7 @@ class _Search:
             self._search_module(one)
         elif isinstance(one, np.ndarray):
             self._add_array(name, one)
-            self.follow([(name, item) for item in items_of(one)])
+            self.follow([(name, item) for item in held_items(one)])
             self._add_instance(one)
         elif type(one) is rt.ComplexTensor:
             self.follow([(name, one._re), (name, one._im)])
@@ -228,7 +228,7 @@ class _Search:
             self._add_container(name, one)
             self._add_instance(one)
         elif isinstance(one, (tuple, frozenset)):
-            self.follow([(name, item) for item in items_of(one)])
+            self.follow([(name, item) for item in held_items(one)])
             self._add_instance(one)
         elif (why := self._unknown(name, one)) is not None:
             self.unknown.append(why)
@@ -247,7 +247,7 @@ class _Search:
             if self._takes(1):
                 self.found[id(one), ""] = Contents.of(one, name)
         elif not is_numerical(one):
-            self.follow([(name, item) for item in items_of(one)])
+            self.follow([(name, item) for item in held_items(one)])
             self._add_instance(one)
         else:
             self._search_of_library(name, one)
@@ -256,7 +256,7 @@ class _Search:
         """Search a sparse matrix, an interpolator: their methods are not searched."""
         if "scipy" in module_of_class(one).split(".")[:2]:
             self.add(state_of(one))
-        self.follow([(name, held) for held in [*arrays_and_holders(one), *items_of(one)]])
+        self.follow([(name, held) for held in [*arrays_and_holders(one), *held_items(one)]])
 
     def _search_module(self, module: types.ModuleType) -> None:
         """Keep the attributes that are read of a module; of an installed package its settings, and
@@ -287,7 +287,7 @@ class _Search:
             self.follow([(base.__name__, base) for base in one.__bases__])
             return
         self.add([each for each in self._of_instance(one) if not is_code(each.value)])
-        self.follow([(name, item) for item in items_of(one)])
+        self.follow([(name, item) for item in held_items(one)])
         self.follow([(type(one).__name__, type(one))])
 
     def _unknown(self, name: str, one) -> str | None:
@@ -305,7 +305,7 @@ class _Search:
     def _add_container(self, name: str, one) -> None:
         if self._takes(max(len(one), _LEAST)):
             self.found[id(one), ""] = Contents.of(one, name)
-            self.follow([(name, item) for item in items_of(one)])
+            self.follow([(name, item) for item in held_items(one)])
         else:
             self.long.append((one, name))
 
@@ -327,7 +327,7 @@ class _Search:
         if not self._every or not (is_namespace(one) or not self._reach.is_library(one)):
             return
         held, name = held_by(one), getattr(one, "__name__", type(one).__name__)
-        for names in [held] if isinstance(held, dict) else items_of(held):
+        for names in [held] if isinstance(held, dict) else held_items(held):
             self.found[id(names), ""] = Contents.of(names, str(name))
         self.follow([(str(name), value) for value in held.values()])
 

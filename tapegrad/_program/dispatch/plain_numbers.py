@@ -12,7 +12,7 @@ import numpy as np
 from ..._core.codegen.layout import ARRAY, FIRST_CODE, LEAF, ROW_CONSTANT, ROW_ROW, ROWS, ROWS_BITS
 from ..._core.ops.table import TABLE
 from ..._core.tape.tape import Reader, constant_of
-from ..._core.tensor.reachable import Reach, own_code
+from ..._core.tensor.pytree import Reach, own_code
 from ..._core.tensor.trace import Guard, Trace, steered
 from ..._derivatives.tape_traversal import tensor_at
 from ..replay.run_layout import FINISHED

@@ -21,10 +21,9 @@ from ..._core.tape.native_types import get_word
 from ..._core.tape.sweeps import Sweep, copied, copy_axes
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.dependencies import NOTHING, Checked, Dependencies, joined
+from ..._core.tensor.operators import places
 from ..._core.tensor.plain_data import answering, clear_caches, possible_kinds
-from ..._core.tensor.pytree import tree_build, tree_leaves
-from ..._core.tensor.reachable import Reach, codes_in, own_code
-from ..._core.tensor.row_listeners import places
+from ..._core.tensor.pytree import Reach, codes_in, own_code, tree_build, tree_leaves
 from ..._core.tensor.trace import SHARED, Guard, Trace
 from ..._core.tensor.values import array_of, is_recorded, is_tensor, value_of
 from ..._derivatives.inputs import InputTensors, plain, scalar_output

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._core.codegen.layout import ARRAY
 from ..._core.ops.table import BY_CODE
-from ..._core.tensor import row_listeners
+from ..._core.tensor import operators
 from ..._flow.ir.flow_graph import Block, Branch, Graph, Leave, Return, Value, varying
 from ..._flow.ir.flow_graph import Step as GraphStep
 from ..._flow.kinds.step_kinds import kind_of
@@ -33,7 +33,7 @@ from .draw import counted_kinds
 # --- step times -----------------------------------------------------------------------------------
 # The time of a program by step and by the user's line, forward and reverse.
 
-Place = row_listeners.Place
+Place = operators.Place
 #: By operation and value, or by operation alone: the number of rows that each line has recorded.
 _Recorded = dict[tuple[int, float | None], collections.Counter]
 _PART = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -203,20 +203,20 @@ def _recorded(f, arguments: Arguments) -> _Recorded:
     found: _Recorded = collections.defaultdict(collections.Counter)
 
     def note(number: int, op: int, output, operands) -> None:
-        place = next(iter(row_listeners.places(1)), None)
+        place = next(iter(operators.places(1)), None)
         code = op - ARRAY if op >= ARRAY else op // 4 - 1
         found[code, None][place] += 1
         if isinstance(output, float):
             found[code, output][place] += 1
 
-    row_listeners.listen(note)
+    operators.listen(note)
     try:
         with traced_call(f, arguments):
             pass
     except NotRecorded:
         return {}
     finally:
-        row_listeners.stop_listening(note)
+        operators.stop_listening(note)
     return found
 
 

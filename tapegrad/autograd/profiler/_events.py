@@ -15,7 +15,7 @@ from ..._core.codegen import layout
 from ..._core.ops.table import find
 from ..._core.tape.tape import name_of_op
 from ..._core.tensor import runtime as rt
-from ..._core.tensor.row_listeners import Place
+from ..._core.tensor.operators import Place
 
 # --- row log --------------------------------------------------------------------------------------
 # Notes of a row for advice: no array, only its line, its size, and its operands.

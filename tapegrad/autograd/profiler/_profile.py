@@ -23,10 +23,10 @@ from ..._core.tape.sweeps import Sweep
 from ..._core.tape.tape import name_of_op
 from ..._core.tape.workspace import compiled_timed
 from ..._core.tensor import apply as element_wise
-from ..._core.tensor import indexing, row_listeners
+from ..._core.tensor import indexing, operators
 from ..._core.tensor import runtime as rt
+from ..._core.tensor.operators import Place, places
 from ..._core.tensor.registry import OF_NUMPY, SPACES
-from ..._core.tensor.row_listeners import Place, places
 from .._node_names import name_of_operation
 from ._events import Advice, EventList, FunctionEvent, FunctionEventAvg, Notes, advice
 
@@ -256,7 +256,7 @@ def timed_run(run: Callable, timer: Timer, finish: Callable[[Span, Times], None]
 # --- profile --------------------------------------------------------------------------------------
 # `profile`: a context that times operations and rows, and keeps notes of rows for advice.
 
-_run = row_listeners.Wrapped(Sweep, "run")
+_run = operators.Wrapped(Sweep, "run")
 _current: list[profile] = []
 _lock = process.lock()
 
@@ -264,7 +264,7 @@ _lock = process.lock()
 class _Reverse:
     """One reverse sweep: its span, its rows, and the lines that recorded them."""
 
-    def __init__(self, span: Span, times: Times, places: list[row_listeners.Place]):
+    def __init__(self, span: Span, times: Times, places: list[operators.Place]):
         self.span, self.times, self.places = span, times, places
 
 
@@ -307,7 +307,7 @@ class profile:
         self._reverse: list[_Reverse] = []
         self._timer = Timer(self._spans, record_shapes)
         self._notes = Notes()
-        self._places: dict[int, row_listeners.Place] = {}
+        self._places: dict[int, operators.Place] = {}
         self._open = contextlib.ExitStack()
 
     def __enter__(self) -> profile:
@@ -321,8 +321,8 @@ class profile:
         compiled_timed()
         _current.append(self)
         self._open.callback(_current.remove, self)
-        row_listeners.listen(self._listen)
-        self._open.callback(row_listeners.stop_listening, self._listen)
+        operators.listen(self._listen)
+        self._open.callback(operators.stop_listening, self._listen)
         wrapper = functools.partial(timed_run, timer=self._timer, finish=self._swept)
         _run.add(wrapper)
         self._open.callback(_run.remove, wrapper)
@@ -335,7 +335,7 @@ class profile:
     def _listen(self, number, op, out, operands) -> None:
         began, spans = now(), self._timer.under_way
         calls = [span for span in spans if not span.label]
-        place = calls[0].place if calls else next(iter(row_listeners.places(1)), NO_PLACE)
+        place = calls[0].place if calls else next(iter(operators.places(1)), NO_PLACE)
         with _lock:
             self._places[number] = place
             function = calls[0].name if calls else name_of_op(op)
