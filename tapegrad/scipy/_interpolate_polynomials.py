@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.banded_equations import solve_banded
 from .._core.operations.interpolation import piecewise_polynomial
+from .._core.operations.sylvester import solve_banded
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import fixed, lost_derivative, steered

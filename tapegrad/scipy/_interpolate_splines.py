@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.banded_equations import solve_banded
 from .._core.operations.interpolation import intervals, piecewise_polynomial
+from .._core.operations.sylvester import solve_banded
 from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import steered
 from .._core.tensor.values import is_tensor, shape_of

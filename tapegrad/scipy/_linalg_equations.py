@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.banded_equations import solve_banded as solve_band
-from .._core.operations.banded_equations import solve_toeplitz as solve_toeplitz_columns
-from .._core.operations.banded_equations import solveh_banded as solve_definite
-from .._core.operations.banded_equations import transposed_band
 from .._core.operations.declaring import parts_of
+from .._core.operations.sylvester import solve_banded as solve_band
+from .._core.operations.sylvester import solve_toeplitz as solve_toeplitz_columns
+from .._core.operations.sylvester import solveh_banded as solve_definite
+from .._core.operations.sylvester import transposed_band
 from .._core.operations.triangular_factors import (
     lower_factor,
     order_of_rows,

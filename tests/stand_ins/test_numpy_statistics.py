@@ -7,7 +7,7 @@ import pytest
 from expressions import CHECKS, Expression, check_native, native_parts, parametrized
 
 import tapegrad as tg
-from tapegrad._core.operations.quantile_places import METHODS
+from tapegrad._core.operations.quantiles import METHODS
 
 W = np.array([0.5, 2.0, 1.0, 0.0])
 ROWS = np.array([[True, False, True, True], [True, True, True, False], [False, True, True, True]])

@@ -27,7 +27,6 @@ __all__ = ["PUBLIC"]
 #: Families that are imported on first use, with the public names of their functions.
 _ON_FIRST_USE = {
     "apply_along_axis": "apply_along_axis apply_over_axes",
-    "banded_equations": "",
     "convolving": "convolve correlate kaiser",
     "determinants": "det slogdet",
     "fourier_rows": "",
@@ -36,7 +35,6 @@ _ON_FIRST_USE = {
         "fftshift ifftshift"
     ),
     "general_eigenvalues": "eig eigvals",
-    "histograms": ("bincount cov corrcoef histogram histogram_bin_edges histogramdd histogram2d"),
     "image_filters": "",
     "interpolation": "interp unwrap angle gradient ediff1d",
     "inverses": "inv tensorsolve tensorinv matrix_power multi_dot pinv",
@@ -51,7 +49,8 @@ _ON_FIRST_USE = {
     "quantiles": "quantile percentile nanquantile nanpercentile partition",
     "sets": (
         "unique unique_all unique_counts unique_inverse unique_values union1d setxor1d "
-        "setdiff1d intersect1d"
+        "setdiff1d intersect1d bincount cov corrcoef histogram histogram_bin_edges histogramdd "
+        "histogram2d"
     ),
     "singular_values": "qr svd svdvals",
     "softmax": "softmax log_softmax",

@@ -36,7 +36,7 @@ from ..tensor.values import (
     wrap,
 )
 from .ufunc_methods import accumulate, called, change_at, outer, reduce, reduceat
-from .unsupported import answered, unsupported
+from .without_derivative import answered, unsupported
 
 # --- NumPy's protocols where an operand is a complex tensor, or a complex number and a tensor -----
 
