@@ -35,7 +35,7 @@ from ._core.tensor.trace import DerivativeLost
 from ._custom.custom_vjp import CustomVjp
 from ._custom.elementwise import Elementwise
 from ._functions import *
-from ._program.reports.step_times import ProgramProfile
+from ._program.reports.reported import ProgramProfile
 from .autograd import enable_grad as enable_grad
 from .autograd import inference_mode as inference_mode
 from .autograd import is_grad_enabled as is_grad_enabled

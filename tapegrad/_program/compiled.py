@@ -12,8 +12,8 @@ from .._transforms.derivative_products import hvp, jvp, vjp
 from .._transforms.jacobians import hessian, jacobian
 from .composition import OverRows, reduced
 from .dispatch.evaluation import Compilation
-from .dispatch.fast_path import arrays_for
-from .dispatch.flow_derivatives import hessian_of, hvp_of, jacobian_of, jvp_of, vjp_of
+from .dispatch.flow_choice import hessian_of, hvp_of, jacobian_of, jvp_of, vjp_of
+from .dispatch.recorded_call import arrays_for
 from .dispatch.signature import own_copy
 from .dispatch.takeover import finish
 from .files import file_format

@@ -26,12 +26,11 @@ from .._core.tensor.runtime import is_loud
 from .._core.tensor.values import array_of, is_recorded, records, value_of
 from .dispatch.batch import Batch, RecordedRows, gathered, row_of
 from .dispatch.evaluation import Compilation
-from .dispatch.fast_path import fast_call
-from .dispatch.flow_choice import Flows
-from .dispatch.flow_derivatives import by_graph
+from .dispatch.flow_choice import Flows, by_graph
 from .dispatch.flows import Flow
 from .dispatch.life import State
 from .dispatch.names_read import names_read
+from .dispatch.recorded_call import fast_call
 from .dispatch.signature import Arguments
 from .dispatch.variants import Variant
 from .files import file_format

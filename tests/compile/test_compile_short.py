@@ -11,7 +11,7 @@ from compiled import HOT, by_ways, programs
 
 import tapegrad as tg
 from tapegrad._core.tensor.pytree import tree_leaves
-from tapegrad._program.dispatch import fast_path
+from tapegrad._program.dispatch import recorded_call
 from tapegrad._program.dispatch.signature import structure
 
 pytestmark = pytest.mark.usefixtures("native_when_hot")
@@ -217,7 +217,7 @@ def test_structures_of_short_calls_are_those_of_others():
     for one in TREES:
         for other in TREES:
             leaves = []
-            fits = fast_path._taken(other, structure(one), leaves, [])
+            fits = recorded_call._taken(other, structure(one), leaves, [])
             # what is no leaf there is refused by compiled code, which reads numbers and arrays
             fits = fits and all(structure(leaf) is None for leaf in leaves)
             assert fits == (structure(one) == structure(other)), (one, other)

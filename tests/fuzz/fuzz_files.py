@@ -24,7 +24,7 @@ from tapegrad._core.tensor import copies
 from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._flow import program
 from tapegrad._flow.reading.forms import Number, Tuple
-from tapegrad._program.dispatch import flow_derivatives, rule_programs
+from tapegrad._program.dispatch import flow_choice, rule_programs
 from tapegrad._program.files import encode, file_format
 from tapegrad._program.replay import parts
 
@@ -150,7 +150,7 @@ def evaluate(loaded, given):
             loaded.hessian(*args, **keywords)
             if not keywords:
                 loaded.profile(*args, repeats=1)
-        if flow_derivatives._has_derivatives(flow, flow_derivatives.jacobian_of):
+        if flow_choice._has_derivatives(flow, flow_choice.jacobian_of):
             loaded.jacobian(*args, **keywords)
     loaded.explain()
 

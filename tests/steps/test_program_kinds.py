@@ -20,8 +20,8 @@ from tapegrad._program.passes.pipeline import optimised
 from tapegrad._program.replay.operation_parts import address_of, array_of, c_function, float_of
 from tapegrad._program.replay.parts import NO_BASES, Part, part_of
 from tapegrad._program.replay.run_layout import FINISHED, RUN_ADJOINT_BASES
-from tapegrad._program.reports.draw import boxes_of
 from tapegrad._program.reports.explain import steps_text
+from tapegrad._program.reports.reported import boxes_of
 
 runtime.start()
 FLOAT = np.dtype(np.float64)

@@ -10,7 +10,7 @@ from saved_functions import FUNCTIONS, X, bisection, compiled, large, picked, re
 import tapegrad as tg
 from tapegrad._core.tape.tape import GREEN, RED, Box, depths, picture, summarised
 from tapegrad._program.ir.uses import GRADIENT_COSTS, VALUE_COSTS, nanoseconds, size_of
-from tapegrad._program.reports.draw import boxes_of
+from tapegrad._program.reports.reported import boxes_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -27,17 +27,15 @@ from ..ir.kernel_step import Custom
 from ..ir.steps import printable
 from ..lowering.tape_rows import READS_OTHERS
 from ..replay import operation_parts
-from .conversion import arrays_in_place
 from .effects import Draws, Effects, seems_read
-from .fast_path import FastCall, fast_call
 from .flow_choice import Flows
 from .flows import Flow
 from .life import History, Life, State
 from .names_read import are_replaced
-from .recorded_call import recorded_call, short_recorded_call
+from .recorded_call import FastCall, fast_call, recorded_call, short_recorded_call
 from .rounding import first_difference
 from .rule_programs import operations, rule_program
-from .signature import Arguments, own_copy
+from .signature import Arguments, arrays_in_place, own_copy
 from .takeover import (
     Trial,
     make_program_native,

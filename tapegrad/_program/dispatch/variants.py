@@ -36,13 +36,11 @@ from ..passes.pipeline import Account
 from ..replay.operation_parts import LARGEST, error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, GUARD_FAILED
-from .conversion import ArraysInPlace, converted, converted_in_place
 from .effects import Draws
 from .life import History, Life, State
-from .names_read import names_read
-from .plain_numbers import agrees, asks_for_types, refused_by_python
+from .names_read import agrees, asks_for_types, names_read, refused_by_python
 from .rounding import Rounding, first_difference
-from .signature import Arguments
+from .signature import Arguments, ArraysInPlace, converted, converted_in_place
 
 
 @dataclasses.dataclass
