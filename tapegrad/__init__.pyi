@@ -33,7 +33,7 @@ from ._core.tensor.tensor_classes import ComplexTensor as ComplexTensor
 from ._core.tensor.tensor_classes import Tensor as Tensor
 from ._core.tensor.trace import DerivativeLost
 from ._custom.custom_vjp import CustomVjp
-from ._custom.elementwise import Elementwise
+from ._custom.elementwise import ElementwiseOperation
 from ._functions import *
 from ._program.reports.reported import ProgramProfile
 from .autograd import enable_grad as enable_grad
@@ -852,11 +852,11 @@ def custom_vjp(forward: Callable[..., Any], backward: Callable[..., Any]) -> Cus
 @overload
 def elementwise(
     function: Callable[..., Any], *, partials: Sequence[Callable[..., Any]] | None = None
-) -> Elementwise: ...
+) -> ElementwiseOperation: ...
 @overload
 def elementwise(
     function: None = None, *, partials: Sequence[Callable[..., Any]] | None = None
-) -> Callable[[Callable[..., Any]], Elementwise]: ...
+) -> Callable[[Callable[..., Any]], ElementwiseOperation]: ...
 
 # --- compiled functions --------------------------------------------------------------------------
 

@@ -38,9 +38,9 @@ from .._core.tensor.runtime import silence
 from .._core.tensor.trace import (
     OF_EACH,
     SHARED,
-    Call,
     CustomCall,
     Guard,
+    NumpyCall,
     Trace,
     is_differentiated,
     named,
@@ -272,7 +272,7 @@ _ALONG: dict[Callable, int | None] = {
 _KEEPING = {np.cumsum, np.cumprod, np.sort, np.argsort}
 
 
-def call_of_each(call: Call, t: list, alone: list, ndim: int):
+def call_of_each(call: NumpyCall, t: list, alone: list, ndim: int):
     """The result of a call for all elements: an array, or a recorded tensor in a trace.
 
     `t` are its operands with an axis of elements in front, None for one that is the same for all

@@ -21,7 +21,7 @@ import numpy as np
 
 from .._core.codegen.sources import undisturbed
 from .._core.ops.powers import OF_ARRAYS
-from .._core.ops.symbolic import Lines, Number, Test, constant, fold
+from .._core.ops.symbolic import NumberExpression, OperationLines, Test, constant, fold
 from .._core.ops.table import TABLE, Pointwise, find
 from .._core.tensor.apply import ufunc_of
 from .._core.tensor.registry import declared_by, theirs
@@ -30,7 +30,7 @@ from .._core.tensor.registry import declared_by, theirs
 # Functions that the table lacks are written here as scalar functions of those that it has.
 
 
-class Known(NamedTuple):
+class KnownCall(NamedTuple):
     """The meaning of a call: an operation, an operation over all arguments, a body."""
 
     op: Pointwise | None = None
@@ -86,28 +86,28 @@ _PURE = frozenset(
 _PURE |= {reversed, sorted}
 
 
-def function_of(function) -> Known:
+def function_of(function) -> KnownCall:
     """The interpretation of a call of a function."""
     function = theirs(getattr(function, "py_func", function))  # one that Numba has compiled
     return _found(function)._replace(pure=_is_pure(function), advice=_advice(function))
 
 
-def _found(function) -> Known:
+def _found(function) -> KnownCall:
     try:
         hash(function)
     except TypeError:
-        return Known()
+        return KnownCall()
     if function in _FOLDS:
-        return Known(fold=_FOLDS[function])
+        return KnownCall(fold=_FOLDS[function])
     if function in COMPOSITES:
-        return Known(body=COMPOSITES[function])
+        return KnownCall(body=COMPOSITES[function])
     if (op := declared_by(function)) is not None:
-        return Known(op=op)
+        return KnownCall(op=op)
     own = (
         isinstance(function, types.FunctionType)
         and _module_of_function(function)[0] not in _LIBRARIES
     )
-    return Known(body=function) if own else Known()
+    return KnownCall(body=function) if own else KnownCall()
 
 
 _LIBRARIES = ("tapegrad", "numpy", "scipy", "math")
@@ -161,7 +161,7 @@ _COMPARISONS = {
 _DEPTH = 30  # of nested function calls
 
 
-class Unknown:
+class UnknownName:
     """The value of a name after an `if` whose branches assigned objects that are not numbers."""
 
 
@@ -185,7 +185,7 @@ class Expressions:
 
     function: types.FunctionType  # the one that is read
     file = ""
-    lines: Lines
+    lines: OperationLines
     depth = 0  # those of the calling functions
     around: dict  # values of the names around it
 
@@ -203,9 +203,9 @@ class Expressions:
 
     # --- values -------------------------------------------------------------------------------
 
-    def number(self, value, node) -> Number:
+    def number(self, value, node) -> NumberExpression:
         """A value as a number."""
-        if isinstance(value, Number):
+        if isinstance(value, NumberExpression):
             return value
         if isinstance(value, Test):
             return self.lines.select(value, constant(1.0), constant(0.0))
@@ -220,7 +220,7 @@ class Expressions:
         """A value as a test, or as True or False where it is constant."""
         if isinstance(value, Test):
             return value
-        if isinstance(value, Number):
+        if isinstance(value, NumberExpression):
             return self.lines.test(f"{value} != 0.0")
         return bool(value)
 
@@ -254,7 +254,7 @@ class Expressions:
     def _Name(self, node, state):
         if node.id in state.names:
             value = state.names[node.id]
-            if not isinstance(value, Unknown):
+            if not isinstance(value, UnknownName):
                 return value
         elif node.id in self.function.__code__.co_varnames:
             pass
@@ -271,7 +271,7 @@ class Expressions:
 
     def _constants(self, node, function, parts):
         """The result of a Python function of constants."""
-        if any(isinstance(part, (Number, Test)) for part in parts):
+        if any(isinstance(part, (NumberExpression, Test)) for part in parts):
             advice = "the function is of one number: it has no parts"
             raise self.refuse(node, advice)
         try:
@@ -298,7 +298,7 @@ class Expressions:
 
     def _BoolOp(self, node, state):
         values = [self.expression(value, state) for value in node.values]
-        if any(isinstance(v, Number) for v in values):
+        if any(isinstance(v, NumberExpression) for v in values):
             raise self.refuse(node, "`and` and `or` take comparisons: write x != 0")
         tests = [self.test(value, node) for value in values]
         return self.all_of(tests) if isinstance(node.op, ast.And) else self.any_of(tests)
@@ -310,7 +310,7 @@ class Expressions:
             if type(kind) not in _COMPARISONS:
                 raise self.refuse(node, PLAIN)
             sign, function = _COMPARISONS[type(kind)]
-            if not any(isinstance(v, (Number, Test)) for v in (x, y)):
+            if not any(isinstance(v, (NumberExpression, Test)) for v in (x, y)):
                 tests.append(bool(self._constants(node, function, [x, y])))
             elif sign in ("is", "is not"):
                 tests.append(sign == "is not")
@@ -324,7 +324,7 @@ class Expressions:
         if isinstance(node.op, ast.Not):
             test = self.test(value, node)
             return self.lines.negation(test) if isinstance(test, Test) else not test
-        if not isinstance(value, (Number, Test)):
+        if not isinstance(value, (NumberExpression, Test)):
             function = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.inv}
             return self._constants(node, function[type(node.op)], [value])
         if isinstance(node.op, ast.Invert):
@@ -341,7 +341,7 @@ class Expressions:
         if type(node.op) not in _OPERATORS:
             raise self.refuse(node, PLAIN)
         name, function = _OPERATORS[type(node.op)]
-        if not any(isinstance(v, (Number, Test)) for v in (x, y)):
+        if not any(isinstance(v, (NumberExpression, Test)) for v in (x, y)):
             return self._constants(node, function, [x, y])
         if name == "power" and isinstance(y, (int, float)):
             return self.power(self.number(x, node), y)
@@ -358,7 +358,7 @@ class Expressions:
             return self.operation(OF_ARRAYS[exponent].name, [x])
         return self.operation("power", [x, constant(exponent)])
 
-    def operation(self, op, operands) -> Number:
+    def operation(self, op, operands) -> NumberExpression:
         """An operation on numbers; constants are computed."""
         if isinstance(op, str):
             folded = fold(find(op), ufunc_of(op), operands)
@@ -379,7 +379,7 @@ class Expressions:
 
     def call(self, node, function, values):
         known = function_of(function)
-        if not any(isinstance(v, (Number, Test)) for v in values) and known.pure:
+        if not any(isinstance(v, (NumberExpression, Test)) for v in values) and known.pure:
             return self._constants(node, function, values)
         if known.fold is not None and values:
             total = self.number(values[0], node)
@@ -482,7 +482,7 @@ def _instructions(code) -> list:
     return [(i.opname.replace("DEREF", "GLOBAL"), i.argval) for i in dis.get_instructions(code)]
 
 
-class _State:
+class _FollowedState:
     """Names while a function is followed, and its result, if it has returned."""
 
     def __init__(self, names):
@@ -491,15 +491,15 @@ class _State:
         self.result = None
 
     def copy(self):
-        made = _State(self.names)
+        made = _FollowedState(self.names)
         made.done, made.result = self.done, self.result
         return made
 
 
-class Reader(Expressions):
+class ScalarReader(Expressions):
     """A function followed on operands; `lines` gets the results."""
 
-    def __init__(self, function, lines: Lines, depth: int = 0):
+    def __init__(self, function, lines: OperationLines, depth: int = 0):
         self.function, self.lines, self.depth = function, lines, depth
         self.tree, self.file = source_of(function)
         free = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -517,7 +517,7 @@ class Reader(Expressions):
         except TypeError as error:
             raise self.error(self.tree, f"a call does not fit: {error}", "") from None
         bound.apply_defaults()
-        state = _State(bound.arguments)
+        state = _FollowedState(bound.arguments)
         if isinstance(self.tree, ast.Lambda):
             return self.expression(self.tree.body, state)
         self.block(self.tree.body, state)
@@ -582,7 +582,11 @@ class Reader(Expressions):
 
     def _For(self, node, state):
         items = self.expression(node.iter, state)
-        if isinstance(items, (Number, Test)) or not hasattr(items, "__iter__") or node.orelse:
+        if (
+            isinstance(items, (NumberExpression, Test))
+            or not hasattr(items, "__iter__")
+            or node.orelse
+        ):
             raise self.refuse(node, ADVICE[ast.While])
         for item in items:
             self.bind(node.target, item, state)
@@ -620,9 +624,9 @@ class Reader(Expressions):
             return x
         if isinstance(x, (Test, bool)) and isinstance(y, (Test, bool)):
             return self.choice(test, x, y)
-        if all(isinstance(v, (Number, Test, int, float, np.number)) for v in (x, y)):
+        if all(isinstance(v, (NumberExpression, Test, int, float, np.number)) for v in (x, y)):
             return self.lines.select(test, self.number(x, self.tree), self.number(y, self.tree))
-        return Unknown()
+        return UnknownName()
 
     def choice(self, test, x, y):
         """`x` where a test holds, else `y`, of tests and truth values."""

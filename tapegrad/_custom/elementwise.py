@@ -7,16 +7,16 @@ import inspect
 from typing import Any
 
 from .._core.codegen.layout import OPERANDS
-from .._core.ops.symbolic import Lines, Number, declaration
+from .._core.ops.symbolic import NumberExpression, OperationLines, declaration
 from .._core.ops.table import MOST_CODES, Pointwise, declare, declaring, users_name
 from .._core.tape import store
 from .._core.tensor.apply import apply
-from .ast_reader import Reader
+from .ast_reader import ScalarReader
 
 _known: dict[tuple, Pointwise] = {}  # the content of an operation → the operation
 
 
-class Elementwise:
+class ElementwiseOperation:
     """An operation made of a scalar function by `tg.elementwise`; called with anything."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Elementwise:
 
 def operation_of(content, names, defaults, doc):
     """The operation that a pickle, or a function read just now, describes."""
-    return Elementwise(content[0], _declared(*content), names, defaults, doc)
+    return ElementwiseOperation(content[0], _declared(*content), names, defaults, doc)
 
 
 # Pickles name it so, wherever the code moves.
@@ -136,9 +136,9 @@ def _inputs_of(function):
 
 def _content(function, names, given):
     """Name, number of inputs, value, partials and steps of the operation of a function."""
-    lines = Lines()
-    inputs = [Number(f"a{k}") for k in range(len(names))]
-    reader = Reader(function, lines)
+    lines = OperationLines()
+    inputs = [NumberExpression(f"a{k}") for k in range(len(names))]
+    reader = ScalarReader(function, lines)
     out = reader.number(reader.run(inputs), reader.tree)
     if given is None:
         partials = lines.partials(out, inputs)

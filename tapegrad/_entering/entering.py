@@ -40,7 +40,7 @@ from .exchange import (
 )
 from .exchanged_names import (
     ABSENT,
-    Loaded,
+    LoadedCode,
     Watched,
     instructions,
     names_imported,
@@ -474,7 +474,9 @@ class _Found:
         assigned = {key for one in functions for key in _assigned(one)}
         names: dict[tuple[int, str], tuple[Any, str | None, Any]] = {}
         kinds: dict[tuple[int, str], tuple[Any, str | None, Any]] = {}
-        every = [Loaded(own_code(one), _resolver(one, assigned, names, kinds)) for one in functions]
+        every = [
+            LoadedCode(own_code(one), _resolver(one, assigned, names, kinds)) for one in functions
+        ]
         kept = Watched.by_any(map(watched_in, every))
         needs = []
         for function, loaded in zip(functions, every, strict=True):

@@ -33,7 +33,7 @@ from .._core.tensor.pytree import (
     outer,
     own_code,
 )
-from .exchanged_names import ABSENT, Loaded, Watched, rewritten
+from .exchanged_names import ABSENT, LoadedCode, Watched, rewritten
 from .stand_ins import is_compiled, is_of_scipys_class, stand_in
 
 # --- exchange -------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ class Need(NamedTuple):
     """
 
     function: Any  # a function of Python, not one to be bound
-    loaded: Loaded
+    loaded: LoadedCode
     kept: Watched
     made: types.CodeType
     has_left: bool
@@ -269,7 +269,7 @@ def _code_for(need: Need, runs: tuple[Exchange, ...]) -> types.CodeType:
         return found[0] if all(one is found[0] for one in found) else ABSENT
 
     kept = Watched.by_any([one.kept for one in needs])
-    return made_for(own, rewritten(Loaded(own, resolve), kept).code)
+    return made_for(own, rewritten(LoadedCode(own, resolve), kept).code)
 
 
 # --- kinds of objects -----------------------------------------------------------------------------
@@ -464,7 +464,7 @@ def _is_method(name: str, one) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _need(name: str, method: types.FunctionType, own: types.CodeType) -> Need:
-    loaded = Loaded(own, lambda inner, at: ABSENT)
+    loaded = LoadedCode(own, lambda inner, at: ABSENT)
     return Need(method, loaded, Watched(), _handing(own, _called(name, method, own)), False)
 
 

@@ -46,7 +46,7 @@ class Use(NamedTuple):
     callees: frozenset[Origin] = frozenset()  # whose argument it is
 
 
-class Unread(Exception):
+class UnreadCode(Exception):
     """Code that is not analysed."""
 
 
@@ -184,7 +184,7 @@ class _Analysis:
     def _join(self, other: list[frozenset[Origin]], is_live: bool) -> None:
         if is_live:
             if len(other) != len(self._stack):
-                raise Unread("stacks of two lengths meet")
+                raise UnreadCode("stacks of two lengths meet")
             other = [a | b for a, b in zip(self._stack, other, strict=True)]
         self._stack = list(other)
 
@@ -198,13 +198,13 @@ class _Analysis:
         if one.argval in self._at:
             before = self._at[one.argval]
             if len(before) != len(kept):
-                raise Unread("stacks of two lengths meet")
+                raise UnreadCode("stacks of two lengths meet")
             kept = [a | b for a, b in zip(before, kept, strict=True)]
         self._at[one.argval] = kept
 
     def _popped(self, count: int) -> list[frozenset[Origin]]:
         if count > len(self._stack):
-            raise Unread("more is taken than there is")
+            raise UnreadCode("more is taken than there is")
         start = len(self._stack) - count
         popped, self._stack[start:] = self._stack[start:], []
         return popped
@@ -305,7 +305,7 @@ class _Analysis:
         """A call: `below` items for the callee, the arguments, and items that are no arguments."""
         self._take(above)
         if below + arguments > len(self._stack):
-            raise Unread("more is taken than there is")
+            raise UnreadCode("more is taken than there is")
         start = len(self._stack) - arguments
         callees = frozenset().union(*self._stack[start - below : start])
         self._take(arguments, "argument", callees=callees)
@@ -334,11 +334,11 @@ class _Analysis:
 
     def _other(self, one: dis.Instruction) -> None:
         if one.opname not in _TAKEN:
-            raise Unread(f"the instruction {one.opname}")
+            raise UnreadCode(f"the instruction {one.opname}")
         taken = _TAKEN[one.opname](one.arg or 0)
         put = dis.stack_effect(one.opcode, one.arg, jump=False) + taken
         if put < 0:
-            raise Unread(f"the instruction {one.opname}")
+            raise UnreadCode(f"the instruction {one.opname}")
         self._take(taken)
         self._put(*[_NOTHING] * put)
 
@@ -396,7 +396,7 @@ _COMPILERS = frozenset("njit jit guvectorize jitclass cfunc stencil".split())
 ABSENT = object()
 
 
-class Loaded:
+class LoadedCode:
     """Code, and what its loads of names give, those in the code in it included.
 
     Two are equal where the code and all objects are the same ones. ABSENT stands for what is not
@@ -448,7 +448,7 @@ class Rewritten(NamedTuple):
     attributes: tuple[tuple[dict, str, Any], ...]
 
 
-def rewritten(loaded: Loaded, watched: Watched) -> Rewritten:
+def rewritten(loaded: LoadedCode, watched: Watched) -> Rewritten:
     """The code with stand-ins, those in it included; the code itself if it has none."""
     found = _rewritten(loaded, watched)
     is_current = all([space.get(name) is value for space, name, value in found.attributes])
@@ -456,14 +456,14 @@ def rewritten(loaded: Loaded, watched: Watched) -> Rewritten:
 
 
 @functools.lru_cache(maxsize=1024)
-def _rewritten(loaded: Loaded, watched: Watched) -> Rewritten:
+def _rewritten(loaded: LoadedCode, watched: Watched) -> Rewritten:
     rewriter = _Rewriter(loaded, watched)
     made = rewriter.of(loaded.code)
     return Rewritten(made, frozenset(rewriter.left), tuple(rewriter.attributes.values()))
 
 
 @functools.lru_cache(maxsize=1024)
-def watched_in(loaded: Loaded) -> Watched:
+def watched_in(loaded: LoadedCode) -> Watched:
     """What code, and the code in it, compares and assigns."""
     found = [*_Rewriter(loaded, Watched()).watched(loaded.code)]
     return Watched(
@@ -492,7 +492,7 @@ def _own_loads(code: types.CodeType) -> tuple[dis.Instruction, ...]:
 def _uses_of(code: types.CodeType) -> dict:
     try:
         return uses(code)
-    except Unread:
+    except UnreadCode:
         return {}
 
 
@@ -557,7 +557,7 @@ def _is_open(value) -> bool:
 class _Rewriter:
     """What is made of code whose loads give some objects."""
 
-    def __init__(self, loaded: Loaded, watched: Watched):
+    def __init__(self, loaded: LoadedCode, watched: Watched):
         self._values, self._watched = loaded.values, watched
         self.left: set[tuple[str, int]] = set()
         self.attributes: dict[tuple[int, str], tuple[dict, str, Any]] = {}

@@ -68,7 +68,7 @@ def interpreted(graph: Graph, checked: bool = False) -> Functions:
     return Functions(**functions, data=encoding.data, keep=encoding)
 
 
-class Run:
+class GraphRun:
     """The memory of one call at a time."""
 
     def __init__(self, program: FlowProgram):
@@ -122,7 +122,7 @@ class Run:
         return True
 
 
-class Call:
+class GraphCall:
     """A call that was run: `status`, `reason`, `results`; then its adjoints, until it is closed.
 
     Results are Python's numbers in the order of the graph. An array among the results is its
@@ -131,9 +131,11 @@ class Call:
 
     __slots__ = ("_functions", "_program", "_run", "reason", "results", "status")
 
-    def __init__(self, program, run: Run, functions: tuple, status: int, reason="", results=()):
+    def __init__(
+        self, program, run: GraphRun, functions: tuple, status: int, reason="", results=()
+    ):
         self._program, self._functions = program, functions
-        self._run: Run | None = run
+        self._run: GraphRun | None = run
         self.status, self.reason, self.results = status, reason, list(results)
 
     @property
@@ -142,7 +144,7 @@ class Call:
         return self._open.taken
 
     @property
-    def _open(self) -> Run:
+    def _open(self) -> GraphRun:
         if self._run is None:
             raise RuntimeError("the call is closed")
         return self._run
@@ -192,7 +194,7 @@ class Outcome:
     taken: int
 
 
-Adjoints = Sequence[float] | Callable[[Call], Sequence[float]]
+Adjoints = Sequence[float] | Callable[[GraphCall], Sequence[float]]
 
 
 class FlowProgram:
@@ -207,7 +209,7 @@ class FlowProgram:
         graph: Graph,
         functions: Functions | None = None,
         limits: Limits = OWN,
-        read: Callable[[Call], Any] | None = None,
+        read: Callable[[GraphCall], Any] | None = None,
     ):
         self.graph, self.limits, self.read = graph, limits, read
         self.parameters = len(graph.entry.parameters)
@@ -218,7 +220,7 @@ class FlowProgram:
         (self.kinds,) = kinds
         self.most_results, self._all_float = len(self.kinds), set(self.kinds) <= {FLOAT}
         self._plan = self._planned()
-        self._pool: list[Run] = []
+        self._pool: list[GraphRun] = []
         self.current = np.zeros(1, np.int64)  # the address of those of `functions`, in their order
         self._every: list[tuple[Functions, np.ndarray]] = []  # compiled code may be in any of them
         self.use(functions or interpreted(graph, limits.are_checked))
@@ -295,7 +297,7 @@ class FlowProgram:
         finally:
             call.close()
 
-    def start(self, values: Sequence, gradient: bool = False) -> Call:
+    def start(self, values: Sequence, gradient: bool = False) -> GraphCall:
         """Run forwards; with `gradient` reverse can follow. The call is to be closed."""
         run = self.borrow()
         functions = forward, ahead, _, data, _ = self._used
@@ -306,30 +308,30 @@ class FlowProgram:
             if status == FINISHED:
                 if gradient:
                     run.shadow[:, : run.frame[_USED]] = 0.0
-                return Call(self, run, functions, status, "", self._results(run))
+                return GraphCall(self, run, functions, status, "", self._results(run))
             if status == LEFT:
-                return Call(
+                return GraphCall(
                     self, run, functions, status, self.why(int(run.frame[layout.REASON // 8]))
                 )
             if not run.grow(status):
-                return Call(self, run, functions, LEFT, TOO_LARGE)
+                return GraphCall(self, run, functions, LEFT, TOO_LARGE)
 
     # --- memory -------------------------------------------------------------------------------
 
-    def borrow(self) -> Run:
+    def borrow(self) -> GraphRun:
         """Memory for a call, by which no edge was taken yet; to be given back."""
         try:
             run = self._pool.pop()
         except IndexError:
-            return Run(self)
+            return GraphRun(self)
         run.covered[:] = 0
         return run
 
-    def give_back(self, run: Run) -> None:
+    def give_back(self, run: GraphRun) -> None:
         if len(self._pool) < _KEPT:
             self._pool.append(run)
 
-    def entered(self, run: Run, values: Sequence) -> list[tuple[int, int, bool]]:
+    def entered(self, run: GraphRun, values: Sequence) -> list[tuple[int, int, bool]]:
         """Let inputs be in memory; of each its first word there, its bytes, whether an array."""
         self._enter(run, values)
         return [
@@ -337,7 +339,7 @@ class FlowProgram:
             for k, first, is_array, _ in self._plan
         ]
 
-    def _enter(self, run: Run, values: Sequence) -> None:
+    def _enter(self, run: GraphRun, values: Sequence) -> None:
         """The inputs of a call into its memory."""
         for k, first, is_array, _ in self._plan:
             if not is_array:
@@ -354,7 +356,7 @@ class FlowProgram:
         run.frame[_USED] = run.used
         return None
 
-    def _place(self, run: Run, values: Sequence) -> None:
+    def _place(self, run: GraphRun, values: Sequence) -> None:
         """Addresses and lengths of arrays as parameters."""
         used = 0
         for k, first, is_array, is_tangent in self._plan:
@@ -373,7 +375,7 @@ class FlowProgram:
         if used > run.arena.shape[1]:
             run.set_arena(1 << used.bit_length())
 
-    def _results(self, run: Run) -> list:
+    def _results(self, run: GraphRun) -> list:
         found = run.outputs[: self.most_results].tolist()
         if self._all_float:
             return found
@@ -404,7 +406,7 @@ class FlowProgram:
             reason, line = _REASONS.get(number) or self.graph.reasons[number]
         return f"{reason} ({self.graph.lines[line]})" if line else reason
 
-    def _gradients(self, run: Run) -> list:
+    def _gradients(self, run: GraphRun) -> list:
         gradients: list = []
         for k, first, is_array, _ in self._plan:
             if not self.graph.inputs[k].differentiated:
@@ -420,7 +422,7 @@ class FlowProgram:
 __all__ = [
     "OWN",
     "TOO_LARGE",
-    "Call",
+    "GraphCall",
     "FlowProgram",
     "Functions",
     "Limits",

@@ -20,11 +20,11 @@ from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.callers import outer
 from .._core.tensor.copies import unlisted
-from .._core.tensor.dependencies import Contents, Dependencies, Placement, held_memory
+from .._core.tensor.dependencies import Dependencies, Placement, Snapshot, held_memory
 from .._core.tensor.pytree import COMPUTING, module_of
 from .._core.tensor.runtime import is_loud
 from .._core.tensor.values import array_of, is_recorded, records, value_of
-from .dispatch.batch import Batch, RecordedRows, gathered, row_of
+from .dispatch.batch import Batch, RecordedBatch, gathered, row_of
 from .dispatch.evaluation import Compilation
 from .dispatch.flow_choice import Flows, by_graph
 from .dispatch.flows import Flow
@@ -355,7 +355,7 @@ class OverRows(Composed):
             raise ValueError(f"tapegrad.compile: {self._name} cannot be called from Numba: {why}")
         return variant.program.jitted()
 
-    def _rows(self, args, in_axes, gradient: bool, threads, summed: bool) -> Batch | RecordedRows:
+    def _rows(self, args, in_axes, gradient: bool, threads, summed: bool) -> Batch | RecordedBatch:
         """All rows of the arguments evaluated: by the program, or one by one."""
         args = [unlisted(arg) for arg in args]
         batch = Batch(args, in_axes, self._argnums if gradient else (), summed)
@@ -489,7 +489,7 @@ def digest_of(names: Dependencies) -> str:
     """
     lines = []
     for one in names:
-        value = one.owner if isinstance(one, (Contents, Placement)) else one.value
+        value = one.owner if isinstance(one, (Snapshot, Placement)) else one.value
         lines.append(f"{one.name} {_described(value, frozenset())}")
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 

@@ -29,7 +29,7 @@ from .._core.tensor.values import (
 from .._derivatives.recorded_reverse import HOOKED, adjoints_if_reached, plant, run, seed_of
 from .._derivatives.tape_traversal import Traversal, in_zeros, seen_as
 from ._hooks import (
-    Kept,
+    RetainedGradient,
     Watch,
     called,
     fitting,
@@ -48,12 +48,12 @@ from .graph import node_at
 # One backward pass: adjoints carried from roots to inputs, with hooks and retained gradients.
 #
 # The pass halts at rows with hooks, retained gradients or requested gradients. `Swept` runs the
-# compiled sweep, `Recorded` writes the adjoints as rows.
+# compiled sweep, `RecordedPass` writes the adjoints as rows.
 
 _adding = process.lock()  # passes of several threads may meet at an input
 
 
-class Target:
+class GradientTarget:
     """A tensor whose gradient is requested: its row, its view, the result."""
 
     def __init__(self, tensor, reader: Reader):
@@ -78,7 +78,7 @@ def accumulated(before, gradient):
 class Pass:
     """The tasks at rows, for either kind of pass."""
 
-    def __init__(self, targets: Sequence[Target], accumulate):
+    def __init__(self, targets: Sequence[GradientTarget], accumulate):
         self.targets = targets
         self.accumulate = accumulate  # whether to add to `grad` of an input, by its tensor
         self.arriving: dict[int, Any] = {}  # inputs by the rows that the pass has reached
@@ -90,9 +90,9 @@ class Pass:
         self.keeping = self._keeping()
         self.ends = self._ends() if targets else set()
 
-    def _keeping(self) -> dict[int, list[Kept]]:
+    def _keeping(self) -> dict[int, list[RetainedGradient]]:
         """The gradients that results retain, by the rows that gave them their values."""
-        keeping: dict[int, list[Kept]] = {}
+        keeping: dict[int, list[RetainedGradient]] = {}
         for number, watch in self.watched.items():
             for kept in filter(None, [kept() for kept in watch.kept]):
                 view = None if kept.view is None else kept.view()
@@ -319,7 +319,7 @@ class Swept(Pass):
         self.sweep.forget(number, self.traversal.base(number) is not None)
 
 
-class Recorded(Pass):
+class RecordedPass(Pass):
     """A pass that writes adjoints as rows, so that they can be differentiated."""
 
     def run(self, roots, seeds) -> None:
@@ -439,7 +439,7 @@ def _joined(one, pair: list):
 # rows that depend on one of them are called.
 
 
-class _Input(Target):
+class _Input(GradientTarget):
     """An input of a transform: its value when the function was called."""
 
     def __init__(self, tensor):
@@ -470,7 +470,7 @@ def swept(sweep: Sweep, tensors: list) -> None:
 def recorded(outputs: list, seeds: list, tensors: list) -> list:
     """Adjoints of inputs as recorded tensors, None where the outputs do not depend on them."""
     targets = [_Input(one) for one in tensors]
-    found = Recorded(targets, _none)
+    found = RecordedPass(targets, _none)
     if any(map(Reader().writes, found.goals)):
         raise NotImplementedError(
             "tapegrad.register_hook: hooks are not called in a second derivative if the function "
@@ -529,12 +529,14 @@ def _check_recorded(name: str, roots: list) -> None:
             )
 
 
-def _run(roots, seeds, retain: bool, create: bool, targets: list[Target], accumulate) -> None:
+def _run(
+    roots, seeds, retain: bool, create: bool, targets: list[GradientTarget], accumulate
+) -> None:
     """One backward pass for one seed per root; the rows with hooks are those of its beginning."""
-    with store.Kept():
+    with store.NothingFreed():
         if create:
             with rt.recording():
-                Recorded(targets, accumulate).run(roots, seeds)
+                RecordedPass(targets, accumulate).run(roots, seeds)
             return
         refuse("a backward pass without create_graph gives detached derivatives", faithful=True)
         plain = [np.asarray(value_of(seed))[None] for seed in seeds]
@@ -602,7 +604,7 @@ def _backward(name, tensors, grad_tensors, retain_graph, create_graph, inputs) -
     for one in wanted:
         retain_grad(one)
     reader = Reader()
-    targets = [Target(one, reader) for one in wanted]
+    targets = [GradientTarget(one, reader) for one in wanted]
     leaves = [one for one in wanted if leaf_of(one) is not None]
     _run(
         roots,
@@ -723,7 +725,7 @@ def grad(
             )
     retain = bool(create_graph if retain_graph is None else retain_graph)
     reader = Reader()
-    targets = [Target(one, reader) for one in wanted]
+    targets = [GradientTarget(one, reader) for one in wanted]
     if is_grads_batched:
         _batched(name, roots, grad_outputs, retain, create_graph, targets)
     else:
@@ -768,7 +770,7 @@ def _batched(name, roots, given, retain, create, targets) -> None:
     ((count,),) = counts
     if not create:
         seeds = [np.asarray(value_of(one)) for one in listed]
-        with store.Kept():
+        with store.NothingFreed():
             Swept(targets, lambda leaf: False).run(roots, seeds, retain)
         stack: Any = lambda found: wrap(np.stack([value_of(one) for one in found]))  # noqa: E731
         _stacked(targets, [[t.found for t in targets]], stack)
@@ -782,7 +784,7 @@ def _batched(name, roots, given, retain, create, targets) -> None:
     _stacked(targets, rows, PUBLIC["stack"])
 
 
-def _stacked(targets: list[Target], rows: Sequence, stack) -> None:
+def _stacked(targets: list[GradientTarget], rows: Sequence, stack) -> None:
     """Set the result for each target to one tensor; `rows` hold lists of it."""
     for target, found in zip(targets, zip(*rows, strict=True), strict=True):
         parts = [one for part in found if part is not None for one in part]

@@ -157,7 +157,7 @@ _COMPUTED = (
 )
 
 
-class Call:
+class FunctionCall:
     """One call of a Function, held by its row; the sweep calls it (`Sweep.run`)."""
 
     #: `refusing(value, message, causes)` is the value, as one of causes that no derivative passes.
@@ -373,7 +373,7 @@ class Call:
         }
 
 
-def _call_at(traversal, number) -> Call:
+def _call_at(traversal, number) -> FunctionCall:
     return traversal.reader.function(number)
 
 
@@ -515,7 +515,7 @@ class Repeated:
 
         return bool(reachable(self.cls.backward, is_traced))
 
-    def place(self, call: Call, whole: np.ndarray) -> None:
+    def place(self, call: FunctionCall, whole: np.ndarray) -> None:
         """Note where the results of the recorded call lie in the array of its row."""
         self.parts, self.whole = call.parts, (whole.shape, whole.dtype)
 
@@ -532,7 +532,7 @@ class Repeated:
             return None, None
         if self.derived and ctx._places(results, self.outputs) != self.places:
             return None, None
-        call = Call(self.cls, ctx, args, results, self.outputs)
+        call = FunctionCall(self.cls, ctx, args, results, self.outputs)
         call.parts, whole = self.parts, np.empty(*self.whole)
         for k, part in zip(self.tensors, call.every_view(whole), strict=True):
             part[...] = array_of(results[k])

@@ -44,7 +44,7 @@ class RemovableHandle:
         self.remove()
 
 
-class Kept:
+class RetainedGradient:
     """The gradient that a result retains. It lives as long as its tensor."""
 
     __slots__ = ("grad", "view", "__weakref__")
@@ -61,7 +61,7 @@ class Watch:
 
     def __init__(self):
         self.hooks: dict[int, tuple[Any, Callable]] = {}  # with the view, None for all of it
-        self.kept: list[Callable[[], Kept | None]] = []
+        self.kept: list[Callable[[], RetainedGradient | None]] = []
         self.before: dict[int, Callable] = {}  # of the node
         self.after: dict[int, Callable] = {}
         self.accumulated: dict[int, Callable] = {}  # of inputs
@@ -257,11 +257,11 @@ def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
     return RemovableHandle(watch_leaf(leaf).accumulated, hook)
 
 
-def kept_of(tensor) -> Kept | None:
+def kept_of(tensor) -> RetainedGradient | None:
     """The gradient that a result retains, None if it does not."""
     if type(tensor) is rt.Array:
         meta = meta_of(tensor)
-        return meta if type(meta) is Kept else None
+        return meta if type(meta) is RetainedGradient else None
     watch = store.attached.get(tensor._id >> layout.ROWS_BITS, {}).get(tensor._id)
     return watch.kept[0]() if watch and watch.kept else None
 
@@ -295,10 +295,10 @@ def retain_grad(self) -> None:
         return
     refuse("it retains a gradient (retain_grad)")
     if type(self) is rt.Array:
-        kept = self._meta = Kept(weakref.ref(self._array))
+        kept = self._meta = RetainedGradient(weakref.ref(self._array))
         watch_row(self._id).kept.append(weakref.ref(kept))
     else:
-        kept = Kept(None)
+        kept = RetainedGradient(None)
         watch_row(self._id).kept.append(lambda: kept)
 
 

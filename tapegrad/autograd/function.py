@@ -37,7 +37,7 @@ from .._core.tensor.values import (
 from .._derivatives.tape_traversal import cast
 from ._context import Context
 from ._function_calls import (
-    Call,
+    FunctionCall,
     Moved,
     Repeated,
     as_tensor,
@@ -359,7 +359,7 @@ def _record(cls, ctx, args, results, dirty):
 def _row(cls, ctx, args, raw, outputs, asides=()):
     """Append the row of a call, with arrays of results without derivative last; it and the call."""
     buffer, parts = _buffer([*[array_of(raw[k]) for k in outputs], *asides], args)
-    call = Call(cls, ctx, args, raw, outputs)
+    call = FunctionCall(cls, ctx, args, raw, outputs)
     operands = ctx._pack(args, raw, outputs)
     if len(operands) > sum(call.recorded):
         refuse(f"ctx of {cls.__name__} holds a recorded tensor that is not an argument of apply")
@@ -425,7 +425,7 @@ def _refusing(value, message: str, causes):
     return _Refusal.apply(value, NotImplementedError, message, *causes)
 
 
-Call.refusing = staticmethod(_refusing)
+FunctionCall.refusing = staticmethod(_refusing)
 
 
 def once_differentiable(backward):

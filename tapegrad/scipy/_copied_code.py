@@ -26,7 +26,7 @@ from .._core.tensor.plain_data import kind_of
 from .._core.tensor.pytree import none_traced, own_code
 from .._core.tensor.trace import DerivativeLost, fixed, lost_derivative, steered
 from .._core.tensor.values import is_recorded, is_tensor
-from .._entering.exchanged_names import ABSENT, Loaded, Watched, names_imported, rewritten
+from .._entering.exchanged_names import ABSENT, LoadedCode, Watched, names_imported, rewritten
 from .._entering.stand_ins import imported, pair, stand_in
 from ._differentiable import OURS, is_before
 from ._tested_code import check_text
@@ -270,7 +270,7 @@ class _Copy:
         if (own := _own_of(theirs)) is not None:
             return own
         check_text(theirs)
-        loaded = Loaded(own_code(theirs), _resolver(theirs))
+        loaded = LoadedCode(own_code(theirs), _resolver(theirs))
         code = rewritten(loaded, Watched()).code
         cells = tuple(map(_cell, theirs.__closure__ or ()))
         made = types.FunctionType(

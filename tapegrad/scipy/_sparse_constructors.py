@@ -17,7 +17,7 @@ from ._differentiable import OURS
 from ._sparse_tensors import (
     RecentPatterns,
     SparseTensor,
-    StoredPlaces,
+    SparsityPattern,
     array_of_operand,
     from_positions,
     in_sparse,
@@ -144,7 +144,7 @@ def _arranged(name: str, theirs, given: tuple, places, shape, keywords):
             return merging(rows, columns, coo.shape)
         order = np.argsort(rows, kind="stable")  # numbers in equal places are kept apart
         starts = np.searchsorted(rows[order], np.arange(coo.shape[0] + 1))
-        return taking(order + 1, count), StoredPlaces(coo.shape, columns[order], starts)
+        return taking(order + 1, count), SparsityPattern(coo.shape, columns[order], starts)
     positions = np.arange(1, count + 1).reshape(given)
     csr = theirs((positions, *places), shape=shape, **keywords).tocsr()
     if len(np.unique(csr.data)) != csr.nnz:
@@ -154,7 +154,7 @@ def _arranged(name: str, theirs, given: tuple, places, shape, keywords):
         )
     if (csr.data > count).any():
         raise DerivativeLost(f"tapegrad.scipy.sparse.{name}: blocks overlap; give coordinates")
-    return taking(csr.data, count), StoredPlaces.of(csr)
+    return taking(csr.data, count), SparsityPattern.of(csr)
 
 
 for _name in CLASSES:
@@ -311,7 +311,7 @@ def kron(A, B, format=None):  # noqa: N803
     of_a, of_b = theirs(p, ones[1], "csr"), theirs(ones[0], q, "csr")
     numbers = taken(a._numbers, of_a.data) * taken(b._numbers, of_b.data)
     wanted = theirs(p, ones[1], format)
-    return SparseTensor(numbers, StoredPlaces.of(of_a), type(wanted).__name__)
+    return SparseTensor(numbers, SparsityPattern.of(of_a), type(wanted).__name__)
 
 
 @_entered
@@ -356,9 +356,9 @@ class WrittenMatrix(SparseTensor):
         self._kind, self.shape = type(theirs).__name__, tuple(theirs.shape)
         self._parts: list[Any] = [csr.data.copy()]
         self._count = len(csr.data)
-        positions = StoredPlaces.of(csr).positions(f"csr_{self._kind[4:]}")
+        positions = SparsityPattern.of(csr).positions(f"csr_{self._kind[4:]}")
         self._positions = positions.asformat(self.format)
-        self._found: tuple[Any, StoredPlaces] | None = None
+        self._found: tuple[Any, SparsityPattern] | None = None
         self._of_dense = True  # numbers that are 0 are kept, which SciPy leaves out
 
     def __setitem__(self, key, value):
@@ -372,11 +372,11 @@ class WrittenMatrix(SparseTensor):
         self._parts.append(PUBLIC["reshape"](value, (-1,)))
         self._count, self._found = self._count + size, None
 
-    def _both(self) -> tuple[Any, StoredPlaces]:
+    def _both(self) -> tuple[Any, SparsityPattern]:
         if self._found is None:
             csr = self._positions.tocsr()
             every = PUBLIC["concatenate"](self._parts)
-            self._found = taken(every, csr.data), StoredPlaces.of(csr)
+            self._found = taken(every, csr.data), SparsityPattern.of(csr)
         return self._found
 
     _numbers: Any = property(lambda self: self._both()[0])

@@ -34,7 +34,7 @@ def owned(array, dtype: Any = np.float64) -> Own:
     return np.array(array, dtype, order="C").view(Own)
 
 
-class StoredPlaces:
+class SparsityPattern:
     """Where stored numbers are: row by row, as in SciPy's format csr. They never change."""
 
     def __init__(self, shape, indices, indptr):
@@ -45,7 +45,7 @@ class StoredPlaces:
         self.count = len(indices)
 
     @classmethod
-    def of(cls, matrix) -> StoredPlaces:
+    def of(cls, matrix) -> SparsityPattern:
         """Those of a matrix of SciPy's in format csr, which may be changed later."""
         return cls(matrix.shape, matrix.indices.copy(), matrix.indptr.copy())
 
@@ -100,7 +100,7 @@ def merging(rows: np.ndarray, columns: np.ndarray, shape):
     is_new[1:] = (np.diff(rows) != 0) | (np.diff(columns) != 0)
     first = np.flatnonzero(is_new)
     indptr = np.searchsorted(rows[first], np.arange(shape[0] + 1))
-    places = StoredPlaces(shape, columns[first], indptr)
+    places = SparsityPattern(shape, columns[first], indptr)
     if len(first) == len(rows):
         return taking(order + 1, len(rows)), places
     operands = owned(np.ones(len(rows))), owned(np.cumsum(is_new) - 1), owned(order)
@@ -356,7 +356,7 @@ class SparseTensor:
     #: Whether all elements of a dense array are stored, where SciPy leaves out those that are 0.
     _of_dense = False
 
-    def __init__(self, numbers, places: StoredPlaces, kind: str):
+    def __init__(self, numbers, places: SparsityPattern, kind: str):
         self._numbers, self._places, self._kind = numbers, places, kind
         self.shape = places.shape
 
@@ -373,7 +373,7 @@ class SparseTensor:
         csr = matrix.tocsr()
         if isinstance(csr, cls):  # of one to which recorded values were written
             return csr
-        return cls(csr.data.copy(), StoredPlaces.of(csr), type(matrix).__name__)
+        return cls(csr.data.copy(), SparsityPattern.of(csr), type(matrix).__name__)
 
     @property
     def format(self) -> str:
@@ -384,7 +384,7 @@ class SparseTensor:
         """Whether it is of one of SciPy's classes of arrays, in which `*` is by element."""
         return self._kind.endswith("_array")
 
-    def _as(self, format: str, numbers=None, places: StoredPlaces | None = None) -> SparseTensor:
+    def _as(self, format: str, numbers=None, places: SparsityPattern | None = None) -> SparseTensor:
         kind = f"{format}_{'array' if self.is_array else 'matrix'}"
         numbers = self._numbers if numbers is None else numbers
         return SparseTensor(numbers, self._places if places is None else places, kind)
@@ -509,7 +509,7 @@ class SparseTensor:
             return self.through(lambda p: p.transpose(axes))
         made = self._places.positions("csr_array").T.tocsr()
         format = {"csr": "csc", "csc": "csr"}.get(self.format, self.format)
-        return self._as(format, taken(self._numbers, made.data), StoredPlaces.of(made))
+        return self._as(format, taken(self._numbers, made.data), SparsityPattern.of(made))
 
     def tocsr(self, copy=False):
         return self._as("csr")
@@ -548,7 +548,7 @@ class SparseTensor:
         places = self._places
         order = np.lexsort((places.indices, places.rows))
         self._numbers = taken(self._numbers, order + 1)
-        self._places = StoredPlaces(self.shape, places.indices[order], places.indptr)
+        self._places = SparsityPattern(self.shape, places.indices[order], places.indptr)
 
     def toarray(self, order=None, out=None):
         if out is not None:
@@ -706,7 +706,7 @@ def from_positions(numbers, found):
             "numbers have two axes: use A[i : i + 1], or A[[i]]"
         )
     kind, csr = type(found).__name__, found.tocsr()
-    return SparseTensor(taken(numbers, csr.data), StoredPlaces.of(csr), kind)
+    return SparseTensor(taken(numbers, csr.data), SparsityPattern.of(csr), kind)
 
 
 # --- plain matrices with recorded values ----------------------------------------------------------

@@ -16,7 +16,7 @@ from compiled import counts, same
 from extent import some
 
 import tapegrad as tg
-from tapegrad._core.tensor.dependencies import Contents
+from tapegrad._core.tensor.dependencies import Snapshot
 from tapegrad._program.dispatch.names_read import names_read
 
 X = np.array([0.7, -1.2, 1.9])
@@ -579,7 +579,7 @@ def test_no_more_than_100_items_are_compared():
     """The nearest come first."""
     records, rate = [{"weight": 2.0} for _ in range(60)], [3.0]
     f = lambda x: x * sum([one["weight"] for one in records]) * rate[0]  # noqa: E731
-    checked = [one for one in names_read(f)._found if isinstance(one, Contents)]
+    checked = [one for one in names_read(f)._found if isinstance(one, Snapshot)]
     assert [one.owner for one in checked[:2]] == [rate, records]
     assert len(checked) == 2 + (100 - 4 - 60) // 4
     c = tg.compile(f)

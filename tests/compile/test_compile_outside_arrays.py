@@ -12,7 +12,7 @@ from compiled import counts, programs, same
 
 import tapegrad as tg
 import tapegrad.numpy as tnp
-from tapegrad._core.tensor.dependencies import SMALL, Contents, contents
+from tapegrad._core.tensor.dependencies import SMALL, Snapshot, contents
 from tapegrad._program.dispatch.names_read import names_read
 
 RNG = np.random.default_rng(3)
@@ -116,7 +116,7 @@ def test_a_base_that_is_written():
 
 def test_only_constants_are_not_compared():
     def owners(f):
-        return [one for one in names_read(f)._found if isinstance(one, Contents)]
+        return [one for one in names_read(f)._found if isinstance(one, Snapshot)]
 
     assert len(owners(misfit(np.frombuffer(bytearray(800)).reshape(-1, 4)[:, :3]))) == 1
     assert not owners(misfit(np.frombuffer(bytes(800)).reshape(-1, 4)[:, :3]))
@@ -141,7 +141,7 @@ def test_read_only_arrays_may_have_views_that_are_written(n):
 def test_virtual_arrays_take_the_memory_of_their_bases():
     """Nothing of 24 GB is copied."""
     big = np.broadcast_to(rows(1), (10**9, 3))
-    (kept,) = [one for one in names_read(misfit(big))._found if isinstance(one, Contents)]
+    (kept,) = [one for one in names_read(misfit(big))._found if isinstance(one, Snapshot)]
     assert len(kept.value) == 24
 
 

@@ -18,7 +18,7 @@ from tapegrad._program import composition
 from tapegrad._program.dispatch import life, takeover, variants
 from tapegrad._program.dispatch.life import WAYS, History, Life, State
 from tapegrad._program.dispatch.variants import Traced
-from tapegrad._program.lowering.tape_rows import Rows
+from tapegrad._program.lowering.tape_rows import RowRange
 
 X = np.array([0.3, 0.7, 1.1])
 
@@ -269,7 +269,7 @@ def test_threads_at_the_first_calls(verify):
 
 def test_rows_are_there_until_they_are_converted(monkeypatch):
     """Chunks of another thread, that lie between those of a recording, are freed afterwards."""
-    refused, make_room, counts = variants.refused_by_python, Rows.make_room, []
+    refused, make_room, counts = variants.refused_by_python, RowRange.make_room, []
 
     def elsewhere():
         y = tg.tensor(1.0, requires_grad=True)
@@ -292,7 +292,7 @@ def test_rows_are_there_until_they_are_converted(monkeypatch):
 
     monkeypatch.setattr(store, "FEWEST_CHUNKS", 1 << 20)  # else nothing is freed in a large store
     monkeypatch.setattr(variants, "refused_by_python", between)
-    monkeypatch.setattr(Rows, "make_room", freed)
+    monkeypatch.setattr(RowRange, "make_room", freed)
     c = tg.compile(smooth)
     value, gradient = c.value_and_grad(X)
     assert value == pytest.approx(np.sum(np.sin(X) * X), rel=1e-14)

@@ -6,7 +6,13 @@ import types
 import numpy as np
 import pytest
 
-from tapegrad._core.tensor.dependencies import ABSENT, Contents, Dependencies, Dependency, Part
+from tapegrad._core.tensor.dependencies import (
+    ABSENT,
+    Dependencies,
+    Dependency,
+    Snapshot,
+    UnchangedPart,
+)
 
 
 class Thing:
@@ -31,10 +37,10 @@ def cases():
         ),
         "an attribute": (Dependency(thing, "rate", 1.0), lambda: setattr(thing, "rate", 3.0)),
         "a missing one": (Dependency(other, "x", ABSENT), lambda: setattr(other, "x", None)),
-        "a list": (Contents.of(items, "items"), lambda: items.append(3)),
-        "a dict": (Contents.of(pairs, "pairs"), lambda: pairs.update(a=-0.0)),
-        "an array": (Contents.of(array, "array"), lambda: array.fill(0.0)),
-        "a part": (Part(items, "items", [2], [1], 2), lambda: items.insert(0, 0)),
+        "a list": (Snapshot.of(items, "items"), lambda: items.append(3)),
+        "a dict": (Snapshot.of(pairs, "pairs"), lambda: pairs.update(a=-0.0)),
+        "an array": (Snapshot.of(array, "array"), lambda: array.fill(0.0)),
+        "a part": (UnchangedPart(items, "items", [2], [1], 2), lambda: items.insert(0, 0)),
     }
 
 

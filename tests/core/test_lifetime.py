@@ -11,7 +11,7 @@ from extent import rounds
 import tapegrad as tg
 from tapegrad._core.codegen import layout
 from tapegrad._core.tape import native_types, store
-from tapegrad._core.tensor.trace import Call
+from tapegrad._core.tensor.trace import NumpyCall
 
 
 def statistics():
@@ -94,7 +94,7 @@ def test_flat_with_transforms():
 
 def calls_held():
     gc.collect()
-    return sum(type(one) is Call for one in gc.get_objects())
+    return sum(type(one) is NumpyCall for one in gc.get_objects())
 
 
 def test_dropped_programs_leave_no_calls_of_numpy():

@@ -15,7 +15,7 @@ import tapegrad as tg
 from tapegrad._core.tensor.pytree import code_of
 from tapegrad._entering import entering, exchanged_names
 from tapegrad._entering.exchange import kinds_of
-from tapegrad._entering.exchanged_names import ABSENT, Loaded, Watched, rewritten
+from tapegrad._entering.exchanged_names import ABSENT, LoadedCode, Watched, rewritten
 
 POINTS = np.array([[0.4, 1.3], [1.1, -0.7], [-0.6, 0.9]])
 
@@ -235,7 +235,7 @@ def test_code_keeps_its_shape():
         return {"np": np, "math": math}.get(one.argval, ABSENT)
 
     for code in (helper.__code__, plain_programs.a_filled_array.__code__):
-        made = rewritten(Loaded(code, resolve), Watched()).code
+        made = rewritten(LoadedCode(code, resolve), Watched()).code
         assert made is not code and len(made.co_code) == len(code.co_code)
         for name in ("co_names", "co_varnames", "co_firstlineno", "co_stacksize", "co_filename"):
             assert getattr(made, name) == getattr(code, name)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tapegrad._flow.ir.flow_graph import Builder, Edge, Graph, Input, validate
+from tapegrad._flow.ir.flow_graph import Builder, Edge, Graph, GraphInput, validate
 
 _UNARY = "sin cos tanh exp negative absolute square sqrt arctan sigmoid".split()
 _BINARY = "add subtract multiply divide minimum maximum hypot copysign".split()
@@ -16,8 +16,8 @@ class RandomGraph:
         self.rng = np.random.default_rng(seed)
         graph = self.graph = Graph()
         regions = [graph.region("f") for _ in range(2)]
-        graph.inputs = [Input(None, True), Input(None, bool(seed % 2))]
-        graph.inputs += [Input(1, bool(seed % 3), regions[0]), Input(1, True, regions[1])]
+        graph.inputs = [GraphInput(None, True), GraphInput(None, bool(seed % 2))]
+        graph.inputs += [GraphInput(1, bool(seed % 3), regions[0]), GraphInput(1, True, regions[1])]
         entry = graph.block()
         for one in graph.inputs:
             entry.parameters += [graph.value(kind) for kind in one.parameters]

@@ -264,9 +264,9 @@ def test_float64_is_refused_by_name(text, reason):
     source = "def f(x, k):\n s = x[0] * 0.0\n for i in range(len(x)):\n"
     exec(f"{source}  if x[i] > -0.4:\n   s = s + {text}\n  else:\n   s = s * 0.7\n return s", scope)
     from tapegrad._flow.reading.forms import Refused
-    from tapegrad._flow.reading.readings import Given, read
+    from tapegrad._flow.reading.readings import GivenInput, read
 
-    given = [Given("s", (3,), True), Given("i", (3,), False)]
+    given = [GivenInput("s", (3,), True), GivenInput("i", (3,), False)]
     with pytest.raises(Refused, match=reason):
         read(scope["f"], given, [], given)
     read(scope["f"].__globals__["harmless"], given, [], given)
@@ -296,7 +296,7 @@ def test_float64_runs_eagerly_with_a_warning(rng):
 @needs("numba-reader")
 def test_numbers_of_two_dtypes_in_one_place_are_refused():
     from tapegrad._flow.reading.forms import Refused
-    from tapegrad._flow.reading.readings import Given, read
+    from tapegrad._flow.reading.readings import GivenInput, read
 
     def in_a_list(x):
         kept = []
@@ -308,7 +308,7 @@ def test_numbers_of_two_dtypes_in_one_place_are_refused():
         n = 1 if x[0] > 0 else 0
         return (x[0], 0.5)[n] * 0.1
 
-    given = [Given("s", (None,), False)]
+    given = [GivenInput("s", (None,), False)]
     with pytest.raises(Refused, match="float32 on one branch and one of Python's on another"):
         read(in_a_list, given, [], given)
     with pytest.raises(Refused, match="a tuple of numbers of float32 and others"):

@@ -13,7 +13,7 @@ from random_flow import RandomGraph
 from saved_functions import GRAPHS, X, described, looked_up, newton, robust, stepped, with_graph
 
 import tapegrad as tg
-from tapegrad._flow.ir.flow_graph import Builder, Edge, Graph, Input
+from tapegrad._flow.ir.flow_graph import Builder, Edge, Graph, GraphInput
 from tapegrad._flow.ir.frame import FINISHED
 from tapegrad._flow.kinds.step_kinds import FLOAT, INT
 from tapegrad._flow.program import FlowProgram
@@ -262,7 +262,7 @@ def begun(ndim=None):
     """A graph of one float or array, a builder, its parameters, a region of floats, of integers."""
     graph = Graph()
     floats, integers = graph.region(FLOAT), graph.region(INT)
-    graph.inputs.append(Input(ndim, True, -1 if ndim is None else floats))
+    graph.inputs.append(GraphInput(ndim, True, -1 if ndim is None else floats))
     entry = graph.block()
     entry.parameters = [graph.value(kind) for kind in graph.inputs[0].parameters]
     return graph, Builder(graph, entry), entry.parameters, floats, integers

@@ -8,7 +8,7 @@ from naive_flow import PLAIN, Run, evaluate
 
 from tapegrad._core.ops.sample_inputs import points
 from tapegrad._core.ops.table import TABLE, Pointwise
-from tapegrad._flow.ir.flow_graph import Builder, Edge, Graph, Input, Place, validate
+from tapegrad._flow.ir.flow_graph import Builder, Edge, Graph, GraphInput, Place, validate
 from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT
 from tapegrad._flow.kinds.step_kinds import BOOL, FLOAT, INT
 from tapegrad._flow.kinds.step_kinds import KINDS as STEP_KINDS
@@ -22,7 +22,7 @@ def begun(*inputs, spaces=1):
     graph = Graph(spaces=spaces)
     for one in inputs:
         region = graph.region(FLOAT) if one == "v" else -1
-        graph.inputs.append(Input(1 if one == "v" else None, True, region))
+        graph.inputs.append(GraphInput(1 if one == "v" else None, True, region))
     entry = graph.block()
     kinds = "".join(one.parameters for one in graph.inputs)
     entry.parameters = [graph.value(kind) for kind in kinds]
@@ -260,7 +260,7 @@ def test_allocated_memory_and_arrays_as_results():
 def test_tangents_lie_in_another_space():
     """x · v[0]: the array of tangents has the address of the array."""
     graph, build, (x, v, _) = begun("x", "v", spaces=2)
-    graph.inputs.append(Input(1, True, 0, tangent_of=1, space=1))
+    graph.inputs.append(GraphInput(1, True, 0, tangent_of=1, space=1))
     tangent = build.step("load_float", v, payload=Place(0, 1))
     build.give(build.step("multiply", x, tangent), build.load(0, v))
     values = [3.0, np.array([5.0, 6.0]), np.array([7.0, 8.0])]

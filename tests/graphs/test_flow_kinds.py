@@ -19,7 +19,7 @@ from tapegrad._core.ops.table import TABLE
 from tapegrad._flow import program
 from tapegrad._flow.interpreted import interpreter
 from tapegrad._flow.ir import flow_graph
-from tapegrad._flow.ir.flow_graph import Builder, Edge, Graph, Input, Step, validate
+from tapegrad._flow.ir.flow_graph import Builder, Edge, Graph, GraphInput, GraphStep, validate
 from tapegrad._flow.ir.frame import FINISHED, LEFT
 from tapegrad._flow.kinds.step_kinds import FLOAT, INT, KINDS, declare, kind_of
 from tapegrad._flow.native.flow_functions import compiled
@@ -79,7 +79,7 @@ def _kinds():
 def begun():
     """A graph of a float and an array, with a builder and the parameters."""
     graph = Graph()
-    graph.inputs = [Input(None, True), Input(1, False, graph.region(FLOAT))]
+    graph.inputs = [GraphInput(None, True), GraphInput(1, False, graph.region(FLOAT))]
     entry = graph.block()
     entry.parameters = [graph.value(kind) for kind in (FLOAT, INT, INT)]
     return graph, Builder(graph, entry), entry.parameters
@@ -254,7 +254,7 @@ def test_what_is_no_step_of_a_kind():
         graph, build, parameters = begun()
         made = graph.value(INT)
         build.block.steps.append(
-            Step("apart", tuple(parameters[k] for k in operands), made, payload)
+            GraphStep("apart", tuple(parameters[k] for k in operands), made, payload)
         )
         build.give(made)
         with pytest.raises(ValueError, match="apart"):
@@ -342,7 +342,7 @@ def named_kinds(nodes):
 
 
 def _makes_a_step(call):
-    return ast.unparse(call.func).split(".")[-1] in ("step", "Step")
+    return ast.unparse(call.func).split(".")[-1] in ("step", "GraphStep")
 
 
 @every(OTHERS)

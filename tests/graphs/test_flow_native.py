@@ -10,7 +10,7 @@ from random_flow import RandomGraph
 from tapegrad._core.ops.elementwise import STEERING
 from tapegrad._core.ops.table import TABLE, Pointwise
 from tapegrad._flow.ir import frame as layout
-from tapegrad._flow.ir.flow_graph import Builder, Edge, Graph, Input, validate
+from tapegrad._flow.ir.flow_graph import Builder, Edge, Graph, GraphInput, validate
 from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT, TAPE_FULL, TOO_MANY_JUMPS
 from tapegrad._flow.kinds.step_kinds import KINDS as STEP_KINDS
 from tapegrad._flow.native.flow_functions import compiled
@@ -104,7 +104,9 @@ class Native:
 def graph_of(*inputs):
     """A graph with these inputs: None for a float, or numbers of axes; all are differentiated."""
     graph = Graph()
-    graph.inputs = [Input(ndim, True, -1 if ndim is None else graph.region("f")) for ndim in inputs]
+    graph.inputs = [
+        GraphInput(ndim, True, -1 if ndim is None else graph.region("f")) for ndim in inputs
+    ]
     entry = graph.block()
     for one in graph.inputs:
         entry.parameters += [graph.value(kind) for kind in one.parameters]

@@ -9,9 +9,9 @@ from tapegrad._flow.ir.flow_graph import (
     Builder,
     Edge,
     Graph,
-    Input,
-    Line,
+    GraphInput,
     Place,
+    SourceLine,
     text_of,
     validate,
     varying,
@@ -35,7 +35,7 @@ def begun(*inputs):
 
 def pointwise(op):
     """The graph of one element-wise operation."""
-    graph, b, x = begun(*[Input(None, True) for _ in op.inputs])
+    graph, b, x = begun(*[GraphInput(None, True) for _ in op.inputs])
     b.give(b.step(op.name, *x))
     return graph
 
@@ -43,7 +43,7 @@ def pointwise(op):
 def robust_loss():
     """The sum of r * r where r < 1, else 2 r - 1, of r = |y - a x - b|; results kept in memory."""
     graph, b, (x, n, y, _, slope, shift) = begun(
-        Input(1, False), Input(1, True), Input(None, True), Input(None, True)
+        GraphInput(1, False), GraphInput(1, True), GraphInput(None, True), GraphInput(None, True)
     )
     kept = graph.region("f")
     zero, one, zero_float = b.constant(0), b.constant(1), b.constant(0.0)
@@ -141,7 +141,7 @@ def test_all_directions_can_be_differentiated():
 
 
 def test_a_tangent_of_0_gives_0_at_an_infinite_slope():
-    graph, b, (x,) = begun(Input(None, True))
+    graph, b, (x,) = begun(GraphInput(None, True))
     b.give(b.step("sqrt", x))
     assert evaluate(with_tangents(graph, [0]), [0.0, 0.0], (0.0, 0.0))[0] == [0.0, 0.0]
     assert evaluate(with_tangents(graph, [0]), [0.0, 1.0], (0.0, 0.0))[0] == [0.0, np.inf]
@@ -160,7 +160,7 @@ def test_what_varies():
 
 
 def test_comparisons_as_floats_do_not_vary():
-    graph, b, (x,) = begun(Input(None, True))
+    graph, b, (x,) = begun(GraphInput(None, True))
     is_nan = b.step("isnan", x)
     chosen = b.step("multiply", is_nan, x)
     b.give(chosen)
@@ -169,8 +169,8 @@ def test_comparisons_as_floats_do_not_vary():
 
 
 def test_text():
-    graph, b, (x,) = begun(Input(None, True))
-    graph.lines.append(Line("/home/f.py", 3, "f"))
+    graph, b, (x,) = begun(GraphInput(None, True))
+    graph.lines.append(SourceLine("/home/f.py", 3, "f"))
     end, other = b.begin("f"), b.begin()
     b.line = 1
     b.branch(b.step("float_less", x, b.constant(2.0)), Edge(end, [x]), Edge(other, []))

@@ -9,19 +9,19 @@ from naive_flow import Run, evaluate
 from random_flow import RandomGraph
 from test_flow_native import Native
 
-from tapegrad._flow.ir.flow_graph import Branch, Builder, Edge, Graph, Input, text_of, validate
+from tapegrad._flow.ir.flow_graph import Branch, Builder, Edge, Graph, GraphInput, text_of, validate
 from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT
 from tapegrad._flow.passes.simplify import simplified
 from tapegrad._flow.passes.tangents import with_tangents
 from tapegrad._flow.program import FlowProgram
-from tapegrad._flow.reading.readings import Given, read
+from tapegrad._flow.reading.readings import GivenInput, read
 
 
 def begun(kinds="f"):
     """A builder of a graph with numbers and arrays ("a", of one axis) as inputs; its parameters."""
     graph = Graph()
     for kind in kinds:
-        graph.inputs.append(Input(None if kind == "f" else 1, True))
+        graph.inputs.append(GraphInput(None if kind == "f" else 1, True))
         if kind == "a":
             graph.inputs[-1].region = graph.region("f")
     entry = graph.block()
@@ -100,7 +100,11 @@ def robust(p, x, y):
 @needs("numba-reader")
 def test_a_loop_of_pythons():
     """Only what changes is a parameter; the branch is a select; one check is left of two."""
-    arrays = [Given("f", (2,), True), Given("f", (None,), False), Given("f", (None,), False)]
+    arrays = [
+        GivenInput("f", (2,), True),
+        GivenInput("f", (None,), False),
+        GivenInput("f", (None,), False),
+    ]
     graph = read(robust, arrays, []).graph
     rng = np.random.default_rng(1)
     values = [np.array([0.5, -1.0]), *rng.normal(0, 2, (2, 9))]

@@ -15,7 +15,7 @@ import tapegrad as tg
 from tapegrad._flow.passes.simplify import simplified
 from tapegrad._flow.program import FlowProgram
 from tapegrad._flow.reading.forms import Refused
-from tapegrad._flow.reading.readings import Given, read
+from tapegrad._flow.reading.readings import GivenInput, read
 from tapegrad.scipy import stats as ours
 from tapegrad.scipy._stats_formulas import RELEASED
 
@@ -228,7 +228,7 @@ def graph_of(name, method):
     names = ", ".join(f"p[{k}]" for k in range(count))
     space = {"dist": getattr(ours, name)}
     exec(f"def f(p):\n    return dist.{method}({names})\n", space)
-    reading = read(space["f"], [Given("f", (count,), True)], [])
+    reading = read(space["f"], [GivenInput("f", (count,), True)], [])
     return FlowProgram(simplified(reading.graph)), space["f"]
 
 
@@ -327,7 +327,7 @@ def test_reading_draws_nothing():
         assert calls(tg.compile(f)) == calls(f)
     state = np.random.get_state()[2]
     with pytest.raises(Refused, match="no formula|gives|draws"):
-        read(lambda p: ours.norm.rvs(p[0], 1.0), [Given("f", (2,), True)], [])
+        read(lambda p: ours.norm.rvs(p[0], 1.0), [GivenInput("f", (2,), True)], [])
     assert np.random.get_state()[2] == state
 
 
@@ -341,7 +341,7 @@ def test_reading_draws_nothing():
 def test_reasons(f, reason):
     tg.compile(len)
     with pytest.raises(Refused, match=reason):
-        read(f, [Given("f", (20,), True)], [])
+        read(f, [GivenInput("f", (20,), True)], [])
 
 
 def test_calls_that_take_another_way_leave_the_graph():

@@ -15,7 +15,15 @@ from tapegrad._program.ir.moving_step import Link, Pack
 from tapegrad._program.ir.steps import View, contiguous
 from tapegrad._program.ir.uses import pattern, slots_of
 from tapegrad._program.lowering import buffers, lower
-from tapegrad._program.lowering.buffers import Box, all_of, part_of, placed, seen, whole_of, without
+from tapegrad._program.lowering.buffers import (
+    IndexBox,
+    all_of,
+    part_of,
+    placed,
+    seen,
+    whole_of,
+    without,
+)
 
 NONE = -99
 
@@ -41,7 +49,7 @@ def some_boxes(rng, shape):
         source = contiguous(2000 + 1000 * k, size)
         if rng.random() < 0.3:
             source = View(source.offset, size, (0,) * len(size))
-        boxes = [*without(boxes, low, high), Box(low, high, source)]
+        boxes = [*without(boxes, low, high), IndexBox(low, high, source)]
         slots[tuple(map(slice, low, high))] = slots_of(source)
     return boxes, slots
 

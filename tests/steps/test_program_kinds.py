@@ -11,7 +11,7 @@ from tapegrad._core.codegen.elements import ITEM
 from tapegrad._core.ops.table import TABLE
 from tapegrad._core.tensor import runtime
 from tapegrad._program.build.executable import interpreted
-from tapegrad._program.files.encode import Pools, Reader, Writer, check
+from tapegrad._program.files.encode import FileReader, FileWriter, Pools, check
 from tapegrad._program.ir.elementwise_step import Elementwise
 from tapegrad._program.ir.moving_step import OPERAND, VIEW, ArrayStep, Link
 from tapegrad._program.ir.steps import Code, Input, Output, View, contiguous
@@ -103,9 +103,9 @@ def test_a_new_kind_is_computed_and_goes_through_all_passes(n, rng):
 
 
 def test_a_new_kind_is_written_to_files_and_checked():
-    code, writer = program(4), Writer()
+    code, writer = program(4), FileWriter()
     written = json.loads(json.dumps([writer.step(step) for step in code.steps]))
-    reader = Reader(Pools(writer.pools.joined()), list(writer.columns))
+    reader = FileReader(Pools(writer.pools.joined()), list(writer.columns))
     assert [reader.step(item) for item in written] == code.steps
     with pytest.raises(ValueError, match="is no object of out, source, factor"):
         reader.step({"step": "scaled", "out": [1, [4], [1], 0]})

@@ -9,7 +9,7 @@ from tapegrad._flow.native.flow_functions import compiled
 from tapegrad._flow.passes.simplify import simplified
 from tapegrad._flow.passes.tangents import with_tangents
 from tapegrad._flow.program import FlowProgram, Functions
-from tapegrad._flow.reading.readings import Given, read
+from tapegrad._flow.reading.readings import GivenInput, read
 
 VECTORS = [np.array([0.7, -1.3, 2.1, 0.4]), np.array([-0.2, 3.0, -1.5, 1.1])]
 
@@ -19,7 +19,7 @@ def given(args, argnums, exact=True):
     wanted = (argnums,) if isinstance(argnums, int) else argnums
     kinds = [(k in wanted, np.asarray(one)) for k, one in enumerate(args)]
     return [
-        Given(a.dtype.kind, a.shape if is_wanted or exact else (None,) * a.ndim, is_wanted)
+        GivenInput(a.dtype.kind, a.shape if is_wanted or exact else (None,) * a.ndim, is_wanted)
         for is_wanted, a in kinds
     ]
 
@@ -82,7 +82,7 @@ def same(found, wanted):
 
 def read_for_vectors(f, exact=True):
     """`f` read for one vector, of any length or of that of VECTORS."""
-    return read(f, [Given("f", VECTORS[0].shape if exact else (None,), True)], [])
+    return read(f, [GivenInput("f", VECTORS[0].shape if exact else (None,), True)], [])
 
 
 def check(f, exact=True, may_leave=False):

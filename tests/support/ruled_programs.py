@@ -14,7 +14,7 @@ CHOLESKY, SOLVE = TABLE["cholesky"].code, TABLE["solve"].code
 
 def refuse_python(monkeypatch):
     """No step of a program may call Python, but for the first call of a rule, which makes it."""
-    parts = operation_parts.Use.parts
+    parts = operation_parts.OperationUse.parts
 
     def refuse(*_):
         raise AssertionError("a program calls Python")
@@ -24,7 +24,7 @@ def refuse_python(monkeypatch):
         return parts(self, g, *others)
 
     monkeypatch.setattr(operation_parts.Ruled, "compute", refuse)
-    monkeypatch.setattr(operation_parts.Use, "parts", traced_only)
+    monkeypatch.setattr(operation_parts.OperationUse, "parts", traced_only)
 
 
 def programs_of(c):

@@ -166,7 +166,7 @@ def _defined(statement: ast.stmt) -> set[str]:
     return found
 
 
-class Names:
+class ModuleNames:
     """What the names of a module, or of a text, stand for.
 
     `imports` has for each name modules of the package, and the name there or `ALL`; `stars` are
@@ -232,9 +232,9 @@ class Names:
             yield from ((module, first) for module in self.stars)
 
 
-def names_of(tree: ast.Module, package: str = "") -> Names:
+def names_of(tree: ast.Module, package: str = "") -> ModuleNames:
     """The names of a module, which is in a package, or of a text."""
-    made = Names()
+    made = ModuleNames()
     made.note_imports(tree, package)
     made.note_statements(tree)
     return made
@@ -288,7 +288,7 @@ class Sources:
     """The modules of the package, each read when it is first asked for."""
 
     def __init__(self) -> None:
-        self._names: dict[str, Names] = {}
+        self._names: dict[str, ModuleNames] = {}
         self._leads: dict[Place, list[Place]] = {}
         self._in_file = _Kept("modules")
         self._new: dict[str, list] = {}
@@ -297,14 +297,14 @@ class Sources:
     def _known(self) -> dict[str, list]:
         return self._in_file.read()
 
-    def names(self, module: str) -> Names:
+    def names(self, module: str) -> ModuleNames:
         """The names of a module."""
         if module not in self._names:
             digest, *fields = self._known.get(module, [None])
             if digest != digest_of(module):
                 fields = names_of(plain(content_of(module)), _package_of(module)).fields
                 self._new[module] = [digest_of(module), *fields]
-            self._names[module] = Names(*fields)
+            self._names[module] = ModuleNames(*fields)
         return self._names[module]
 
     def leads(self, place: Place) -> list[Place]:

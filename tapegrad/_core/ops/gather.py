@@ -51,7 +51,7 @@ from ..codegen.strided_memory import LONG, add_run32, add_run64, add_short_lines
 from .table import structural
 
 
-class Rows(NamedTuple):
+class EqualRows(NamedTuple):
     """Rows of equally many elements of an array, counted in C order: how they lie in memory.
 
     A row is runs of `run` elements that are `step` bytes apart. So are the `line` elements along
@@ -76,7 +76,7 @@ def rows_in(array, width):
         run = width
     elif width % line == 0:
         run = line
-    return Rows(array, width, run, step, line, outer)
+    return EqualRows(array, width, run, step, line, outer)
 
 
 @helper
@@ -346,7 +346,7 @@ def scatter_adjoint(frame, id, refs, task):
 
 
 #: What the kernels of gather and scatter-add call.
-_OF_ROWS = (Rows, rows_in, offset_in, width_of)
+_OF_ROWS = (EqualRows, rows_in, offset_in, width_of)
 GATHER_HELPERS = (*_OF_ROWS, add_line, add_elements, add_rows, add_moved)
 SCATTER_ADD_HELPERS = (*GATHER_HELPERS, is_computed, computed_position, add_at_computed)
 _SCATTER_HELPERS = (

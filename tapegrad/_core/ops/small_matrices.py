@@ -20,7 +20,7 @@ from .table import PASSED, STEERING, TABLE
 MOST = 4
 
 
-class Factors(NamedTuple):
+class PivotedFactors(NamedTuple):
     """Factors of a matrix with its rows exchanged: slots, and (row, row, whether exchanged)."""
 
     lu: np.ndarray
@@ -71,7 +71,7 @@ def _over(numbers, x: np.ndarray, y) -> np.ndarray:
     return numbers.apply(divide, x, np.broadcast_to(y, x.shape))
 
 
-def factored(numbers, a: np.ndarray) -> Factors:
+def factored(numbers, a: np.ndarray) -> PivotedFactors:
     """Gaussian elimination; the same matrix is factored once."""
     key = "factors", a.shape, a.tobytes()
     if key in numbers.known:
@@ -88,11 +88,11 @@ def factored(numbers, a: np.ndarray) -> Factors:
             below = lu[k + 1 :, k] = _over(numbers, lu[k + 1 :, k], lu[k, k])
             rest = lu[k + 1 :, k + 1 :]
             lu[k + 1 :, k + 1 :] = _less(numbers, rest, below[:, None], lu[None, k, k + 1 :])
-    numbers.known[key] = Factors(lu, exchanges)
+    numbers.known[key] = PivotedFactors(lu, exchanges)
     return numbers.known[key]
 
 
-def _regular(numbers, a: np.ndarray) -> Factors:
+def _regular(numbers, a: np.ndarray) -> PivotedFactors:
     found = factored(numbers, a)
     numbers.refuse(PASSED["check_regular"], np.diagonal(found.lu))
     return found

@@ -22,7 +22,7 @@ from .table import STEERING, TABLE, Pointwise, ValueAndPartials, in_branches, ne
 _ONES = {"1.0": 1.0, "-1.0": -1.0}
 
 
-class Number(str):
+class NumberExpression(str):
     """An expression that stands for a number: the name of an input or a line, or a constant."""
 
     __slots__ = ()
@@ -35,14 +35,14 @@ class Test(str):
     __test__ = False
 
 
-def constant(value) -> Number:
+def constant(value) -> NumberExpression:
     """A Python number as an expression."""
     value = float(value)
     if value != value:
-        return Number("(1e999 - 1e999)")
+        return NumberExpression("(1e999 - 1e999)")
     if value in (float("inf"), float("-inf")):
-        return Number("1e999" if value > 0 else "-1e999")
-    return Number(repr(value))
+        return NumberExpression("1e999" if value > 0 else "-1e999")
+    return NumberExpression(repr(value))
 
 
 def is_constant(number: str) -> bool:
@@ -67,7 +67,7 @@ def put(expression: str, places) -> str:
     return ast.unparse(_Put(places).visit(expression_in(expression)))
 
 
-class Lines:
+class OperationLines:
     """The lines of an operation under construction."""
 
     def __init__(self):
@@ -81,9 +81,9 @@ class Lines:
             self.steps.append((self._names[key], text))
         return self._names[key]
 
-    def number(self, text: str) -> Number:
+    def number(self, text: str) -> NumberExpression:
         """A line through which no derivative passes."""
-        return Number(self._line(text, text))
+        return NumberExpression(self._line(text, text))
 
     def test(self, text: str) -> Test:
         return Test(self._line(text, text))
@@ -108,16 +108,16 @@ class Lines:
                 places[name] = self.number(put(text, places))
         return put(expression, places)
 
-    def apply(self, op: Pointwise, operands) -> Number:
+    def apply(self, op: Pointwise, operands) -> NumberExpression:
         """The value of an operation."""
         key = (op.name, *operands)
         if key not in self._names:
             text = self._steps_of(op, dict(zip(op.inputs, operands, strict=True)), op.value)
             made = self._line(key, text)
             self._made[made] = (op, operands)
-        return Number(self._names[key])
+        return NumberExpression(self._names[key])
 
-    def select(self, test: Test, x: Number, y: Number) -> Number:
+    def select(self, test: Test, x: NumberExpression, y: NumberExpression) -> NumberExpression:
         """`x` where the test holds, else `y`."""
         if x == y:
             return x
@@ -127,7 +127,7 @@ class Lines:
 
     # --- partials -----------------------------------------------------------------------------
 
-    def partials(self, out: Number, inputs) -> list[str]:
+    def partials(self, out: NumberExpression, inputs) -> list[str]:
         """The partial derivatives of a line with respect to inputs."""
         adjoints: dict[str, str] = {out: "1.0"}
         live: dict[str, Test] = {}  # adjoints that are 0 unless a test holds
@@ -212,7 +212,7 @@ def is_name(text: str) -> bool:
     return text.isidentifier()
 
 
-def fold(op: Pointwise, function, operands) -> Number | None:
+def fold(op: Pointwise, function, operands) -> NumberExpression | None:
     """The value of an operation on constants, None if an operand is none."""
     if not all(map(is_constant, operands)):
         return None
@@ -220,7 +220,7 @@ def fold(op: Pointwise, function, operands) -> Number | None:
         return constant(function(*[eval(str(number)) for number in operands]))
 
 
-def declaration(lines: Lines, out: Number, partials) -> tuple:
+def declaration(lines: OperationLines, out: NumberExpression, partials) -> tuple:
     """Value, partial derivatives and steps of an operation whose value is a line.
 
     The line is the operation's `out`, so that the partial derivatives need not compute it again.
@@ -269,21 +269,23 @@ def _functions() -> dict[str, Pointwise]:
     return found
 
 
-class _Reader(Lines):
+class _ExpressionReader(OperationLines):
     """Expressions of an operation, parsed as uses of others whose partial derivatives are known."""
 
     def __init__(self, op: Pointwise):
         super().__init__()
-        self.names: dict[str, Number | Test] = {name: Number(name) for name in (*op.inputs, "out")}
+        self.names: dict[str, NumberExpression | Test] = {
+            name: NumberExpression(name) for name in (*op.inputs, "out")
+        }
         self._names[(op.name, *op.inputs)] = "out"
         for name, text in op.steps:
             self.names[name] = self.read(text, self.names)
 
-    def read(self, text: str, names) -> Number | Test:
+    def read(self, text: str, names) -> NumberExpression | Test:
         """An expression, with lines in the places of its names."""
         return self._read(expression_in(text), names)
 
-    def _read(self, node, names) -> Number | Test:
+    def _read(self, node, names) -> NumberExpression | Test:
         match node:
             case ast.Name(id=name) if name in names:
                 return names[name]
@@ -315,9 +317,9 @@ class _Reader(Lines):
         pair = [self._number(left, names), self._number(right, names)]
         return self.test(f"{pair[0]} {_COMPARED[type(sign)]} {pair[1]}")
 
-    def _number(self, node, names) -> Number:
+    def _number(self, node, names) -> NumberExpression:
         found = self._read(node, names)
-        if not isinstance(found, Number):
+        if not isinstance(found, NumberExpression):
             raise UnreadableError(ast.unparse(node))
         return found
 
@@ -327,7 +329,7 @@ class _Reader(Lines):
             raise UnreadableError(ast.unparse(node))
         return found
 
-    def apply(self, op: Pointwise, operands) -> Number:
+    def apply(self, op: Pointwise, operands) -> NumberExpression:
         """The value of an operation; of constants, as NumPy computes it."""
         if all(map(is_constant, operands)) and op.name in ("negative", *ARITHMETIC.values()):
             with np.errstate(all="ignore"):
@@ -340,10 +342,12 @@ class _Reader(Lines):
         if key not in self._names:
             made = self._line(key, put(op.value, dict(zip(op.inputs, operands, strict=True))))
             self._made[made] = op, operands
-        return Number(self._names[key])
+        return NumberExpression(self._names[key])
 
     def _steps_of(self, op: Pointwise, places: dict, expression: str) -> str:
-        names: dict[str, Number | Test] = {name: Number(x) for name, x in places.items()}
+        names: dict[str, NumberExpression | Test] = {
+            name: NumberExpression(x) for name, x in places.items()
+        }
         for name, text in op.needed(expression):
             names[name] = self.read(text, names)
         return self.read(expression, names)
@@ -351,14 +355,14 @@ class _Reader(Lines):
     def sum(self, first: str, second: str) -> str:
         if "0.0" in (first, second):
             return second if first == "0.0" else first
-        return self.apply(TABLE["add"], [Number(first), Number(second)])
+        return self.apply(TABLE["add"], [NumberExpression(first), NumberExpression(second)])
 
     def product(self, first: str, second: str) -> str:
         if "0.0" in (first, second):
             return "0.0"
         if "1.0" in (first, second):
             return second if first == "1.0" else first
-        return self.apply(TABLE["multiply"], [Number(first), Number(second)])
+        return self.apply(TABLE["multiply"], [NumberExpression(first), NumberExpression(second)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -384,8 +388,8 @@ class Partials(ValueAndPartials):
 def partials_of(op: Pointwise) -> Partials | None:
     """The partial derivatives of an operation; None if one of them cannot be parsed."""
     try:
-        reader = _Reader(op)
-        first = [Number(reader.read(partial, reader.names)) for partial in op.partials]
+        reader = _ExpressionReader(op)
+        first = [NumberExpression(reader.read(partial, reader.names)) for partial in op.partials]
     except UnreadableError:
         return None
     second = []

@@ -104,7 +104,7 @@ kernel_call = call_address(types.none(types.int64, types.int64))
 block_call = call_address(types.none(*map(words_of, (int, Strided, int, int, int, int))))
 
 
-class Block(NamedTuple):
+class RunBlock(NamedTuple):
     """Elements start … start + n of arrays in C order, of the shape of `out`, of so many bytes."""
 
     out: int
@@ -273,7 +273,7 @@ def targets(frame, entry, block, seed, table, rooms):
 def left_by_kernel(entry, j, block):
     """The block of adjoints of input j that the kernel has made: one, if it has summed them."""
     n = 1 if load_i64(entry, UNIFORM) & (1 << j) else block.n
-    return Block(block.out, block.start, n, block.width)
+    return RunBlock(block.out, block.start, n, block.width)
 
 
 @helper
@@ -362,7 +362,7 @@ def sweep_run(frame, n, out):
                 entry = scratch + AT_ENTRIES + e * ENTRY
                 if load_i64(entry, CLEAR):
                     memset(load_i64(entry, OWN), 0, length * width)
-            block = Block(out, start, length, width)
+            block = RunBlock(out, start, length, width)
             for e in range(n):
                 row_block(frame, scratch + AT_ENTRIES + e * ENTRY, e, block, seed)
             start += length

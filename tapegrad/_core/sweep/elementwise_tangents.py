@@ -37,7 +37,7 @@ from ..codegen.sweep_frame import (
     row_of,
     tangent_of,
 )
-from .elementwise_run import Block, copied, fill, find_place, kernel_call, value_address
+from .elementwise_run import RunBlock, copied, fill, find_place, kernel_call, value_address
 from .elementwise_run_layout import (
     ALIGNED,
     AT_ARGUMENTS,
@@ -149,6 +149,6 @@ def carry_elementwise(frame, id):
         target, start = adjoint_place(found, value, seed), 0
         while start < size:
             n = min(piece, unit - start % unit)
-            carry_block(frame, entry, kernel, used, target, Block(out, start, n, width), seed)
+            carry_block(frame, entry, kernel, used, target, RunBlock(out, start, n, width), seed)
             start += n
     return DONE

@@ -16,7 +16,7 @@ from ..codegen.layout import (
 )
 from ..codegen.sweep_frame import base_of, count_of, item_bytes
 from .elementwise_run import (
-    Block,
+    RunBlock,
     deliver,
     find_place,
     kernel_call,
@@ -136,7 +136,7 @@ def sweep_both(frame, n, out):
                 own = load_i64(entry, OWN)
                 memset(own, 0, length * width)
                 memset(own + load_i64(entry, SEED_STEP), 0, length * width)
-        block = Block(out, start, length, width)
+        block = RunBlock(out, start, length, width)
         for e in range(n):
             block_of_both(frame, scratch + AT_ENTRIES + e * ENTRY, e, block)
         start += length

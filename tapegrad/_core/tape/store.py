@@ -243,7 +243,7 @@ def _alone() -> None:
             del sweeping[key]
 
 
-class Kept:
+class NothingFreed:
     """A context in which nothing is freed, whatever other threads do."""
 
     def __enter__(self):
@@ -262,7 +262,7 @@ def look() -> None:
     """Free what no live tensor depends on, except for the chunk that is being written."""
     global looks
     looks += 1
-    with Kept():  # a finaliser may record, and must not collect itself
+    with NothingFreed():  # a finaliser may record, and must not collect itself
         for prepare in before_look:
             prepare()
         _let_go()

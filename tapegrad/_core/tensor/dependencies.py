@@ -90,7 +90,7 @@ _OF_KEYS = "scipy.sparse._dok"
 MOST_INSIDE = 2000
 
 
-class Contents(NamedTuple):
+class Snapshot(NamedTuple):
     """A container, an array, a tensor or other memory, a name for it, and what it contained."""
 
     owner: Any
@@ -99,7 +99,7 @@ class Contents(NamedTuple):
     keys: list | None  # of a dict
 
     @classmethod
-    def of(cls, owner: Any, name: str) -> Contents:
+    def of(cls, owner: Any, name: str) -> Snapshot:
         """With what it contains now."""
         if (held := held_memory(owner)) is not None:
             return cls(owner, name, contents(held), None)
@@ -121,21 +121,21 @@ class Contents(NamedTuple):
 
     def is_there(self) -> bool:
         """Whether it contains the same."""
-        now = Contents.of(self.owner, self.name)
+        now = Snapshot.of(self.owner, self.name)
         if self.is_memory or len(now.value) != len(self.value):
             return bool(self.is_memory and now.value == self.value)
         is_like = now.keys is None or all(map(is_same, now.keys, self.keys or ()))
         return is_like and all(map(is_same, now.value, self.value))
 
-    def left(self) -> Part | None:
+    def left(self) -> UnchangedPart | None:
         """The items or elements that are as they were; None if there are none."""
         if self.is_memory:
             return _left_of_memory(self)
         if isinstance(self.owner, set):
-            return Part(self.owner, self.name, {*self.value}, None, None).left()
+            return UnchangedPart(self.owner, self.name, {*self.value}, None, None).left()
         count = len(self.value)
         places, whole = (range(count), count) if self.keys is None else (self.keys, self.keys)
-        return Part(self.owner, self.name, self.value, places, whole).left()
+        return UnchangedPart(self.owner, self.name, self.value, places, whole).left()
 
 
 class Placement(NamedTuple):
@@ -158,7 +158,7 @@ class Placement(NamedTuple):
         """Nothing of it, where a call has changed how it lies."""
 
 
-class Part(NamedTuple):
+class UnchangedPart(NamedTuple):
     """Those items of a container, or elements of memory, that a call has left as they were."""
 
     owner: Any
@@ -176,7 +176,7 @@ class Part(NamedTuple):
         whole = tuple(self.whole) if isinstance(self.whole, list) else self.whole
         return places, whole
 
-    def left(self) -> Part | None:
+    def left(self) -> UnchangedPart | None:
         """The same after another call."""
         if self.places is None:
             return self._replace(value=self.owner.intersection(self.value))
@@ -243,7 +243,7 @@ def contains(owner, before) -> bool:
     return held is not None and contents(held) == before
 
 
-def _left_of_memory(one: Contents) -> Part | None:
+def _left_of_memory(one: Snapshot) -> UnchangedPart | None:
     """The elements that are as they were; None where too many were there to keep them."""
     if not isinstance(one.value, bytes) or (now := _elements(one.owner)) is None:
         return None
@@ -251,11 +251,11 @@ def _left_of_memory(one: Contents) -> Part | None:
     return _part_of_memory(one, now, before, np.ones(len(before), bool))
 
 
-def _part_of_memory(one: Contents | Part, now, before, among) -> Part:
+def _part_of_memory(one: Snapshot | UnchangedPart, now, before, among) -> UnchangedPart:
     """Of the elements `among` all those that are as before; others may have been added."""
     count = min(len(now), len(before))
     places = (now[:count] == before[:count]).all(axis=1) & among[:count]
-    return Part(one.owner, one.name, now[:count][places].tobytes(), places, None)
+    return UnchangedPart(one.owner, one.name, now[:count][places].tobytes(), places, None)
 
 
 def _elements(owner) -> np.ndarray | None:
@@ -343,7 +343,7 @@ _HEAP, _IMMUTABLE = 1 << 9, 1 << 8
 #: So often names are compared one by one, which takes less time than to compile a check of all.
 _BEFORE_COMPILED = 32
 #: What is compared in each call.
-Checked = Dependency | Contents | Part | Placement
+Checked = Dependency | Snapshot | UnchangedPart | Placement
 
 
 class Dependencies:
@@ -392,9 +392,9 @@ class Dependencies:
         """The bytes of arrays that take a noticeable time to compare, by their names."""
         return {one.name: one.owner.nbytes for one in self.compared()}
 
-    def compared(self) -> list[Contents]:
+    def compared(self) -> list[Snapshot]:
         """Arrays that take a noticeable time to compare."""
-        found = [one for one in self._found if isinstance(one, Contents)]
+        found = [one for one in self._found if isinstance(one, Snapshot)]
         arrays = [one for one in found if isinstance(one.owner, np.ndarray)]
         return [one for one in arrays if one.owner.nbytes > SMALL]
 
@@ -412,13 +412,13 @@ class Dependencies:
         """The same with a comparison of the elements of all arrays, as they are now."""
         in_place = self.in_place()
         return (
-            self._with([Contents.of(one.owner, one.name) for one in in_place]) if in_place else self
+            self._with([Snapshot.of(one.owner, one.name) for one in in_place]) if in_place else self
         )
 
     def _with(self, others: Sequence[Checked]) -> Dependencies:
         """The same with others of some arrays."""
         by_owner = {id(one.owner): one for one in others}
-        kinds = Contents, Placement
+        kinds = Snapshot, Placement
         found = [
             by_owner.get(id(one.owner), one) if isinstance(one, kinds) else one
             for one in self._found
@@ -441,30 +441,30 @@ class Dependencies:
         found = [one for one in map(_left, self._found) if one is not None]
         return Dependencies(found, [*self.effects, *changed], self.long)
 
-    def long_now(self) -> list[Contents]:
+    def long_now(self) -> list[Snapshot]:
         """What the long containers, and those in them, hold now."""
-        return _with_inner([Contents.of(*one) for one in self.long], MOST_INSIDE)
+        return _with_inner([Snapshot.of(*one) for one in self.long], MOST_INSIDE)
 
     def effects_now(self) -> list[Checked]:
         """The effects with their values, or what they contain, now."""
         every = {(id(one.owner), one.name): one for one in self.effects}.values()
         names = [one._replace(value=one.now()) for one in every if isinstance(one, Dependency)]
         found = [
-            Contents.of(one.owner, one.name) for one in every if not isinstance(one, Dependency)
+            Snapshot.of(one.owner, one.name) for one in every if not isinstance(one, Dependency)
         ]
         return [*names, *_with_inner(found, MOST_COMPARED)]
 
     def settled(self, effects: Sequence[Checked]) -> Dependencies:
         """Those with effects that a later call has left as they were, but for long containers."""
-        few = [one for one in effects if not (isinstance(one, Contents) and one.is_long)]
+        few = [one for one in effects if not (isinstance(one, Snapshot) and one.is_long)]
         return Dependencies([*self._found, *few], (), self.long)
 
 
-def _with_inner(found: list[Contents], most: int) -> list[Contents]:
+def _with_inner(found: list[Snapshot], most: int) -> list[Snapshot]:
     """The same with the containers in these, until there are too many."""
     for one in found:  # which grows
         items = () if one.is_memory or len(found) > most else one.value
-        found += [Contents.of(x, one.name) for x in items if isinstance(x, (list, dict, set))]
+        found += [Snapshot.of(x, one.name) for x in items if isinstance(x, (list, dict, set))]
     return found
 
 
@@ -481,7 +481,7 @@ def each_once(every: Sequence[Checked]) -> list[Checked]:
     """The same, each once; of a container several parts may have been read."""
     found: dict[tuple, Checked] = {}
     for one in every:
-        parts = (one.of_which,) if isinstance(one, Part) else ()
+        parts = (one.of_which,) if isinstance(one, UnchangedPart) else ()
         found[(id(one.owner), one.name, type(one), *parts)] = one
     return [*found.values()]
 
@@ -557,7 +557,7 @@ def check(dependencies: Sequence[Checked]) -> Callable[[], bool]:
 def _holds(one: Checked) -> bool:
     """Whether a name still has its value, or an object its contents: what `check` compiles."""
     try:
-        if isinstance(one, Contents) and one.is_memory:
+        if isinstance(one, Snapshot) and one.is_memory:
             return contains(one.owner, one.value)
         if not isinstance(one, Dependency):
             return one.is_there()
@@ -630,10 +630,10 @@ def _term(one: Checked, k: int, cells: dict[str, Any]) -> str:
     """The expression for one name; the cells that it refers to are added."""
     value = f"{_OURS}value_{k}"
     cells[value] = types.CellType(one.value)
-    if isinstance(one, Part):
+    if isinstance(one, UnchangedPart):
         cells[value] = types.CellType(one.is_there)
         return f"{value}()"
-    if isinstance(one, Contents):
+    if isinstance(one, Snapshot):
         return _term_of_contents(one, value, f"{_OURS}owner_{k}", cells)
     if isinstance(one, Placement):
         return _term_of_placement(one, value, f"{_OURS}owner_{k}", cells)
@@ -664,7 +664,7 @@ def _term_of_code(one: Dependency, value: str, owner: str, cells: dict[str, Any]
     return f"({_OURS}code_of({owner}) is {value} or {_OURS}own_code({owner}) is {value})"
 
 
-def _term_of_contents(one: Contents, value: str, owner: str, cells: dict[str, Any]) -> str:
+def _term_of_contents(one: Snapshot, value: str, owner: str, cells: dict[str, Any]) -> str:
     """The expression for contents.
 
     It takes 150 ns for a short list, 40 ns for a small array, 2 µs for one of 64 kB.

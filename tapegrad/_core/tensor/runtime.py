@@ -299,7 +299,7 @@ def when_started(prepare) -> None:
 # --- modes ------------------------------------------------------------------------------------
 
 
-class _Mode(threading.local):
+class _ThreadMode(threading.local):
     recording = True
     depth = 0  # of nested transforms
     trace = None  # of the program that is being traced
@@ -311,7 +311,7 @@ class _Mode(threading.local):
         self.entered = []
 
 
-_mode = _Mode()
+_mode = _ThreadMode()
 _count_lock = process.lock()
 _silent: set[int] = set()  # threads that do not record
 #: Of the inputs of all threads, those that are differentiated, and the contexts that do it.
@@ -468,7 +468,7 @@ def switched(on: bool):
     return _within(on, 0)
 
 
-def _go_back(mode: _Mode, entry: list) -> None:
+def _go_back(mode: _ThreadMode, entry: list) -> None:
     """Leave a context and those inside it; to do it twice changes nothing."""
     entered = mode.entered
     if not entered or entered[-1] is not entry:

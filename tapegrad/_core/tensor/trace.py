@@ -63,7 +63,7 @@ def of_each(one: Callable, name: str):
 
 
 @dataclasses.dataclass
-class Call:
+class NumpyCall:
     """A call of a NumPy function: `arguments` are numbers of operands in the row, or constants."""
 
     function: Callable
@@ -278,7 +278,7 @@ def steered(function, /, *operands, **keywords):
     if value.dtype.kind not in "biuf":
         trace.refuse(f"{name_of(function)} gives {value.dtype}")
         return value
-    return _row(Call(function, [], keywords), np.array(value), operands)
+    return _row(NumpyCall(function, [], keywords), np.array(value), operands)
 
 
 def _value(operand):
@@ -313,7 +313,7 @@ def _part(*values, function, number, keywords):
     return function(*values, **keywords)[number]
 
 
-def _row(call: Call, value: np.ndarray, operands):
+def _row(call: NumpyCall, value: np.ndarray, operands):
     """Append the row of a call."""
     recorded: list = []
     for operand in operands:

@@ -14,7 +14,18 @@ from ..._core.codegen.factory import compile_source, once
 from ..._core.ops.elementwise_text import ElementwiseText, adjoint_cases, renamed, value_cases
 from ..._core.ops.table import Pointwise
 from ..._core.sweep import kernels
-from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Leave, Return, Step, Value, varying
+from ..ir.flow_graph import (
+    Block,
+    Branch,
+    Edge,
+    Graph,
+    GraphStep,
+    Jump,
+    Leave,
+    Return,
+    Value,
+    varying,
+)
 from ..kinds.step_kinds import (
     BOOL,
     CHOICE,
@@ -97,7 +108,7 @@ class Encoding:
         rows = [self._row(step) for step in block.steps if not kind_of(step.op).is_constant]
         return _joined([*rows, self._end(block)])
 
-    def _row(self, step: Step) -> list[int]:
+    def _row(self, step: GraphStep) -> list[int]:
         out = self._registers[step.result] if step.result is not None else 0
         operands = [self._registers[one] for one in step.operands]
         if (op := kind_of(step.op).declared) is not None and op.is_apart:
@@ -112,7 +123,7 @@ class Encoding:
         place = self._kernels.setdefault(kernel, len(self._registers) + len(self._kernels))
         return _padded(CONTROL["kernel"], out, at, len(operands), place)
 
-    def _word(self, step: Step) -> int:
+    def _word(self, step: GraphStep) -> int:
         """What a step has in addition to its operands, as a word."""
         payload: Any = step.payload
         if payload is None:
@@ -162,7 +173,7 @@ class Encoding:
         rows += [self._back_row(step) for step in steps]
         return _joined([*rows, _padded(CONTROL["jump"])])
 
-    def _back_row(self, step: Step) -> list[int]:
+    def _back_row(self, step: GraphStep) -> list[int]:
         out = self._registers[step.result] if step.result is not None else 0
         registers = [self._registers[one] for one in step.operands]
         pairs = zip(step.operands, registers, strict=True)

@@ -62,7 +62,7 @@ class Place:
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class Step:
+class GraphStep:
     """One operation; `op` names its kind, which says what `payload` is.
 
     `line` is an index into the graph's lines.
@@ -152,11 +152,11 @@ class Block:
 
     number: int
     parameters: list[Value] = dataclasses.field(default_factory=list)
-    steps: list[Step] = dataclasses.field(default_factory=list)
+    steps: list[GraphStep] = dataclasses.field(default_factory=list)
     end: Jump | Branch | Return | Leave | None = None
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of the user's code, and the function that it is of.
 
     `is_here` says that the file is one of this process, whose text reports may show.
@@ -179,7 +179,7 @@ class Reason(NamedTuple):
 
 
 @dataclasses.dataclass
-class Region:
+class MemoryRegion:
     """Words of a kind; `written` says whether a step stores there (allocating is no store)."""
 
     kind: str
@@ -187,7 +187,7 @@ class Region:
 
 
 @dataclasses.dataclass
-class Input:
+class GraphInput:
     """An input: a float, or an array in C order.
 
     A float is one parameter of the first block. An array is its address, in `region`, and its
@@ -218,10 +218,10 @@ class Graph:
     say why a call leaves.
     """
 
-    inputs: list[Input] = dataclasses.field(default_factory=list)
+    inputs: list[GraphInput] = dataclasses.field(default_factory=list)
     blocks: list[Block] = dataclasses.field(default_factory=list)
-    regions: list[Region] = dataclasses.field(default_factory=list)
-    lines: list[Line | None] = dataclasses.field(default_factory=lambda: [None])
+    regions: list[MemoryRegion] = dataclasses.field(default_factory=list)
+    lines: list[SourceLine | None] = dataclasses.field(default_factory=lambda: [None])
     reasons: list[Reason] = dataclasses.field(default_factory=list)
     spaces: int = 1
     selects: int = 0  # the number of branches that became selects
@@ -243,7 +243,7 @@ class Graph:
 
     def region(self, kind: str) -> int:
         """A new region."""
-        self.regions.append(Region(kind))
+        self.regions.append(MemoryRegion(kind))
         return len(self.regions) - 1
 
     def reason(self, text: str, line: int = 0) -> int:
@@ -263,7 +263,7 @@ class Graph:
         """The number of edges: the edges, then two for each branch that became a select."""
         return self.edges + 2 * self.selects
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[GraphStep]:
         for block in self.blocks:
             yield from block.steps
 
@@ -289,7 +289,7 @@ class Builder:
         """A step of the kind `op`; returns its result."""
         kind = kind_of(op).result
         result = self.graph.value(kind) if kind else None
-        self.block.steps.append(Step(op, operands, result, payload, self.line))
+        self.block.steps.append(GraphStep(op, operands, result, payload, self.line))
         return result  # type: ignore[return-value]
 
     def constant(self, number: float | int | bool) -> Value:
@@ -417,18 +417,18 @@ class Variation(NamedTuple):
     def __contains__(self, value: object) -> bool:
         return value in self.values
 
-    def has(self, step: Step) -> bool:
+    def has(self, step: GraphStep) -> bool:
         """Whether the result of a step varies, or the memory that it writes."""
         if step.result is None:
             return step.payload in self.places
         return step.result in self.values
 
-    def wanted(self, step: Step) -> tuple[bool, ...]:
+    def wanted(self, step: GraphStep) -> tuple[bool, ...]:
         """The operands that get a contribution from the adjoint of the result."""
         sloping = kind_of(step.op).sloping
         return tuple(j in sloping and one in self.values for j, one in enumerate(step.operands))
 
-    def read(self, step: Step) -> dict[str, Value]:
+    def read(self, step: GraphStep) -> dict[str, Value]:
         """The values that the adjoint of a step reads, by name."""
         if not self.has(step):
             return {}
@@ -464,7 +464,7 @@ def varying(graph: Graph, inputs: Iterable[int] | None = None) -> Variation:
     return Variation(values, {one for one in found if isinstance(one, Place)})
 
 
-def differentiable_operands(step: Step) -> list[Value]:
+def differentiable_operands(step: GraphStep) -> list[Value]:
     """The operands of a step to which the partial derivative is not always 0."""
     return [step.operands[j] for j in kind_of(step.op).sloping]
 
@@ -522,7 +522,7 @@ def _listed(values) -> str:
     return ", ".join(map(repr, values))
 
 
-def _step(graph: Graph, step: Step) -> str:
+def _step(graph: Graph, step: GraphStep) -> str:
     payload = step.payload
     if isinstance(payload, Place):
         shown = f"[region {payload.region}" + (
@@ -597,7 +597,7 @@ def _check(holds: bool, what: str) -> None:
         raise ValueError(what)
 
 
-def _check_step(graph: Graph, step: Step) -> None:
+def _check_step(graph: Graph, step: GraphStep) -> None:
     op, kind = step.op, kind_of(step.op)
     kinds = _kinds(step.operands)
     _check(kinds == kind.operands, f"{op} of {kinds}")

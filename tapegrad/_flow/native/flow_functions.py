@@ -21,11 +21,11 @@ from ..ir.flow_graph import (
     Branch,
     Edge,
     Graph,
+    GraphStep,
     Jump,
     Leave,
     Place,
     Return,
-    Step,
     Value,
     Variation,
     differentiable_operands,
@@ -41,7 +41,7 @@ from ..kinds.step_kinds import CHOICE, FLOAT, TYPES, kind_of
 # Names are those of LLVM: a local name, or a constant in its notation.
 
 
-class Module:
+class TextModule:
     """Declarations shared by the functions of a text: calls, and which memory overlaps."""
 
     def __init__(self, graph: Graph):
@@ -82,7 +82,7 @@ class Assembly:
     It makes expressions: `step` and `constant` are those of `expressions.Maker`.
     """
 
-    def __init__(self, module: Module, leave: Callable[[str, int], None] | None):
+    def __init__(self, module: TextModule, leave: Callable[[str, int], None] | None):
         self.module, self.leave = module, leave
         self.lines: list[str] = []
         self.names = 0
@@ -244,7 +244,7 @@ class TapePlan:
 
     def __init__(self, graph: Graph, ways: Ways, variation: Variation):
         self.graph, self.ways, self.variation = graph, ways, variation
-        self.made: dict[Value, Step] = {
+        self.made: dict[Value, GraphStep] = {
             step.result: step
             for block in ways.blocks
             for step in block.steps
@@ -296,7 +296,7 @@ class TapePlan:
                 break
         return cost if self.again(step) else _CHEAP + 1
 
-    def again(self, step: Step) -> bool:
+    def again(self, step: GraphStep) -> bool:
         """Whether a step can be recomputed in the reverse pass."""
         place = step.payload
         changes = isinstance(place, Place) and self.graph.regions[place.region].written
@@ -343,7 +343,7 @@ def _left(reason: int) -> str:
 class Values:
     """The text of a function that computes values."""
 
-    def __init__(self, graph: Graph, ways: Ways, module: Module, plan: TapePlan | None):
+    def __init__(self, graph: Graph, ways: Ways, module: TextModule, plan: TapePlan | None):
         self.graph, self.ways, self.plan = graph, ways, plan
         self.code = Assembly(module, self._leave)
         self.names: dict[Value, str] = {}
@@ -414,7 +414,7 @@ class Values:
         for value, at in self.plan.saved[id(block)].items():  # type: ignore[union-attr]
             self.code.write(f"%frame{root}", at, self.names[value], TYPES[value.kind])
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: GraphStep) -> None:
         self.line = step.line
         operands = [self.names[one] for one in step.operands]
         name = self.code.step(step.op, *operands, payload=step.payload)
@@ -511,7 +511,7 @@ _NOTHING = "0.0"
 class Adjoints:
     """The text of a function that computes adjoints."""
 
-    def __init__(self, plan: TapePlan, module: Module):
+    def __init__(self, plan: TapePlan, module: TextModule):
         self.graph: Graph = plan.graph
         self.plan, self.ways, self.variation = plan, plan.ways, plan.variation
         self.code = Assembly(module, None)
@@ -673,7 +673,7 @@ class Adjoints:
 
     # --- steps --------------------------------------------------------------------------------
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: GraphStep) -> None:
         kind = kind_of(step.op)
         g = self._take(step.result) if step.result is not None else _NOTHING
         if g is None or not self.variation.has(step):
@@ -683,13 +683,13 @@ class Adjoints:
         else:
             self._element_wise(step, g)
 
-    def shadow(self, step: Step) -> tuple[str, str, str, str]:
+    def shadow(self, step: GraphStep) -> tuple[str, str, str, str]:
         """The adjoint of the word of a load or a store, for `Assembly.read` and `write`."""
         place: Any = step.payload
         address = self.value(step.operands[0])
         return f"%shadow{place.space}", address, "double", self.code.module.alias(place)
 
-    def _element_wise(self, step: Step, g: str) -> None:
+    def _element_wise(self, step: GraphStep, g: str) -> None:
         """An adjoint of 0 gives nothing, also where a partial derivative is infinite."""
         code, kind, wanted = self.code, kind_of(step.op), self.variation.wanted(step)
         read = self.variation.read(step)
@@ -737,7 +737,7 @@ def assembly(graph: Graph) -> tuple[str, set[str]]:
     """The text for LLVM, and the operations whose functions it calls."""
     ways = Ways(graph)
     plan = TapePlan(graph, ways, live(graph))
-    module = Module(graph)
+    module = TextModule(graph)
     texts: dict[str, Values | Adjoints] = {
         "forward": Values(graph, ways, module, None),
         "ahead": Values(graph, ways, module, plan),

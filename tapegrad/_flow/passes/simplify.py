@@ -11,9 +11,9 @@ from ..ir.flow_graph import (
     Branch,
     Edge,
     Graph,
+    GraphStep,
     Jump,
     Leave,
-    Step,
     Value,
     dominators,
     ordered,
@@ -138,7 +138,7 @@ def settle(graph: Graph) -> None:
     replace(graph, replaced)
 
 
-def constant_key(step: Step) -> tuple[str, str]:
+def constant_key(step: GraphStep) -> tuple[str, str]:
     """Equal for equal constants; −0 is not 0."""
     return step.op, repr(step.payload)
 
@@ -159,7 +159,7 @@ def drop_parameters(graph: Graph, gone) -> None:
 
 def _gather_constants(graph: Graph) -> dict[Value, Value]:
     """Move constants to the beginning; returns replacements for those that were there already."""
-    found: dict[tuple[str, str], Step] = {}
+    found: dict[tuple[str, str], GraphStep] = {}
     replaced: dict[Value, Value] = {}
     for block in graph.blocks:
         others = []
@@ -272,7 +272,7 @@ class _Joining:
         block.end = Jump(Edge(then.target, arguments))
         return True
 
-    def arm(self, edge: Edge) -> tuple[Edge, list[Step]]:
+    def arm(self, edge: Edge) -> tuple[Edge, list[GraphStep]]:
         """The edge at the end of an arm and the steps before; an edge may be an arm itself."""
         block = edge.target
         if (
@@ -285,32 +285,34 @@ class _Joining:
             return block.end.edge, block.steps
         return edge, []
 
-    def within(self, steps: list[Step], condition: Value, truth: bool) -> list[Step]:
+    def within(self, steps: list[GraphStep], condition: Value, truth: bool) -> list[GraphStep]:
         """Steps of an arm; its own choices count where the arm is taken."""
         if all(step.payload is None for step in steps):
             return steps
         taken, found, line = condition, [], steps[0].line
         if not truth:
             taken = self.graph.value(BOOL)
-            found.append(Step("bool_not", (condition,), taken, None, line))
+            found.append(GraphStep("bool_not", (condition,), taken, None, line))
         for step in steps:
             if step.payload is None:
                 found.append(step)
             elif step.result is None:
                 both = self.graph.value(BOOL)
-                found.append(Step("bool_and", (step.operands[1], taken), both, None, step.line))
+                found.append(
+                    GraphStep("bool_and", (step.operands[1], taken), both, None, step.line)
+                )
                 found.append(dataclasses.replace(step, operands=(step.operands[0], both)))
             else:
                 found.append(dataclasses.replace(step, payload=None))
                 noted = step.operands[0], taken
-                found.append(Step(NOTE, noted, None, step.payload, step.line))
+                found.append(GraphStep(NOTE, noted, None, step.payload, step.line))
         return found
 
     def select(self, block: Block, condition: Value, a: Value, b: Value, line: int) -> Value:
         if a is b:
             return a
         result = self.graph.value(a.kind)
-        block.steps.append(Step(SELECT_OF[a.kind], (condition, a, b), result, None, line))
+        block.steps.append(GraphStep(SELECT_OF[a.kind], (condition, a, b), result, None, line))
         return result
 
 
@@ -351,7 +353,7 @@ class Numbering:
         constants = [step for step in graph.entry.steps if kind_of(step.op).is_constant]
         self.known: dict[Value, Number] = {one.result: one.payload for one in constants}  # type: ignore[misc]
         self.constants = {constant_key(one): one.result for one in constants}
-        self.new: list[Step] = []
+        self.new: list[GraphStep] = []
         self.stored = {step.payload for step in graph.steps() if kind_of(step.op).is_store}
 
     def learn(self, block: Block, edge: Edge, before: dict) -> None:
@@ -374,7 +376,7 @@ class Numbering:
 
     def block(self, block: Block, before: dict) -> None:
         """Steps and the end of a block."""
-        kept: list[Step] = []
+        kept: list[GraphStep] = []
         for step in block.steps:
             step.operands = renamed(self.replaced, step.operands)
             if kind_of(step.op).payload == REASON:
@@ -401,7 +403,7 @@ class Numbering:
             end.condition = self.negated[end.condition]
             end.then, end.other = end.other, end.then
 
-    def drops(self, step: Step, before: dict) -> bool:
+    def drops(self, step: GraphStep, before: dict) -> bool:
         """Whether a step is redundant: the replacement of its result is noted."""
         kind, result = kind_of(step.op), step.result
         if kind.is_constant or kind.fresh or result is None:
@@ -419,7 +421,7 @@ class Numbering:
         self.replaced[result] = value
         return True
 
-    def folded(self, step: Step) -> Value | None:
+    def folded(self, step: GraphStep) -> Value | None:
         """A value that is the result of a step."""
         kind = kind_of(step.op)
         found = folded(kind, step.operands, self.known)
@@ -431,7 +433,7 @@ class Numbering:
 
     def constant(self, kind: str, number: Number) -> Value:
         """A constant of the first block."""
-        step = Step(CONSTANT_OF[kind], (), None, TYPE_OF[kind](number))
+        step = GraphStep(CONSTANT_OF[kind], (), None, TYPE_OF[kind](number))
         value = self.constants.get(constant_key(step))
         if value is None:
             value = step.result = self.constants[constant_key(step)] = self.graph.value(kind)
@@ -448,7 +450,7 @@ def drop_unread(graph: Graph) -> None:
 
     An integer that does not fit leaves the graph, which is no effect: Python's would be right.
     """
-    made: dict[Value, Step] = {
+    made: dict[Value, GraphStep] = {
         step.result: step for step in graph.steps() if step.result is not None
     }
     waiting: list[Value] = []
@@ -464,7 +466,7 @@ def drop_unread(graph: Graph) -> None:
     drop_parameters(graph, parameters - read)
 
 
-def has_effect(step: Step, made: dict[Value, Step]) -> bool:
+def has_effect(step: GraphStep, made: dict[Value, GraphStep]) -> bool:
     """Whether a step does more than give a result."""
     kind = kind_of(step.op)
     if kind.divides:
@@ -473,7 +475,7 @@ def has_effect(step: Step, made: dict[Value, Step]) -> bool:
     return kind.stays
 
 
-def _followed(graph: Graph, made: dict[Value, Step], waiting: list[Value]) -> set[Value]:
+def _followed(graph: Graph, made: dict[Value, GraphStep], waiting: list[Value]) -> set[Value]:
     """All that values are computed from."""
     arguments: dict[Value, list[Value]] = {}
     for block in graph.blocks:

@@ -12,12 +12,12 @@ from ..ir.flow_graph import (
     Builder,
     Edge,
     Graph,
+    GraphStep,
     Jump,
     Leave,
+    MemoryRegion,
     Place,
-    Region,
     Return,
-    Step,
     Value,
     varying,
 )
@@ -45,10 +45,10 @@ def with_tangents(
         tangents of those that are floats. A space of the arena has its tangents `graph.spaces`
         further on.
     """
-    return _Tangents(graph, which, differentiate_tangents).made
+    return _TangentBlocks(graph, which, differentiate_tangents).made
 
 
-class _Tangents:
+class _TangentBlocks:
     """Blocks copied, with the tangent of each value that varies."""
 
     def __init__(self, graph: Graph, which: Sequence[int], differentiated: bool):
@@ -57,7 +57,7 @@ class _Tangents:
         self.made = Graph(
             inputs=[dataclasses.replace(one) for one in graph.inputs],
             blocks=[Block(one.number, [*one.parameters]) for one in graph.blocks],
-            regions=[Region(one.kind, one.written) for one in graph.regions],
+            regions=[MemoryRegion(one.kind, one.written) for one in graph.regions],
             lines=[*graph.lines],
             reasons=[*graph.reasons],
             spaces=2 * graph.spaces,
@@ -123,7 +123,7 @@ class _Tangents:
             self._differentiate(step)
         made.end = self._end(block.end)
 
-    def _differentiate(self, step: Step) -> None:
+    def _differentiate(self, step: GraphStep) -> None:
         """Put the steps of a step's tangent after it."""
         if not self.variation.has(step):
             return
@@ -131,7 +131,7 @@ class _Tangents:
         if step.result is not None:
             self.tangents[step.result] = made
 
-    def _linear(self, step: Step) -> Value:
+    def _linear(self, step: GraphStep) -> Value:
         """The step itself, on the tangents of floats, in the memory beside."""
         operands = [self._of(one) if one.kind == FLOAT else one for one in step.operands]
         place = self._beside(step.payload) if isinstance(step.payload, Place) else None
@@ -143,7 +143,7 @@ class _Tangents:
     def _beside(self, place) -> Place:
         return Place(place.region, place.space + self.graph.spaces)
 
-    def _pointwise(self, step: Step) -> Value:
+    def _pointwise(self, step: GraphStep) -> Value:
         """The sum over the operands of tangent times partial derivative."""
         kind, total = kind_of(step.op), None
         active = [one in self.variation for one in step.operands]

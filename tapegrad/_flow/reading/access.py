@@ -14,6 +14,7 @@ from . import arena_lists, arrays, dicts, outside_changes, views
 from .forms import (
     SINGLE,
     Again,
+    ArenaList,
     Array,
     Choice,
     Form,
@@ -26,7 +27,6 @@ from .forms import (
     Range,
     Ref,
     Refused,
-    Row,
     Tuple,
     Unfollowed,
     dependence,
@@ -96,7 +96,7 @@ def _viewed(contents, name: str) -> list[Form]:
 
 def unpacked(reader, form: Form, count: int) -> list[Form]:
     """The expected number of items; another number raises."""
-    if isinstance(form, (Array, Row)):
+    if isinstance(form, (Array, ArenaList)):
         given = length(reader, form)
         same = compared(reader.builder, operator.eq, given, Known(count))
         if isinstance(same, Known) and not same.value:
@@ -116,7 +116,7 @@ def length(reader, form: Form) -> Form:
         if not form.lengths:
             raise Raises("TypeError: len() of unsized object")
         return form.lengths[0]
-    if isinstance(form, Row):
+    if isinstance(form, ArenaList):
         return arena_lists.length(reader, form)
     if isinstance(form, Range):
         return _range_length(reader, form)
@@ -146,7 +146,7 @@ def element(reader, form: Form, index: Form) -> Form:
     """An item by a position that is known to exist."""
     if isinstance(form, Array):
         return views.item(reader, form, index)
-    if isinstance(form, Row):
+    if isinstance(form, ArenaList):
         return arena_lists.item(reader, form, index)
     raise Refused(f"an item of {described(form)}")
 
@@ -164,7 +164,7 @@ def get_item(s, owner: Form, index: Form) -> Form:
         raise Refused(f"an item of {described(owner)}, which lies outside of the function")
     if isinstance(owner, Array):
         return arrays.indexed(reader, owner, index)
-    if isinstance(owner, Row):
+    if isinstance(owner, ArenaList):
         return _item_of_row(s, owner, index)
     if (contents := dicts.contents_of(reader, owner)) is not None:
         if kind_of(index) == INT and not isinstance(index, Known):
@@ -189,7 +189,7 @@ def get_item(s, owner: Form, index: Form) -> Form:
     return chosen(reader, items, position(reader, index, Known(len(items))))
 
 
-def _item_of_row(s, owner: Row, index: Form) -> Form:
+def _item_of_row(s, owner: ArenaList, index: Form) -> Form:
     reader, length = s.reader, arena_lists.length(s.reader, owner)
     if is_slice(index):
         return arena_lists.copied(reader, s.site, (owner, *sliced(reader, index, length)))
@@ -247,7 +247,7 @@ def set_item(reader, owner: Form, index: Form, value: Form) -> None:
     if isinstance(owner, Array):
         arrays.assigned(reader, owner, index, value)
         return
-    if isinstance(owner, Row):
+    if isinstance(owner, ArenaList):
         place = position(reader, index, arena_lists.length(reader, owner))
         arena_lists.assign(reader, owner, place, value)
         return
@@ -390,7 +390,7 @@ def backwards(reader, site, form: Form) -> Ref:
     """An iterator over a list from its end."""
     if (row := reader.laid_out(form, FEW)) is not None:
         form = row
-    if isinstance(form, Row):
+    if isinstance(form, ArenaList):
         return reader.make(site, "backwards", (), (form, length(reader, form)))
     return reader.make(site, "sequence", (0, len(items_of(reader, form))), (form,))
 
@@ -417,7 +417,7 @@ def over(reader, site, form: Form) -> Ref:
         return reader.make(site, "range", (form.step,), (form.start, form.stop))
     if isinstance(form, Tuple) or (isinstance(form, Method) and form.name in VIEWS):
         return reader.make(site, "sequence", (0, None), (form,))
-    if not isinstance(form, (Array, Row)):
+    if not isinstance(form, (Array, ArenaList)):
         raise Refused(f"iteration over {described(form)}")
     return reader.make(site, "elements", (), (form, Known(0)))
 

@@ -13,6 +13,7 @@ from .forms import (
     NONE,
     NOTHING,
     Again,
+    ArenaList,
     Choice,
     Form,
     Known,
@@ -20,7 +21,6 @@ from .forms import (
     Raises,
     Ref,
     Refused,
-    Row,
     Tuple,
     Unfollowed,
     bound,
@@ -110,7 +110,7 @@ def element_of(reader, items: list[Form]) -> Form | None:
 def _lifted(reader, form: Form) -> Form:
     if isinstance(form, Known) and form.kind is not None:
         return Number(form.kind, None)
-    if isinstance(form, (Number, Row)):
+    if isinstance(form, (Number, ArenaList)):
         return _plain(unbound(form))
     if isinstance(form, Tuple):
         return form.with_parts(tuple([_lifted(reader, one) for one in form.items]))
@@ -129,7 +129,7 @@ def _plain(form: Form) -> Form:
     return form
 
 
-def new(reader, site, items: tuple[Form, ...]) -> Row:
+def new(reader, site, items: tuple[Form, ...]) -> ArenaList:
     """A list with items."""
     element = reader.choices[site]
     if items:
@@ -138,7 +138,7 @@ def new(reader, site, items: tuple[Form, ...]) -> Row:
     return with_items(reader, site, element or NOTHING, items)
 
 
-def with_items(reader, site, element: Form, items: tuple[Form, ...]) -> Row:
+def with_items(reader, site, element: Form, items: tuple[Form, ...]) -> ArenaList:
     """A list of items that fit the form of its elements."""
     made = _allocated(reader, site, element, Known(len(items)), Known(max(len(items), 4)))
     for k, item in enumerate(items):
@@ -153,7 +153,7 @@ def _check_fits(reader, sites, element: Form | None, own: Form | None) -> None:
         raise Again(set(sites), widest)
 
 
-def filled(reader, site, item: Form, count: Form) -> Row:
+def filled(reader, site, item: Form, count: Form) -> ArenaList:
     """`[item] * count`."""
     element = reader.choices[site]
     own = element_of(reader, [item])
@@ -174,7 +174,7 @@ def filled(reader, site, item: Form, count: Form) -> Row:
     return made
 
 
-def copied(reader, site, *parts: tuple[Row, Form, Form, Form]) -> Row:
+def copied(reader, site, *parts: tuple[ArenaList, Form, Form, Form]) -> ArenaList:
     """A list of items of others; of each the first place, the number of items, and the step."""
     build = reader.builder
     element: Form | None = reader.choices.get(site)
@@ -191,7 +191,7 @@ def copied(reader, site, *parts: tuple[Row, Form, Form, Form]) -> Row:
     return made
 
 
-def _copy(reader, made: Row, before: Form, part: tuple[Row, Form, Form, Form]) -> None:
+def _copy(reader, made: ArenaList, before: Form, part: tuple[ArenaList, Form, Form, Form]) -> None:
     build, (row, first, count, step) = reader.builder, part
 
     def body(k: Value, _: list) -> list:
@@ -204,12 +204,12 @@ def _copy(reader, made: Row, before: Form, part: tuple[Row, Form, Form, Form]) -
     views.counted(build, converted(build, count, INT), body, [])
 
 
-def whole(reader, row: Row) -> tuple[Row, Form, Form, Form]:
+def whole(reader, row: ArenaList) -> tuple[ArenaList, Form, Form, Form]:
     """All items of a list, as `copied` takes them."""
     return row, Known(0), length(reader, row), Known(1)
 
 
-def extended(reader, row: Row, other: Row) -> None:
+def extended(reader, row: ArenaList, other: ArenaList) -> None:
     """`row.extend(other)`."""
 
     def body(k: Value, _: list) -> list:
@@ -220,7 +220,7 @@ def extended(reader, row: Row, other: Row) -> None:
         views.counted(reader.builder, length(reader, other).value, body, [])  # type: ignore[arg-type]
 
 
-def _allocated(reader, site, element: Form, count: Form, room: Form) -> Row:
+def _allocated(reader, site, element: Form, count: Form, room: Form) -> ArenaList:
     build = reader.builder
     width = max(len(kinds_of(element)), 1)
     words = arithmetic(build, operator.mul, room, Known(width))
@@ -228,31 +228,31 @@ def _allocated(reader, site, element: Form, count: Form, room: Form) -> Row:
     return with_data(reader, site, element, (count, room, number(data)))
 
 
-def with_data(reader, site, element: Form, parts: tuple[Form, Form, Form]) -> Row:
+def with_data(reader, site, element: Form, parts: tuple[Form, Form, Form]) -> ArenaList:
     """A list whose length, capacity, and address of its data are given."""
     build = reader.builder
     handle = build.step("allocate", build.constant(_HEAD))
     head = reader.row_region("head", INT)
     for place, form in zip((_LENGTH, _ROOM, _DATA), parts, strict=True):
         build.store(head, _at(build, handle, place), converted(build, form, INT))
-    return Row(number(handle), element, frozenset({site}))
+    return ArenaList(number(handle), element, frozenset({site}))
 
 
 def _at(build, address: Value, offset: int) -> Value:
     return build.step("int_add", address, build.constant(offset)) if offset else address
 
 
-def _word(reader, row: Row, place: int) -> Value:
+def _word(reader, row: ArenaList, place: int) -> Value:
     build = reader.builder
     address = _at(build, converted(build, row.handle, INT), place)
     return build.load(reader.row_region("head", INT), address)
 
 
-def length(reader, row: Row) -> Number:
+def length(reader, row: ArenaList) -> Number:
     return Number(INT, _word(reader, row, _LENGTH), natural=True)
 
 
-def _places(reader, row: Row, position: Form) -> list[tuple[int, Value]]:
+def _places(reader, row: ArenaList, position: Form) -> list[tuple[int, Value]]:
     """Region and address of each number of an element."""
     build, kinds = reader.builder, kinds_of(row.element)
     data = _word(reader, row, _DATA)
@@ -270,7 +270,7 @@ def _places(reader, row: Row, position: Form) -> list[tuple[int, Value]]:
     return found
 
 
-def item(reader, row: Row, position: Form) -> Form:
+def item(reader, row: ArenaList, position: Form) -> Form:
     """The item at a position that is there."""
     if row.element is NOTHING:
         raise Raises("IndexError: list index out of range")
@@ -284,18 +284,18 @@ def item(reader, row: Row, position: Form) -> Form:
     return bound(row.element, iter(values))
 
 
-def assign(reader, row: Row, position: Form, form: Form) -> None:
+def assign(reader, row: ArenaList, position: Form, form: Form) -> None:
     """Set the item at a position that is there."""
     _check_changeable(row)
     _set(reader, row, position, form)
 
 
-def _check_changeable(row: Row) -> None:
+def _check_changeable(row: ArenaList) -> None:
     if row.is_given:
         raise Refused("it changes a list that is an argument or from outside")
 
 
-def _set(reader, row: Row, position: Form, form: Form) -> None:
+def _set(reader, row: ArenaList, position: Form, form: Form) -> None:
     own = _lifted(reader, form)
     _check_fits(reader, row.sites, row.element, own)
     values = matched(reader.builder, row.element, form)
@@ -305,7 +305,7 @@ def _set(reader, row: Row, position: Form, form: Form) -> None:
         reader.builder.store(region, address, value)
 
 
-def append(reader, row: Row, form: Form) -> None:
+def append(reader, row: ArenaList, form: Form) -> None:
     """Add an item at the end; if there is no room the items move."""
     _check_changeable(row)
     own = _lifted(reader, form)
@@ -325,7 +325,7 @@ def append(reader, row: Row, form: Form) -> None:
     _set(reader, row, Number(INT, count, natural=True), form)
 
 
-def _grown(reader, row: Row, handle: Value, count: Value, room: Value) -> None:
+def _grown(reader, row: ArenaList, handle: Value, count: Value, room: Value) -> None:
     build, head = reader.builder, reader.row_region("head", INT)
     kinds = kinds_of(row.element)
     wider = build.step(
@@ -350,7 +350,7 @@ def _grown(reader, row: Row, handle: Value, count: Value, room: Value) -> None:
     build.store(head, _at(build, handle, _DATA), data)
 
 
-def _moved(reader, row: Row, first: Value, last: Value, by: int) -> None:
+def _moved(reader, row: ArenaList, first: Value, last: Value, by: int) -> None:
     """Move the items from `first` up to `last`, which is not one of them, by one place.
 
     `by` is 1 for the place after, -1 for the place before.
@@ -369,7 +369,7 @@ def _moved(reader, row: Row, first: Value, last: Value, by: int) -> None:
     views.counted(build, build.step("int_subtract", last, first), body, [])
 
 
-def emptied(reader, row: Row) -> None:
+def emptied(reader, row: ArenaList) -> None:
     """All items go."""
     _check_changeable(row)
     build = reader.builder
@@ -377,7 +377,7 @@ def emptied(reader, row: Row) -> None:
     build.store(reader.row_region("head", INT), at, build.constant(0))
 
 
-def popped(reader, row: Row, index: Form) -> Form:
+def popped(reader, row: ArenaList, index: Form) -> Form:
     """The item at an index, which is removed; those after it move."""
     _check_changeable(row)
     build = reader.builder
@@ -393,7 +393,7 @@ def popped(reader, row: Row, index: Form) -> Form:
     return found
 
 
-def inserted(reader, row: Row, index: Form, form: Form) -> None:
+def inserted(reader, row: ArenaList, index: Form, form: Form) -> None:
     """Put an item before an index; one that is too small or large means an end."""
     build = reader.builder
     count = length(reader, row)

@@ -16,11 +16,12 @@ from .arrays import REDUCTIONS
 from .forms import (
     NONE,
     Again,
+    ArenaList,
     Array,
     Choice,
     Form,
-    Function,
     Known,
+    LocalFunction,
     Maybe,
     Method,
     Number,
@@ -28,7 +29,6 @@ from .forms import (
     Range,
     Ref,
     Refused,
-    Row,
     Tuple,
     dependence,
     described,
@@ -74,7 +74,9 @@ def truth_of(reader, form: Form) -> Form:
         raise Refused(f"the truth of {described(form)}")
     if isinstance(form, Array):
         raise Refused("the truth of an array")
-    if isinstance(form, (Row, Tuple)) or (is_list(reader, form) or dicts.is_dict(reader, form)):
+    if isinstance(form, (ArenaList, Tuple)) or (
+        is_list(reader, form) or dicts.is_dict(reader, form)
+    ):
         return compared(reader.builder, operator.gt, length(reader, form), Known(0))
     raise Refused(f"the truth of {described(form)}")
 
@@ -100,7 +102,7 @@ def operator_of(s, op, a: Form, b: Form):
         sequence, count = (a, b) if is_list(reader, a) else (b, a)
         return _repeated(s, sequence, count)
     if op is operator.add and is_list(reader, a) and is_list(reader, b):
-        if isinstance(a, Row) or isinstance(b, Row):
+        if isinstance(a, ArenaList) or isinstance(b, ArenaList):
             return _added(s, a, b)
         return new_list(reader, s.site, (*items_of(reader, a), *items_of(reader, b)))
     if op is operator.add and isinstance(a, Tuple) and isinstance(b, Tuple):
@@ -115,7 +117,7 @@ def operator_of(s, op, a: Form, b: Form):
 
 def _are_one(a: Form, b: Form) -> bool | None:
     """Whether two forms are one object; None where that is not known."""
-    if not all(isinstance(one, (Function, Known, Ref)) and is_option(one) for one in (a, b)):
+    if not all(isinstance(one, (LocalFunction, Known, Ref)) and is_option(one) for one in (a, b)):
         return None
     if isinstance(a, Ref) and isinstance(b, Ref):
         return a.site == b.site
@@ -194,13 +196,13 @@ def _is_none(reader, form: Form, op) -> Form:
 
 def is_list(reader, form: Form) -> bool:
     is_static = isinstance(form, Ref) and reader.contents(form).what == "list"
-    return is_static or isinstance(form, Row)
+    return is_static or isinstance(form, ArenaList)
 
 
 def _repeated(s, sequence: Form, count: Form) -> Form:
     """`[…] * n`."""
     reader, site = s.reader, (*s.site, "*")
-    if isinstance(sequence, Row):
+    if isinstance(sequence, ArenaList):
         raise Refused("a list made by *, of a list that changes")
     if kind_of(count) != INT:
         raise Refused(f"a list times {described(count)}")
@@ -246,7 +248,7 @@ def _added(s, a: Form, b: Form) -> Form:
 
 def extended(reader, a: Form, b: Form) -> None:
     """`a.extend(b)`."""
-    if isinstance(b, Row):
+    if isinstance(b, ArenaList):
         if isinstance(a, Ref):
             raise Again({a.site}, None)
         arena_lists.extended(reader, a, b)  # type: ignore[arg-type]
@@ -257,7 +259,7 @@ def extended(reader, a: Form, b: Form) -> None:
 
 def append(reader, owner: Form, item: Form) -> None:
     """`owner.append(item)`."""
-    if isinstance(owner, Row):
+    if isinstance(owner, ArenaList):
         arena_lists.append(reader, owner, item)
         return
     contents = reader.contents(owner)
@@ -266,7 +268,7 @@ def append(reader, owner: Form, item: Form) -> None:
 
 def emptied(reader, owner: Form) -> None:
     """`owner.clear()`."""
-    if isinstance(owner, Row):
+    if isinstance(owner, ArenaList):
         arena_lists.emptied(reader, owner)
         return
     reader.update(owner, (), ())
@@ -274,7 +276,7 @@ def emptied(reader, owner: Form) -> None:
 
 def popped(reader, owner: Form, index: Form) -> Form:
     """`owner.pop(index)`."""
-    if isinstance(owner, Row):
+    if isinstance(owner, ArenaList):
         return arena_lists.popped(reader, owner, index)
     items = list(reader.contents(owner).items)
     at = _known_index(owner, index)
@@ -286,7 +288,7 @@ def popped(reader, owner: Form, index: Form) -> Form:
 
 def inserted(reader, owner: Form, index: Form, item: Form) -> None:
     """`owner.insert(index, item)`."""
-    if isinstance(owner, Row):
+    if isinstance(owner, ArenaList):
         arena_lists.inserted(reader, owner, index, item)
         return
     items = list(reader.contents(owner).items)
@@ -483,7 +485,7 @@ _rounded_to_int = rounded_to_int("rint", round)
 def _list(s, form=None):
     if form is None:
         return access.new_list(s.reader, s.site, ())
-    if isinstance(form, Row):
+    if isinstance(form, ArenaList):
         return arena_lists.copied(s.reader, s.site, arena_lists.whole(s.reader, form))
     return s.inline(Known(prelude.list), [form], {})
 
@@ -625,7 +627,7 @@ def _insert(s, owner, index, item):
 
 
 def _copy_of_list(s, owner):
-    if isinstance(owner, Row):
+    if isinstance(owner, ArenaList):
         return arena_lists.copied(s.reader, s.site, arena_lists.whole(s.reader, owner))
     return access.new_list(s.reader, s.site, tuple(access.items_of(s.reader, owner)))
 

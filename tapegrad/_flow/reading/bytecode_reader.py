@@ -7,7 +7,7 @@ import types
 
 from numba.core import bytecode, errors, interpreter, ir
 
-from ..ir.flow_graph import Line
+from ..ir.flow_graph import SourceLine
 from .code import FORMATTED, SAVED
 from .forms import Refused
 
@@ -77,7 +77,7 @@ def _refuse_unread(code: types.CodeType) -> None:
         number = starts.get(one.offset) or number
         if one.opname in _UNREAD:
             error = Refused(f"it has {_UNREAD[one.opname]}")
-            error.line = Line(code.co_filename, number, code.co_name)
+            error.line = SourceLine(code.co_filename, number, code.co_name)
             raise error
 
 

@@ -19,7 +19,7 @@ from ..._core.config import config
 from ..._core.ops.table import BY_CODE
 from ..._core.tensor.dependencies import (
     Checked,
-    Contents,
+    Snapshot,
     method_dependencies,
     partial_dependencies,
 )
@@ -34,8 +34,8 @@ from .forms import (
     NONE,
     Array,
     Form,
-    Function,
     Known,
+    LocalFunction,
     Method,
     Number,
     Raises,
@@ -500,7 +500,7 @@ _OURS = ("numpy", "scipy", "tapegrad", "numba")
 
 def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
     """`function(*args, **kwargs)`: a form, or a function to be followed."""
-    if isinstance(function, Function):
+    if isinstance(function, LocalFunction):
         return s.inline(function, args, kwargs)
     if isinstance(function, Method):
         return _method(s, function, args, kwargs)
@@ -561,7 +561,7 @@ def _entered(function: Known) -> Known:
 
 def held_by_partial(partial: functools.partial) -> list[Checked]:
     """What a functools.partial holds; its keywords can be changed in place."""
-    return [*partial_dependencies(partial), Contents.of(partial.keywords, "keywords")]
+    return [*partial_dependencies(partial), Snapshot.of(partial.keywords, "keywords")]
 
 
 def _inside(compiled) -> Any:

@@ -20,7 +20,7 @@ FORMATTED = "formatted"
 _reader: Any = Later(f"{__package__}.bytecode_reader")
 
 
-class Code:
+class FunctionCode:
     """Blocks of statements by label; the first one's label is `first`."""
 
     def __init__(self, code: types.CodeType):
@@ -149,11 +149,11 @@ def read_by(statement) -> list[str]:
 
 
 @functools.lru_cache(128)
-def code_of(code: types.CodeType) -> Code:
+def code_of(code: types.CodeType) -> FunctionCode:
     """The code read; Refused if Numba's reader does not know it."""
     if not compat.holds("numba-reader", _reads):
         raise Unread(f"{code.co_name} cannot be read: numba-reader is off, or does not hold here")
-    return Code(code)
+    return FunctionCode(code)
 
 
 def _example(x, n):
@@ -165,7 +165,7 @@ def _example(x, n):
 
 def _reads() -> bool:
     """Whether a loop with a branch is read as such: its expressions, ends and variables."""
-    read = Code(_example.__code__)
+    read = FunctionCode(_example.__code__)
     branches = [one for one in read.blocks.values() if isinstance(one.body[-1], ir.Branch)]
     names = {_op(one) for block in read.blocks.values() for one in block.body}
     (loop,) = [k for k, one in read.blocks.items() if "iternext" in map(_op, one.body)]

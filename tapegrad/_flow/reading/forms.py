@@ -7,7 +7,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from ..ir.flow_graph import Line, Value
+from ..ir.flow_graph import SourceLine, Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT
 
 # --- Exceptions that end the reading of a function, or restart it ---------------------------------
@@ -16,7 +16,7 @@ from ..kinds.step_kinds import BOOL, FLOAT, INT
 class Refused(Exception):
     """A function has no graph, for this reason, found at a line if it is known."""
 
-    line: Line | None = None
+    line: SourceLine | None = None
     dependencies: list | None = None  # what was read before, if reading can be repeated
     #: The branch at which calls take one path each, once that is known, shared by equal refusals.
     paths: list[str] | None = None
@@ -285,7 +285,7 @@ class Array(Form):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Row(Form):
+class ArenaList(Form):
     """A Python list in the arena: `handle` is the address of its length, capacity and data.
 
     Elements have the form `element`, with a word for each of its numbers. One of `sites` made it.
@@ -302,18 +302,18 @@ class Row(Form):
 
     @property
     def head(self) -> tuple:
-        return Row, shape_of(self.element), self.is_given
+        return ArenaList, shape_of(self.element), self.is_given
 
     @property
     def parts(self) -> tuple[Form, ...]:
         return (self.handle,)
 
     def with_parts(self, parts):
-        return Row(parts[0], self.element, self.sites)
+        return ArenaList(parts[0], self.element, self.sites)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Function(Form):
+class LocalFunction(Form):
     """A function that the code itself makes: its variables from outside lie in a frame."""
 
     code: types.CodeType
@@ -324,7 +324,7 @@ class Function(Form):
 
     @property
     def head(self) -> tuple:
-        return Function, id(self.code), self.frame
+        return LocalFunction, id(self.code), self.frame
 
     @property
     def parts(self) -> tuple[Form, ...]:
@@ -354,7 +354,7 @@ class Method(Form):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Pair(Form):
+class NextItem(Form):
     """The next item of an iterator, and whether there was one."""
 
     item: Form
@@ -362,14 +362,14 @@ class Pair(Form):
 
     @property
     def head(self) -> tuple:
-        return Pair, self.there
+        return NextItem, self.there
 
     @property
     def parts(self) -> tuple[Form, ...]:
         return (self.item,)
 
     def with_parts(self, parts):
-        return Pair(parts[0], self.there)
+        return NextItem(parts[0], self.there)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -477,7 +477,7 @@ def leads(form: Form) -> bool:
     """Whether objects or frames may be reached through a form."""
     if isinstance(form, (Number, Known)):
         return False
-    if isinstance(form, (Ref, Row, Function, Choice)):
+    if isinstance(form, (Ref, ArenaList, LocalFunction, Choice)):
         return True
     found = form.__dict__.get("leads")
     if found is None:
@@ -504,7 +504,7 @@ def described(form: Form) -> str:
         return f"an array of {len(form.lengths)} dimensions"
     if isinstance(form, Tuple):
         return f"a tuple of {len(form.items)}"
-    if isinstance(form, Row):
+    if isinstance(form, ArenaList):
         return "a list of " + described(form.element)
     if isinstance(form, Ref):
         return "an object made there"

@@ -12,19 +12,19 @@ from .forms import (
     NOTHING,
     SINGLE,
     Again,
+    ArenaList,
     Array,
     Choice,
     Contents,
     Form,
-    Function,
     Known,
+    LocalFunction,
     Maybe,
     Method,
     Number,
     Possible,
     Ref,
     Refused,
-    Row,
     Unfollowed,
     bound,
     described,
@@ -158,7 +158,7 @@ def aligned(wanted: Form, given: Form) -> tuple[Form, Form]:
 
 
 def _is_list(form: Form) -> bool:
-    return isinstance(form, Row) or (isinstance(form, Ref) and form.what == "list")
+    return isinstance(form, ArenaList) or (isinstance(form, Ref) and form.what == "list")
 
 
 def _options(form: Form) -> tuple[Form, ...]:
@@ -172,7 +172,7 @@ def is_option(form: Form) -> bool:
     """Whether a form may be one of a choice: a function, an object, a string, without numbers."""
     if isinstance(form, Known):
         return form.kind is None and form.value is not None
-    is_kind = isinstance(form, (Function, Ref, Method))
+    is_kind = isinstance(form, (LocalFunction, Ref, Method))
     return is_kind and next(numbers(form), None) is None
 
 
@@ -207,8 +207,8 @@ def _in_arena(lists: tuple, unite) -> tuple[set, Form | None]:
     sites: set = set()
     element: Form | None = None
     for one in lists:
-        sites.update(one.sites if isinstance(one, Row) else {one.site})
-        if isinstance(one, Row):
+        sites.update(one.sites if isinstance(one, ArenaList) else {one.site})
+        if isinstance(one, ArenaList):
             element = element_joined(element, one.element, unite)
     return sites, element
 

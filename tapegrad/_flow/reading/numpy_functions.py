@@ -25,6 +25,7 @@ from .forms import (
     FLOATS,
     NONE,
     SINGLE,
+    ArenaList,
     Array,
     Form,
     Known,
@@ -32,7 +33,6 @@ from .forms import (
     Raises,
     Ref,
     Refused,
-    Row,
     Tuple,
     described,
     is_natural,
@@ -339,7 +339,7 @@ def _array(s, form, dtype=None):
         if dtype is not None and _element_of(s, dtype) != form.element:
             raise Refused("an array of another dtype")
         return arrays.mapped(s.reader, lambda x: x, form)
-    if isinstance(form, Row):
+    if isinstance(form, ArenaList):
         raise Refused("an array of a list that changes")
     shape, items = _numbers_in(s, form) or ((), [])
     is_known = len(items) > _FEW or len(shape) > 1

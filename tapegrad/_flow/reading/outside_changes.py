@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core.tensor.dependencies import Dependency, Part
+from ..._core.tensor.dependencies import Dependency, UnchangedPart
 from ..._core.tensor.values import is_tensor
-from ..ir.flow_graph import Line
+from ..ir.flow_graph import SourceLine
 from ..kinds.step_kinds import INT
 from .forms import (
     NONE,
+    ArenaList,
     Array,
     Form,
     Known,
@@ -28,7 +29,6 @@ from .forms import (
     Outdated,
     Ref,
     Refused,
-    Row,
     Tuple,
     Unfollowed,
     described,
@@ -54,7 +54,7 @@ class Change(NamedTuple):
     """A change outside: its name, the line, and whether only plain values get there."""
 
     name: str
-    line: Line | None
+    line: SourceLine | None
     plain: bool
 
 
@@ -68,7 +68,9 @@ class Changes:
         self.refused: dict[int, str] = {}  # containers that cannot be read, and why
         self._read: set[tuple[int, Any]] = set()
         self.is_outdated = False  # something was read before a change of it was found
-        self.texts: dict[Line | None, str] = {}  # lines that write a text somewhere, and by what
+        self.texts: dict[
+            SourceLine | None, str
+        ] = {}  # lines that write a text somewhere, and by what
 
     def begin(self) -> None:
         """Begin another reading."""
@@ -139,7 +141,7 @@ class Changes:
         return made
 
     @property
-    def found(self) -> list[tuple[str, Line | None]]:
+    def found(self) -> list[tuple[str, SourceLine | None]]:
         """All that the function changes: names and lines."""
         return list(dict.fromkeys((one.name, one.line) for one in self._found.values()))
 
@@ -211,7 +213,7 @@ def is_changed(reader, value, name: str) -> bool:
     return True
 
 
-def line_of(reader) -> Line | None:
+def line_of(reader) -> SourceLine | None:
     """The user's line that is being followed."""
     return reader.graph.lines[reader.builder.line] or None
 
@@ -330,7 +332,7 @@ def item(reader, owner: Known, index: Form) -> Form:
     found = value[key]
     changes.named(found, name)
     changes.note_read(value, key)
-    reader.dependencies.append(Part(value, name, [found], [key], None))
+    reader.dependencies.append(UnchangedPart(value, name, [found], [key], None))
     return reader.outside(found, name)
 
 
@@ -396,7 +398,9 @@ def outside_object(reader, form: Form) -> Any:
         return form.value  # type: ignore[attr-defined]
     if isinstance(form, Array):
         return reader.hidden_regions.get(form.region)
-    sites = {form.site} if isinstance(form, Ref) else form.sites if isinstance(form, Row) else ()
+    sites = (
+        {form.site} if isinstance(form, Ref) else form.sites if isinstance(form, ArenaList) else ()
+    )
     found = [reader.changes.owner(site[1]) for site in sites if site[0] == "outside"]
     return found[0] if len(found) == len(sites) == 1 else None
 
@@ -482,13 +486,15 @@ def _missing(reader, value: dict, args: list[Form]) -> Form | None:
         return None
     changes.note_read(value, key)
     changes.note_read(value, ORDER)
-    reader.dependencies.append(Part(value, changes.name_of(value), [], [], [*value]))
+    reader.dependencies.append(UnchangedPart(value, changes.name_of(value), [], [], [*value]))
     return args[1] if len(args) > 1 else NONE
 
 
 def _check_stored(reader, name: str, form: Form) -> None:
     """Refuse an argument that the method may call or go through: that is not followed."""
-    is_data = is_plain(form) or is_container(form) or isinstance(form, (Array, Row, Unfollowed))
+    is_data = (
+        is_plain(form) or is_container(form) or isinstance(form, (Array, ArenaList, Unfollowed))
+    )
     if isinstance(form, Ref):
         is_data = reader.contents(form).what in ("list", "dict", "unordered dict", "instance")
     if not (is_data or isinstance(form, Tuple)):
@@ -502,7 +508,7 @@ def counted(reader, value, target) -> Form:
         return _value(name, change, True)
     reader.changes.note_read(value, ORDER)
     whole = [*value] if isinstance(value, dict) else len(value)
-    reader.dependencies.append(Part(value, name, [], [], whole))
+    reader.dependencies.append(UnchangedPart(value, name, [], [], whole))
     return Known(target(value))
 
 
@@ -519,7 +525,9 @@ def _contains(reader, value, key: Form) -> Form | None:
     reader.changes.note_read(value, found)
     is_dict = isinstance(value, dict)
     items: Any = [value[found]] if is_dict else {found}
-    reader.dependencies.append(Part(value, name, items, [found] if is_dict else None, None))
+    reader.dependencies.append(
+        UnchangedPart(value, name, items, [found] if is_dict else None, None)
+    )
     return Known(True)
 
 

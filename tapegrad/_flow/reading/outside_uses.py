@@ -19,7 +19,7 @@ from ..._core.codegen.process import numba_ir as ir
 from ..._core.tensor.dependencies import SMALL
 from ..._core.tensor.pytree import held_by
 from ..._core.tensor.registry import declared_by, theirs
-from .code import Code, code_of
+from .code import FunctionCode, code_of
 from .forms import Refused
 
 # --- What is known of values where the uses of arrays from outside are followed -------------------
@@ -31,12 +31,12 @@ ARRAYS = (np.ndarray, np.memmap)
 PLAIN = (int, float, bool, str, type(None), type(Ellipsis), slice, range)
 
 
-class Unknown(Exception):
+class UnknownUse(Exception):
     """Something that a function does is not known here."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Known:
+class KnownObject:
     """An object from outside, or one that follows from such objects and constants."""
 
     value: Any
@@ -47,7 +47,7 @@ class Derived:
     """What an element-wise function of NumPy's gives of an array from outside and of numbers."""
 
     function: np.ufunc
-    operands: tuple[Known, ...]
+    operands: tuple[KnownObject, ...]
 
     @property
     def array(self) -> np.ndarray:
@@ -76,7 +76,7 @@ class Items:
 
 
 @dataclasses.dataclass(frozen=True)
-class Method:
+class UsedMethod:
     """A method of something that is computed, or of an array."""
 
     owner: Any
@@ -123,7 +123,7 @@ def is_plain(value) -> bool:
 
 def is_operand(form) -> bool:
     """Whether a form is a number or an array."""
-    if isinstance(form, Known):
+    if isinstance(form, KnownObject):
         return is_plain(form.value) or isinstance(form.value, np.number) or is_array(form.value)
     return isinstance(form, (Other, Derived))
 
@@ -146,8 +146,8 @@ def is_recorded(form) -> bool:
 
 def value_of(form):
     """The object that a form is."""
-    if not isinstance(form, Known):
-        raise Unknown("something computed")
+    if not isinstance(form, KnownObject):
+        raise UnknownUse("something computed")
     return form.value
 
 
@@ -158,7 +158,7 @@ def key_of(form) -> tuple | None:
             return None  # as an index a list is an array
         found = [key_of(one) for one in form.items]
         return None if None in found else (tuple([one[0] for one in found if one]),)
-    return (form.value,) if isinstance(form, Known) and is_plain(form.value) else None
+    return (form.value,) if isinstance(form, KnownObject) and is_plain(form.value) else None
 
 
 # --------------------------------------------------------------------------------------------------
@@ -195,9 +195,9 @@ class Objects:
             return [key for one in form.operands for key in self.arrays(one)]
         if isinstance(form, Items):
             return [key for one in form.items for key in self.arrays(one)]
-        if isinstance(form, Method):
+        if isinstance(form, UsedMethod):
             return self.arrays(form.owner)
-        if not isinstance(form, Known) or not isinstance(form.value, np.ndarray):
+        if not isinstance(form, KnownObject) or not isinstance(form.value, np.ndarray):
             return []
         return [k for k, one in self.given.items() if np.may_share_memory(one, form.value)]
 
@@ -212,8 +212,8 @@ class Objects:
             for one in form.items:
                 self.spend_all(one)
         elif not is_operand(form):
-            kind = type(form.value if isinstance(form, Known) else form).__name__
-            raise Unknown(f"an object of type {kind}")
+            kind = type(form.value if isinstance(form, KnownObject) else form).__name__
+            raise UnknownUse(f"an object of type {kind}")
         self.spend(form)
 
     def computed_form(self, form):
@@ -226,10 +226,10 @@ class Objects:
     def view(self, made, of: np.ndarray):
         """What an operation that gives views has made of an array."""
         if type(made) is np.ndarray and np.may_share_memory(made, of):
-            return Known(made)
+            return KnownObject(made)
         if type(made) in PLAIN or type(made) is tuple or isinstance(made, np.dtype):
-            return Known(made)
-        self.spend(Known(of))
+            return KnownObject(made)
+        self.spend(KnownObject(of))
         return DATA
 
     # --- parts --------------------------------------------------------------------------------
@@ -237,10 +237,10 @@ class Objects:
     def item(self, owner, key):
         """`owner[key]`."""
         if isinstance(owner, Items):
-            if isinstance(key, Known) and isinstance(key.value, (int, slice)):
+            if isinstance(key, KnownObject) and isinstance(key.value, (int, slice)):
                 found = owner.items[key.value]
                 return Items(found) if isinstance(key.value, slice) else found
-            raise Unknown("an item by a computed index")
+            raise UnknownUse("an item by a computed index")
         owner = self.computed_form(owner)
         if isinstance(owner, Other):
             self.spend_all(key)
@@ -252,18 +252,18 @@ class Objects:
                 return DATA
             return self.view(value[key[0]], value)
         if key is None or type(value) not in (list, tuple, dict):
-            raise Unknown("an item of an object")
+            raise UnknownUse("an item of an object")
         self._check_unwritten(value, key[0] if type(value) is dict else None)
-        return Known(value[key[0]])
+        return KnownObject(value[key[0]])
 
     def write(self, owner, key) -> None:
         """A write to a part of an object from outside: what is read of it later is not known."""
         value = value_of(owner)
         if type(value) not in (list, dict):
-            raise Unknown("a write to an object")
+            raise UnknownUse("a write to an object")
         key = key_of(key) if type(value) is dict else (None,)
         if key is None:
-            raise Unknown("a write at a computed key")
+            raise UnknownUse("a write at a computed key")
         self._written.update([(id(value), key[0]), (id(value), _ALL)])
 
     def write_attribute(self, owner, name: str) -> None:
@@ -274,41 +274,41 @@ class Objects:
         is_plain_one = kind.__setattr__ is object.__setattr__ and name in held_by(value)
         is_plain_one = is_plain_one and not is_data
         if not is_plain_one or isinstance(value, (type, types.ModuleType)):
-            raise Unknown("a write to an attribute")
+            raise UnknownUse("a write to an attribute")
         self.write_name(value, name)
 
     def write_name(self, owner, name: str) -> None:
         """The same of a name, by what holds it."""
         self._written.add((id(owner), name))
 
-    def name(self, owner, name: str, value) -> Known:
+    def name(self, owner, name: str, value) -> KnownObject:
         """The value of a name, which has not been written to."""
         self._check_unwritten(owner, name)
-        return Known(value)
+        return KnownObject(value)
 
     def _check_unwritten(self, owner, key) -> None:
         if (id(owner), key) in self._written:
-            raise Unknown("something that the function has written")
+            raise UnknownUse("something that the function has written")
 
     def attribute(self, owner, name: str):
         """`owner.name`."""
         owner = self.computed_form(owner)
         if isinstance(owner, Other):
             if callable(getattr(np.ndarray, name, None)):
-                return Method(owner, name)
+                return UsedMethod(owner, name)
             return owner if name == "T" or not owner.recorded else UNSURE
         value = value_of(owner)
         if is_array(value):
             if name in _LAYOUT:
                 return self.view(getattr(value, name), value)
-            return Method(owner, name)
+            return UsedMethod(owner, name)
         if isinstance(value, types.ModuleType):
             is_plain_module = type(value) is types.ModuleType and name in vars(value)
             if is_plain_module or value.__name__.split(".")[0] in ("numpy", "math", "tapegrad"):
-                return Known(getattr(value, name))
-            raise Unknown("an attribute of a module")
+                return KnownObject(getattr(value, name))
+            raise UnknownUse("an attribute of a module")
         if type(value) is list and name == "append":
-            return Method(owner, name)
+            return UsedMethod(owner, name)
         self._check_unwritten(value, name)
         return _attribute_of_instance(value, name)
 
@@ -320,26 +320,26 @@ class Objects:
             return [self.view(row, value) for row in value]
         self._check_unwritten(value, _ALL)
         if type(value) in (range, list, tuple, dict) and len(value) <= _ITEMS:
-            return [Known(one) for one in value]
-        raise Unknown("an iteration")
+            return [KnownObject(one) for one in value]
+        raise UnknownUse("an iteration")
 
 
 def _attribute_of_instance(value, name: str):
     """An attribute that an instance holds, or a method of its class."""
     kind = type(value)
     if isinstance(value, type) or kind.__getattribute__ not in _GENERIC:
-        raise Unknown("an attribute of an object")
+        raise UnknownUse("an attribute of an object")
     raw, held = inspect.getattr_static(kind, name, None), getattr(value, "__dict__", {})
     if isinstance(raw, types.MemberDescriptorType):
-        return Known(getattr(value, name))
+        return KnownObject(getattr(value, name))
     is_data = hasattr(type(raw), "__set__") or hasattr(type(raw), "__delete__")
     if type(raw) is _TUPLE_FIELD or (name in held and not is_data):
-        return Known(held[name] if name in held else getattr(value, name))
+        return KnownObject(held[name] if name in held else getattr(value, name))
     if isinstance(raw, types.FunctionType):
-        return Known(types.MethodType(raw, value))
+        return KnownObject(types.MethodType(raw, value))
     if isinstance(raw, np.ndarray) or is_plain(raw) and raw is not None:
-        return Known(raw)
-    raise Unknown(f"the attribute {name} of an object")
+        return KnownObject(raw)
+    raise UnknownUse(f"the attribute {name} of an object")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -350,15 +350,15 @@ def _attribute_of_instance(value, name: str):
 WAYS = 32
 
 
-class Frame:
+class FollowedCall:
     """A call of a function: its variables on the way that is followed."""
 
     def __init__(self, uses: Any, f: types.FunctionType, arguments: dict[str, Any]):
         self.uses, self.f, self.arguments = uses, f, arguments
-        self.code: Code = code_of(f.__code__)
+        self.code: FunctionCode = code_of(f.__code__)
         self.cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
         if f.__code__.co_flags & inspect.CO_GENERATOR:
-            raise Unknown("a generator")
+            raise UnknownUse("a generator")
 
     def run(self, way: Way) -> list[tuple[Any, Way]]:
         """The results on all ways."""
@@ -369,7 +369,7 @@ class Frame:
             ends += [one for one in found if len(one) == 2]
             waiting += [one for one in found if len(one) == 4]
             if len(waiting) + len(ends) > WAYS:
-                raise Unknown("too many ways")
+                raise UnknownUse("too many ways")
         return ends
 
     def _follow(self, label: int, at: int, variables: dict, way: Way) -> list[tuple]:
@@ -400,8 +400,8 @@ class Frame:
             elif isinstance(one, (ir.Raise, ir.StaticRaise)):
                 return []
             else:
-                raise Unknown(f"a statement {type(one).__name__}")
-        raise Unknown("a block without an end")
+                raise UnknownUse(f"a statement {type(one).__name__}")
+        raise UnknownUse("a block without an end")
 
     def _with(self, variables: dict, name: str, form) -> dict:
         """The variables after an assignment; a name from outside is no variable."""
@@ -419,13 +419,13 @@ class Frame:
         if isinstance(one, ir.SetAttr):
             self.uses.write_attribute(owner, one.attr)
         elif isinstance(one, ir.StaticSetItem):
-            self.uses.write(owner, Known(one.index))
+            self.uses.write(owner, KnownObject(one.index))
         else:
             self.uses.write(owner, variables[one.index.name])
 
     def _branch(self, one: ir.Branch, variables: dict, way: Way) -> list[tuple]:
         asked = variables[one.cond.name]
-        if isinstance(asked, Known) and (is_plain(asked.value) or type(asked.value) is tuple):
+        if isinstance(asked, KnownObject) and (is_plain(asked.value) or type(asked.value) is tuple):
             return [(one.truebr if asked.value else one.falsebr, 0, variables, way)]
         if isinstance(asked, Items):
             return [(one.truebr if asked.items else one.falsebr, 0, variables, way)]
@@ -445,7 +445,7 @@ class Frame:
         if value.vararg is not None:
             args += self.uses.iterated(variables[value.vararg.name])
         if getattr(value, "varkwarg", None) is not None:
-            raise Unknown("a call with **")
+            raise UnknownUse("a call with **")
         named = {name: variables[one.name] for name, one in value.kws}
         return self.uses.called(variables[value.func.name], args, named, way)
 
@@ -455,25 +455,25 @@ class Frame:
         if isinstance(value, ir.Arg):
             return self.arguments[value.name]
         if isinstance(value, ir.Const):
-            return Known(value.value)
+            return KnownObject(value.value)
         if isinstance(value, ir.Global):
             return self._global(value.name)
         if isinstance(value, ir.FreeVar):
             cell = self.cells[value.name]
             return self.uses.name(cell, value.name, cell.cell_contents)
         if not isinstance(value, ir.Expr):
-            raise Unknown(f"a value {type(value).__name__}")
+            raise UnknownUse(f"a value {type(value).__name__}")
         handler = getattr(self, f"_of_{value.op}", None)
         if handler is None:
-            raise Unknown(f"an expression {value.op}")
+            raise UnknownUse(f"an expression {value.op}")
         return handler(value, variables, way)
 
     def _global(self, name: str):
         if name in self.f.__globals__:
             return self.uses.name(self.f.__globals__, name, self.f.__globals__[name])
         if hasattr(builtins, name):
-            return Known(getattr(builtins, name))
-        raise Unknown(f"the name {name}")
+            return KnownObject(getattr(builtins, name))
+        raise UnknownUse(f"the name {name}")
 
     def _of_binop(self, value, variables, way):
         operands = [variables[value.lhs.name], variables[value.rhs.name]]
@@ -481,7 +481,7 @@ class Frame:
 
     def _of_inplace_binop(self, value, variables, way):
         operands = [variables[value.lhs.name], variables[value.rhs.name]]
-        is_number = isinstance(operands[0], Known) and is_plain(operands[0].value)
+        is_number = isinstance(operands[0], KnownObject) and is_plain(operands[0].value)
         function = value.immutable_fn if is_number else value.fn
         return self.uses.operation(function, operands, way)
 
@@ -495,7 +495,7 @@ class Frame:
         return self.uses.item(variables[value.value.name], variables[value.index.name])
 
     def _of_static_getitem(self, value, variables, way):
-        return self.uses.item(variables[value.value.name], Known(value.index))
+        return self.uses.item(variables[value.value.name], KnownObject(value.index))
 
     def _of_build_tuple(self, value, variables, way):
         return Items(tuple([variables[one.name] for one in value.items]))
@@ -516,11 +516,11 @@ class Frame:
     def _of_iternext(self, value, variables, way):
         form = variables[value.value.name]
         if not isinstance(form, Iterator):
-            raise Unknown("an iteration")
+            raise UnknownUse("an iteration")
         items, at = way.iterators[form.key]
         way.iterators[form.key] = items, at + 1
         is_there = at < len(items)
-        return Items((items[at] if is_there else Known(None), Known(is_there)))
+        return Items((items[at] if is_there else KnownObject(None), KnownObject(is_there)))
 
     def _of_pair_first(self, value, variables, way):
         return variables[value.value.name].items[0]
@@ -579,7 +579,7 @@ class Uses(Objects):
         super().__init__(given)
         self._left, self._depth = _STATEMENTS, 0
         way = Way([], {})
-        ends = self.called(Known(f), [*args], named, way)
+        ends = self.called(KnownObject(f), [*args], named, way)
         for found, _ in ends:
             self.spend_all(found)
         self.ways = [way.uses for _, way in ends]
@@ -589,17 +589,19 @@ class Uses(Objects):
 
     def called(self, function, args: list, named: dict, way: Way) -> list[tuple[Any, Way]]:
         """The results of a call, and the ways to them."""
-        if isinstance(function, Method):
+        if isinstance(function, UsedMethod):
             return [(self._of_method(function, args, named), way)]
-        if not isinstance(function, Known):
-            raise Unknown("a call of something computed")
+        if not isinstance(function, KnownObject):
+            raise UnknownUse("a call of something computed")
         called = function.value
         if type(called) is functools.partial:
-            args = [*map(Known, called.args), *args]
-            named = {**{k: Known(x) for k, x in called.keywords.items()}, **named}
-            return self.called(Known(called.func), args, named, way)
+            args = [*map(KnownObject, called.args), *args]
+            named = {**{k: KnownObject(x) for k, x in called.keywords.items()}, **named}
+            return self.called(KnownObject(called.func), args, named, way)
         if type(called) is types.MethodType:
-            return self.called(Known(called.__func__), [Known(called.__self__), *args], named, way)
+            return self.called(
+                KnownObject(called.__func__), [KnownObject(called.__self__), *args], named, way
+            )
         meant = theirs(called)
         if _is_of_numpy(meant):
             return [(self._of_library(meant, args, named, way), way)]
@@ -608,15 +610,15 @@ class Uses(Objects):
         if isinstance(called, type) or type(called) is types.BuiltinFunctionType:
             return [(self._of_builtin(called, args, named, way), way)]
         if type(called) is not types.FunctionType or _is_ours(called):
-            raise Unknown(f"a call of {getattr(called, '__name__', called)}")
+            raise UnknownUse(f"a call of {getattr(called, '__name__', called)}")
         return self._inside(called, args, named, way)
 
     def _inside(self, f: types.FunctionType, args: list, named: dict, way: Way) -> list:
         if self._depth >= _DEPTH or f.__dict__.keys() & {"__signature__"}:
-            raise Unknown("calls that nest too deeply")
+            raise UnknownUse("calls that nest too deeply")
         self._depth += 1
         try:
-            return Frame(self, f, _bound(f, args, named)).run(way)
+            return FollowedCall(self, f, _bound(f, args, named)).run(way)
         finally:
             self._depth -= 1
 
@@ -629,7 +631,7 @@ class Uses(Objects):
     def _of_library(self, called, args: list, named: dict, way: Way):
         """A function of NumPy's."""
         if not _KEYWORDS.issuperset(named):
-            raise Unknown("a keyword of a function")
+            raise UnknownUse("a keyword of a function")
         for one in named.values():
             self.spend_all(one)
         return self._operation(called, args, way)
@@ -648,9 +650,13 @@ class Uses(Objects):
 
     def _of_builtin(self, called, args: list, named: dict, way: Way):
         if called is len and len(args) == 1 and self.arrays(args[0]):
-            return Known(len(args[0].value)) if isinstance(args[0], Known) else DATA
-        if called is isinstance and isinstance(args[0], Known) and isinstance(args[1], Known):
-            return Known(isinstance(args[0].value, args[1].value))
+            return KnownObject(len(args[0].value)) if isinstance(args[0], KnownObject) else DATA
+        if (
+            called is isinstance
+            and isinstance(args[0], KnownObject)
+            and isinstance(args[1], KnownObject)
+        ):
+            return KnownObject(isinstance(args[0].value, args[1].value))
         if called in (tuple, list) and len(args) == 1 and not named:
             return Items(tuple(self.iterated(args[0])), called is list)
         if called in (zip, enumerate, reversed) and args and not named:
@@ -658,34 +664,38 @@ class Uses(Objects):
         if called is print:
             return self._computed(args, named)
         if called not in _OF_PLAIN:
-            raise Unknown(f"a call of {getattr(called, '__name__', called)}")
+            raise UnknownUse(f"a call of {getattr(called, '__name__', called)}")
         return self._plainly(called, args) if not named else self._computed(args, named)
 
     def _plainly(self, called, args: list):
         """The result of known numbers and texts; data of others."""
-        if all([isinstance(one, Known) and is_plain(one.value) for one in args]):
+        if all([isinstance(one, KnownObject) and is_plain(one.value) for one in args]):
             try:
-                return Known(called(*[one.value for one in args]))
+                return KnownObject(called(*[one.value for one in args]))
             except Exception as error:
-                raise Unknown("an error") from error
+                raise UnknownUse("an error") from error
         return self._computed(args, {})
 
-    def _of_method(self, method: Method, args: list, named: dict):
+    def _of_method(self, method: UsedMethod, args: list, named: dict):
         owner = method.owner
-        if isinstance(owner, Known) and type(owner.value) is list:
+        if isinstance(owner, KnownObject) and type(owner.value) is list:
             self.write(owner, None)
-            return Known(None)
-        if isinstance(owner, Known):  # an array
-            if method.name in _VIEWS and not named and all([isinstance(x, Known) for x in args]):
+            return KnownObject(None)
+        if isinstance(owner, KnownObject):  # an array
+            if (
+                method.name in _VIEWS
+                and not named
+                and all([isinstance(x, KnownObject) for x in args])
+            ):
                 if all([is_plain(one.value) for one in args]):
                     made = getattr(owner.value, method.name)(*[one.value for one in args])
                     return self.view(made, owner.value)
             if any(map(is_recorded, args)) or not hasattr(np.ndarray, method.name):
-                raise Unknown(f"a method {method.name} of recorded operands")
+                raise UnknownUse(f"a method {method.name} of recorded operands")
             if method.name not in ("sum", "mean", "copy", "max", "min", "dot", "std", "astype"):
-                raise Unknown(f"the method {method.name}")
+                raise UnknownUse(f"the method {method.name}")
         if not _KEYWORDS.issuperset(named):
-            raise Unknown("a keyword of a method")
+            raise UnknownUse("a keyword of a method")
         self.spend(owner)
         found = self._computed([UNSURE if is_recorded(owner) else DATA, *args], named)
         return RECORDED if owner == RECORDED and method.name in ("sum", "mean") else found
@@ -693,30 +703,32 @@ class Uses(Objects):
     def spend_statement(self) -> None:
         self._left -= 1
         if self._left < 0:
-            raise Unknown("too many statements")
+            raise UnknownUse("too many statements")
 
     # --- operators ----------------------------------------------------------------------------
 
     def operation(self, function, operands: list, way: Way):
         """An operator of Python's."""
         if function in _IN_PLACE and not is_recorded(operands[0]):
-            raise Unknown("a change in place")
+            raise UnknownUse("a change in place")
         called = _OPERATORS.get(function)
-        is_plain_one = all([isinstance(one, Known) and is_plain(one.value) for one in operands])
+        is_plain_one = all(
+            [isinstance(one, KnownObject) and is_plain(one.value) for one in operands]
+        )
         if called is not None and not is_plain_one:
             return self._operation(called, operands, way)
         if function in (operator.is_, operator.is_not):
-            if all([isinstance(one, Known) for one in operands]):
-                return Known(function(*[one.value for one in operands]))
+            if all([isinstance(one, KnownObject) for one in operands]):
+                return KnownObject(function(*[one.value for one in operands]))
             return DATA
         if any([isinstance(one, Items) for one in operands]):
-            raise Unknown("an operation of a list")
+            raise UnknownUse("an operation of a list")
         return self._plainly(function, operands)
 
 
 def _is_short(called, args: list) -> bool:
     """Whether a function of a large array and numbers takes less time than comparing the array."""
-    known = [one.value for one in args if isinstance(one, Known)]
+    known = [one.value for one in args if isinstance(one, KnownObject)]
     arrays = [one for one in known if is_array(one) and one.nbytes > SMALL]
     if called not in _SHORT or len(arrays) != 1 or len(known) != len(args):
         return False
@@ -762,7 +774,7 @@ def _iterator_of(called, items: list[list], way: Way) -> Iterator:
     (only,) = items
     if called is reversed:
         return way.iterator(only[::-1])
-    return way.iterator([Items((Known(k), one)) for k, one in enumerate(only)])
+    return way.iterator([Items((KnownObject(k), one)) for k, one in enumerate(only)])
 
 
 def _is_ours(f: types.FunctionType) -> bool:
@@ -775,15 +787,15 @@ def _bound(f: types.FunctionType, args: list, named: dict) -> dict[str, Any]:
     try:
         bound = signature.bind(*args, **named)
     except TypeError as error:
-        raise Unknown("other arguments") from error
+        raise UnknownUse("other arguments") from error
     found = {}
     for name, one in signature.parameters.items():
         if one.kind is one.VAR_KEYWORD:
-            raise Unknown("a function that takes **")
+            raise UnknownUse("a function that takes **")
         if one.kind is one.VAR_POSITIONAL:
             found[name] = Items(bound.arguments.get(name, ()))
         else:
-            found[name] = bound.arguments.get(name, Known(one.default))
+            found[name] = bound.arguments.get(name, KnownObject(one.default))
     return found
 
 
@@ -791,7 +803,7 @@ def shown(f: Callable, args: Sequence, named: dict, given: Sequence[np.ndarray])
     """What can be shown of some arrays; None where the function does anything that is not known."""
     try:
         return Uses(f, args, named, given)
-    except (Unknown, Refused):
+    except (UnknownUse, Refused):
         return None
     except Exception:  # what an object of the user's raises must not cost the call
         return None

@@ -20,10 +20,10 @@ from ..._core.tensor.dependencies import (
     library_name,
     method_dependencies,
 )
-from ..._core.tensor.dependencies import Contents as Held
+from ..._core.tensor.dependencies import Snapshot as Held
 from ..._core.tensor.pytree import COMPUTING
 from ..._core.tensor.values import is_tensor
-from ..ir.flow_graph import Graph, Input
+from ..ir.flow_graph import Graph, GraphInput
 from ..kinds.step_kinds import FLOAT, INT
 from . import arena_lists, outside_changes
 from .arena_lists import words_of
@@ -33,6 +33,7 @@ from .forms import (
     FLOATS,
     NARROW,
     SINGLE,
+    ArenaList,
     Array,
     Contents,
     Form,
@@ -41,13 +42,12 @@ from .forms import (
     Raises,
     Ref,
     Refused,
-    Row,
     Tuple,
     shape_of,
     unbound,
 )
 from .numbers import EXACT, number
-from .reader import Reader
+from .reader import FunctionReader
 from .views import strides_of
 
 # --- Classes of named tuples whose instances are tuples with names and nothing else ---------------
@@ -93,7 +93,7 @@ def _is_new(name: str, taken: set[str]) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Given:
+class GivenInput:
     """An input: dtype and lengths, () for a number; None is a length that changes with calls."""
 
     kind: str  # of the dtype in NumPy; SINGLE for float32
@@ -101,18 +101,18 @@ class Given:
     differentiated: bool
 
 
-def entered(reader: Reader, given: Given, writable: bool = True) -> Form:
+def entered(reader: FunctionReader, given: GivenInput, writable: bool = True) -> Form:
     """An input as a form, its numbers parameters of the first block."""
     graph, entry = reader.graph, reader.graph.blocks[0]
     if not given.lengths and given.kind in FLOATS:
         value = graph.value(FLOAT)
         entry.parameters.append(value)
-        graph.inputs.append(Input(None, given.differentiated))
+        graph.inputs.append(GraphInput(None, given.differentiated))
         return Number(given.kind, value, given.differentiated or given.kind == SINGLE)
     if not given.lengths:
         raise Refused("an argument is a NumPy number that is not a float")
     region = reader.region(FLOAT)
-    graph.inputs.append(Input(len(given.lengths), given.differentiated, region))
+    graph.inputs.append(GraphInput(len(given.lengths), given.differentiated, region))
     values = [graph.value(INT) for _ in range(1 + len(given.lengths))]
     entry.parameters.extend(values)
     lengths: tuple[Form, ...] = tuple(
@@ -148,7 +148,7 @@ _NUMBERS = {int, float, bool, tuple}
 _PLAIN = (str, int, float, complex, bytes)
 
 
-class Opened(Reader):
+class Opened(FunctionReader):
     """A reader, and the values that a function reads outside of its arguments.
 
     What it reads is among the dependencies. Containers have their contents in `given`, since the
@@ -167,7 +167,7 @@ class Opened(Reader):
         self._float = SINGLE if single else FLOAT
         self._forms: dict[int, Form] = {}  # of arrays and containers
         self._kept: list[Any] = []  # these
-        self._laid: dict[Any, Row | None] = {}
+        self._laid: dict[Any, ArenaList | None] = {}
         self._constants: dict[tuple, Form] = {}
         self.arrays: list[np.ndarray] = []  # those that lie outside
         self._own: dict[int, types.MappingProxyType] = {}  # attributes of instances
@@ -239,7 +239,7 @@ class Opened(Reader):
         kind = NARROW if is_narrow else kind
         if not value.shape and kind != self._float:
             raise Refused(f"it reads an array of {value.dtype} without dimensions from outside")
-        return self._input(value, Given(kind, value.shape, False))
+        return self._input(value, GivenInput(kind, value.shape, False))
 
     def constant(self, key: tuple, made) -> Form:
         """An array that is the same in each call, and is given by its key.
@@ -258,7 +258,7 @@ class Opened(Reader):
             return dataclasses.replace(mapped(self, lambda x: x, form), plain=form.plain)
         return form
 
-    def _input(self, value: np.ndarray, given: Given) -> Form:
+    def _input(self, value: np.ndarray, given: GivenInput) -> Form:
         """An array as a further input, which the graph does not change."""
         self.hidden.append(value)
         return entered(self, given, writable=False)
@@ -312,14 +312,14 @@ class Opened(Reader):
             self._forms[id(value)] = self._in_memory(site, items)
         return self._forms[id(value)]
 
-    def _in_memory(self, site, items: tuple[Form, ...]) -> Row:
+    def _in_memory(self, site, items: tuple[Form, ...]) -> ArenaList:
         wanted = self.choices[site]
         if (row := self._laid_out(site, items, wanted)) is not None:
             return row
         with self.at_start():
             return arena_lists.new(self, site, items)
 
-    def laid_out(self, form: Form, more_than: int = 0) -> Row | None:
+    def laid_out(self, form: Form, more_than: int = 0) -> ArenaList | None:
         """A list or tuple of numbers from outside as one in memory, made when a call begins.
 
         None for others, and for those that have no more items than that.
@@ -338,7 +338,7 @@ class Opened(Reader):
             self._laid[site] = self._laid_out(site, items, None)
         return self._laid[site]
 
-    def _laid_out(self, site, items: tuple[Form, ...], wanted: Form | None) -> Row | None:
+    def _laid_out(self, site, items: tuple[Form, ...], wanted: Form | None) -> ArenaList | None:
         rows = [self.laid_out(one) for one in items if isinstance(one, Ref)]
         if rows and len(rows) == len(items) and None not in rows:
             return self._of_rows(site, rows, wanted)
@@ -346,12 +346,12 @@ class Opened(Reader):
         if found is None:
             return None
         element, words = found
-        data = self._input(words, Given(FLOAT, words.shape, False))
+        data = self._input(words, GivenInput(FLOAT, words.shape, False))
         with self.at_start():
             parts = Known(len(items)), Known(len(items)), data.parts[0]
             return arena_lists.with_data(self, site, element, parts)
 
-    def _of_rows(self, site, rows: list, wanted: Form | None) -> Row | None:
+    def _of_rows(self, site, rows: list, wanted: Form | None) -> ArenaList | None:
         """A list of lists; None where these differ in kind."""
         if len({shape_of(row) for row in [*rows, *([wanted] if wanted else [])]}) > 1:
             return None

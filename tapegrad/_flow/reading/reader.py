@@ -17,33 +17,33 @@ from ..ir.flow_graph import (
     Graph,
     Jump,
     Leave,
-    Line,
     Place,
     Return,
+    SourceLine,
     Value,
     varying,
 )
 from ..kinds.step_kinds import BOOL, FLOAT, kind_of
 from .arena_lists import element_of
 from .arrays import mapped
-from .code import Code
+from .code import FunctionCode
 from .forms import (
     ABSENT,
     SINGLE,
     Again,
+    ArenaList,
     Array,
     Choice,
     Contents,
     Form,
-    Function,
     Known,
+    LocalFunction,
     Lost,
     Maybe,
     Number,
     Possible,
     Ref,
     Refused,
-    Row,
     Tuple,
     bound,
     dependence,
@@ -74,7 +74,7 @@ class Frame:
     """
 
     name: Any
-    code: Code
+    code: FunctionCode
     globals: dict
     outside: Any
 
@@ -84,7 +84,7 @@ class Stack:
     """The active frames: the innermost, and where its caller continues.
 
     The result is assigned to the caller's variable `target`; a value that a generator yields is a
-    `Pair`.
+    `NextItem`.
     """
 
     frame: Any
@@ -98,19 +98,19 @@ class Stack:
         return 1 if self.below is None else 1 + self.below.depth()
 
 
-class State:
+class ReadingState:
     """Forms of variables, by frame and name, and of objects, by the site that made them."""
 
     def __init__(self, variables: dict | None = None, heap: dict | None = None):
         self.variables: dict[tuple[Any, str], Form] = {} if variables is None else variables
         self.heap: dict[Any, Contents] = {} if heap is None else heap
 
-    def copy(self) -> State:
-        return State(dict(self.variables), dict(self.heap))
+    def copy(self) -> ReadingState:
+        return ReadingState(dict(self.variables), dict(self.heap))
 
-    def kept(self, roots: list[tuple[Any, str]], cells) -> State:
+    def kept(self, roots: list[tuple[Any, str]], cells) -> ReadingState:
         """Objects reachable from variables; `cells(frame)` names those that functions share."""
-        state, waiting, seen = State(), list(roots), set()
+        state, waiting, seen = ReadingState(), list(roots), set()
         while waiting:
             key = waiting.pop()
             form = self.variables.get(key)
@@ -124,7 +124,7 @@ class State:
         state.heap = {k: v for k, v in self.heap.items() if k in state.heap}
         return state
 
-    def _follow(self, form: Form, state: State, waiting: list, cells) -> None:
+    def _follow(self, form: Form, state: ReadingState, waiting: list, cells) -> None:
         if not leads(form):
             return
         if isinstance(form, Ref) and form.site not in state.heap and form.site in self.heap:
@@ -135,21 +135,21 @@ class State:
             self._follow(contents, state, waiting, cells)
         for option in form.options if isinstance(form, Choice) else ():
             self._follow(option, state, waiting, cells)
-        if isinstance(form, Row):
+        if isinstance(form, ArenaList):
             self._follow(form.element, state, waiting, cells)
-        if isinstance(form, Function):
+        if isinstance(form, LocalFunction):
             waiting.extend(cells(form.frame))
         for part in form.parts:
             self._follow(part, state, waiting, cells)
 
-    def unbound(self) -> State:
-        return State(
+    def unbound(self) -> ReadingState:
+        return ReadingState(
             {k: unbound(v) for k, v in self.variables.items()},
             {k: unbound(v) for k, v in self.heap.items()},
         )
 
-    def bound(self, values: Iterator[Value]) -> State:
-        return State(
+    def bound(self, values: Iterator[Value]) -> ReadingState:
+        return ReadingState(
             {k: bound(v, values) for k, v in self.variables.items()},
             {k: bound(v, values) for k, v in self.heap.items()},
         )
@@ -174,7 +174,7 @@ class State:
         forms = (*self.variables.items(), *self.heap.items())
         return frozenset([(key, _number_kinds(form)) for key, form in forms])
 
-    def join(self, other: State, unite) -> bool:
+    def join(self, other: ReadingState, unite) -> bool:
         """Widen this state to include another one; returns whether it changed."""
         changed = False
         for mine, its in ((self.variables, other.variables), (self.heap, other.heap)):
@@ -253,11 +253,13 @@ def _number_kinds(form: Form) -> Any:
 class Point:
     """A point of the code: its block, what is known there, and the edges from it."""
 
-    def __init__(self, stack: Stack | None, label: int, at: int, state: State, note: tuple = ()):
+    def __init__(
+        self, stack: Stack | None, label: int, at: int, state: ReadingState, note: tuple = ()
+    ):
         self.stack, self.label, self.at, self.state = stack, label, at, state
         self.note = note  # distinguishes it from other points of that statement
         self.block = Block(-1)
-        self.ways: list[tuple[Edge, Block, Point, State]] = []
+        self.ways: list[tuple[Edge, Block, Point, ReadingState]] = []
         self.times, self.waits = 0, False
 
     @property
@@ -295,7 +297,7 @@ class Inline:
     result: Form | None = None
 
 
-class Reader:
+class FunctionReader:
     """Reads one function into `graph`.
 
     `choices` are sites of lists that lie in the arena, with the form of their elements; `followed`
@@ -307,7 +309,7 @@ class Reader:
         self, graph: Graph, choices: dict, follow: Callable, followed: int = 0, single: bool = False
     ):
         self.graph, self.choices, self._follow = graph, choices, follow
-        self.changes, self.state = Changes(), State()
+        self.changes, self.state = Changes(), ReadingState()
         self.frames: dict[Any, Frame] = {}
         self.points: dict[Any, Point] = {}
         self._waiting: list[tuple[tuple, int, Point]] = []  # a heap
@@ -316,11 +318,11 @@ class Reader:
         self.builder.has_own_kinds = OWN_KINDS in choices
         self.point: Point | None = None
         self._ends: list[Point] = []
-        self.end = Point(None, 0, 0, State())  # that with the result, once all is read
+        self.end = Point(None, 0, 0, ReadingState())  # that with the result, once all is read
         self.result: Form = Known(None)
         self._regions: list[int] = []
         self._rows: dict[Any, int] = {}
-        self._lines: dict[Line, int] = {}
+        self._lines: dict[SourceLine, int] = {}
         self.dependencies: list[Checked] = []
         #: Arrays from outside, which are inputs, and what containers from outside hold.
         self.hidden: list[Any] = []
@@ -361,7 +363,7 @@ class Reader:
     def run(self, start: Callable[[], Edge]) -> None:
         """Follow the code from its start until nothing changes."""
         entry = self.graph.block()
-        first = Point(None, 0, 0, State())
+        first = Point(None, 0, 0, ReadingState())
         first.block, self.point = entry, first
         self.builder.block = entry
         entry.end = Jump(start())
@@ -388,7 +390,9 @@ class Reader:
             return
         self._follow(self, point)
 
-    def goto(self, stack: Stack, label: int, at: int, state: State, note: tuple = ()) -> Edge:
+    def goto(
+        self, stack: Stack, label: int, at: int, state: ReadingState, note: tuple = ()
+    ) -> Edge:
         """The edge to a point from the block that is being made."""
         kept = state.kept(self._roots(stack, label, at), self.cells)
         fixed = [
@@ -407,11 +411,11 @@ class Reader:
         kept.variables[RESULT] = self.copied(form)
         return self._way(("end", self._kinds(kept)), kept, lambda: self._ending(kept))
 
-    def _ending(self, kept: State) -> Point:
+    def _ending(self, kept: ReadingState) -> Point:
         self._ends.append(Point(None, 0, 0, kept.unbound()))
         return self._ends[-1]
 
-    def _kinds(self, kept: State) -> tuple:
+    def _kinds(self, kept: ReadingState) -> tuple:
         """What distinguishes points of one statement: the code is followed for each.
 
         These are places of Python's numbers where others are of float32, and variables that are a
@@ -429,7 +433,7 @@ class Reader:
         seen = kept.kinds_seen() if OWN_KINDS in self.choices else weak
         return seen, frozenset(ways.items())
 
-    def _way(self, key, kept: State, make: Callable[[], Point]) -> Edge:
+    def _way(self, key, kept: ReadingState, make: Callable[[], Point]) -> Edge:
         point = self.points.get(key)
         if point is None:
             point = self.points[key] = make()
@@ -447,7 +451,7 @@ class Reader:
             self._count += 1
             heapq.heappush(self._waiting, (point.place, self._count, point))
 
-    def _join(self, known: State, kept: State) -> bool:
+    def _join(self, known: ReadingState, kept: ReadingState) -> bool:
         """Widen the knowledge at a point; lists that move to the arena come with their elements."""
         try:
             return known.join(kept, self.unite)
@@ -565,7 +569,7 @@ class Reader:
         for k, block in enumerate(self.graph.blocks):
             block.number = k
 
-    def _arguments(self, wanted: State, state: State) -> list[Value]:
+    def _arguments(self, wanted: ReadingState, state: ReadingState) -> list[Value]:
         """Values for the parameters of a block."""
         made: list[Value] = []
         for template, given in (
@@ -587,7 +591,7 @@ class Reader:
         finally:
             self.builder.block = block
 
-    def line(self, line: Line) -> None:
+    def line(self, line: SourceLine) -> None:
         """The user's line that steps come from."""
         if line not in self._lines:
             self._lines[line] = len(self.graph.lines)
@@ -656,7 +660,7 @@ class Reader:
             return self._of_one_kind(form)
         if isinstance(form, Array):  # in C order, and no view of memory that is written later
             return mapped(self, lambda x: x, form)
-        if not isinstance(form, (Known, Number, Row, Maybe)):
+        if not isinstance(form, (Known, Number, ArenaList, Maybe)):
             raise Refused(f"the result is {described(form)}")
         return form
 

@@ -18,10 +18,10 @@ from ..._core.config import config
 from ..._core.tensor.dependencies import (
     ABSENT,
     Checked,
-    Contents,
     Dependency,
-    Part,
     Placement,
+    Snapshot,
+    UnchangedPart,
     each_once,
     is_absent,
     is_equal,
@@ -44,7 +44,7 @@ from .code import code_of
 from .forms import SINGLE, Again, Form, Known, Leaves, Lost, Outdated, Refused, Tuple, shape_of
 from .joins import element_joined
 from .outside_changes import Changes
-from .outside_values import Given, Opened, entered, is_plain_namedtuple
+from .outside_values import GivenInput, Opened, entered, is_plain_namedtuple
 from .reader import Frame, Stack
 from .statements import bound_arguments, defaults_of, follow
 
@@ -105,10 +105,10 @@ def read(
     f: Callable,
     trees: list,
     names: list[str],
-    inputs: Sequence[Given] = (),
+    inputs: Sequence[GivenInput] = (),
     choices: dict[Any, Form | None] | None = None,
 ) -> Reading:
-    """Read `f` for arguments: trees of `Given`, `Known`, `Outside` and containers.
+    """Read `f` for arguments: trees of `GivenInput`, `Known`, `Outside` and containers.
 
     The last ones are named. The inputs of the graph are in the order of the arguments, if `inputs`
     does not give another. `choices` are lists that lie in the arena, as an earlier reading has
@@ -162,7 +162,9 @@ def _same(a: int, b: int) -> None:
     """Regions of an earlier reading are forgotten."""
 
 
-def _read(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Given]) -> Reading:
+def _read(
+    reader: Opened, f, trees: list, names: list[str], inputs: Sequence[GivenInput]
+) -> Reading:
     reader.run(lambda: _start(reader, f, trees, names, inputs))
     validate(reader.graph)
     dependencies = each_once(reader.dependencies)
@@ -170,7 +172,7 @@ def _read(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Giv
     return Reading(*found, reader.arrays, reader.is_of_objects)
 
 
-def _start(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Given]):
+def _start(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[GivenInput]):
     """The inputs as forms, and the edge to the function's first statement."""
     given = {id(one): entered(reader, one) for one in inputs}
     forms = [_form(reader, tree, ("argument", k), given) for k, tree in enumerate(trees)]
@@ -196,7 +198,7 @@ def _form(reader: Opened, tree, place: tuple, given: dict[int, Form]) -> Form:
     def forms(items) -> tuple[Form, ...]:
         return tuple([_form(reader, one, (*place, k), given) for k, one in enumerate(items)])
 
-    if isinstance(tree, Given):
+    if isinstance(tree, GivenInput):
         return given.get(id(tree)) or entered(reader, tree)
     if isinstance(tree, Known):
         return tree
@@ -239,7 +241,7 @@ def _has_plain_attributes(kind: type) -> bool:
 _MOST, _ALIKE, _MOST_VALUES, _MOST_BYTES = 256, 4, 2000, 1 << 16
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
 _CONTAINERS = (list, dict, set)
-_Any = TypeVar("_Any", Dependency, Contents, Part)
+_Any = TypeVar("_Any", Dependency, Snapshot, UnchangedPart)
 _NAMESPACES = (types.ModuleType, types.CodeType)
 _HOLDERS = (functools.partial, types.MethodType)
 #: Of NumPy and Python, which hold no data; weak references to them cannot be made.
@@ -352,10 +354,15 @@ class _Patterns:
         if isinstance(one, Placement) or type(one.value) is not list:  # memory, or part of a set
             raise Unknown
         items = [self.of(item) for item in one.value]
-        if isinstance(one, Contents):
-            return Contents, self.of(one.owner), one.name, (items, _plain_keys(one.keys))
+        if isinstance(one, Snapshot):
+            return Snapshot, self.of(one.owner), one.name, (items, _plain_keys(one.keys))
         whole = _plain_keys(one.whole) if isinstance(one.whole, list) else one.whole
-        return Part, self.of(one.owner), one.name, (items, _plain_keys([*one.places]), whole)
+        return (
+            UnchangedPart,
+            self.of(one.owner),
+            one.name,
+            (items, _plain_keys([*one.places]), whole),
+        )
 
     def hidden(self, array: np.ndarray, is_read: bool) -> Pattern:
         """That of an array that is an input: one that is made of what was read is the same."""
@@ -470,16 +477,16 @@ class _Match:
                 raise Unknown
             one = one._replace(value=value_now(one))
             return self._checked(self.fits(value, one.value), one)
-        if kind is Contents:
+        if kind is Snapshot:
             items, keys = what
-            contents = Contents.of(held, name)
+            contents = Snapshot.of(held, name)
             is_like = _are_alike(contents.keys, keys) and self._fit(items, contents.value)
             return self._checked(is_like, contents)
         return self._part(held, name, *what)
 
-    def _part(self, held, name: str, items: list[Pattern], places: list, whole) -> Part:
+    def _part(self, held, name: str, items: list[Pattern], places: list, whole) -> UnchangedPart:
         values = [held[place] for place in places]
-        one = Part(held, name, values, places, whole)
+        one = UnchangedPart(held, name, values, places, whole)
         return self._checked(self._fit(items, values) and one.is_there(), one)
 
     def _fit(self, patterns: Sequence[Pattern], values: Sequence) -> bool:
@@ -527,7 +534,7 @@ class _Made(NamedTuple):
     shared: Shared
 
 
-class _Kept(NamedTuple):
+class _KeptReading(NamedTuple):
     """A reading without what one function has alone; `made` is the reason why there is no graph."""
 
     code: types.CodeType
@@ -554,7 +561,7 @@ class _Kept(NamedTuple):
         return Reading(graph, result, dependencies, arrays, changes, shared=shared)
 
 
-_kept: OrderedDict[tuple, list[_Kept]] = OrderedDict()
+_kept: OrderedDict[tuple, list[_KeptReading]] = OrderedDict()
 
 
 def keep(f: Callable, key, reading: Reading) -> None:
@@ -588,7 +595,10 @@ def _keep(f, key, dependencies: list[Checked], make: Callable[[_Patterns], _Made
         made = make(patterns)
     except Exception:  # whatever the user's objects raise
         return
-    one, place = _Kept(own_code(f), patterns.root, patterns.parts, read, made), _place(f, key)
+    one, place = (
+        _KeptReading(own_code(f), patterns.root, patterns.parts, read, made),
+        _place(f, key),
+    )
     _kept[place] = [one, *_kept.get(place, ())][:_ALIKE]
     while len(_kept) > _MOST:
         _kept.popitem(last=False)

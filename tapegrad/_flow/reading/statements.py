@@ -10,9 +10,9 @@ import types
 from typing import Any
 
 from ..._core.codegen.process import numba_ir as ir
-from ..._core.tensor.dependencies import Contents, Dependency, own_dependencies
+from ..._core.tensor.dependencies import Dependency, Snapshot, own_dependencies
 from ..._core.tensor.pytree import own_code
-from ..ir.flow_graph import Block, Branch, Edge, Jump, Line, Place
+from ..ir.flow_graph import Block, Branch, Edge, Jump, Place, SourceLine
 from ..kinds.step_kinds import BOOL, INT, kind_of
 from . import access, builtin_functions, calls, outside_changes, prelude
 from .access import advanced, has_next
@@ -20,19 +20,19 @@ from .builtin_functions import iterator
 from .code import SAVED, code_of, read_by
 from .forms import (
     NONE,
+    ArenaList,
     Array,
     Choice,
     Form,
-    Function,
     Known,
     Leaves,
+    LocalFunction,
     Maybe,
-    Pair,
+    NextItem,
     Possible,
     Raises,
     Ref,
     Refused,
-    Row,
     Tuple,
     Unfollowed,
     dependence,
@@ -54,7 +54,7 @@ from .numbers import (
     truth,
 )
 from .outside_changes import name_read
-from .reader import DEPTH, RECURSIVE, Frame, Inline, Point, Reader, Stack, State
+from .reader import DEPTH, RECURSIVE, Frame, FunctionReader, Inline, Point, ReadingState, Stack
 
 # --- Names from outside of a function, and the frames of calls ------------------------------------
 
@@ -105,7 +105,7 @@ def defaults_of(reader, f: types.FunctionType) -> tuple[list[Form], dict[str, Fo
     """The defaults of a function, of positional arguments and of others."""
     reader.dependencies += own_dependencies(f)
     if f.__kwdefaults__:  # which can be changed in place
-        reader.dependencies.append(Contents.of(f.__kwdefaults__, f"{f.__name__}.__kwdefaults__"))
+        reader.dependencies.append(Snapshot.of(f.__kwdefaults__, f"{f.__name__}.__kwdefaults__"))
     keywords = {k: reader.outside(one, k) for k, one in (f.__kwdefaults__ or {}).items()}
     defaults = f.__defaults__ or ()
     names = own_code(f).co_varnames[: own_code(f).co_argcount][-len(defaults) or None :]
@@ -114,7 +114,7 @@ def defaults_of(reader, f: types.FunctionType) -> tuple[list[Form], dict[str, Fo
 
 def framed(reader, function: Form, args: list, kwargs: dict, name) -> tuple[Frame, dict]:
     """The frame of a call, and its arguments by name."""
-    if isinstance(function, Function):
+    if isinstance(function, LocalFunction):
         code, defaults = function.code, list(function.defaults)
         frame = Frame((name, id(code)), code_of(code), function.globals, function.frame)
         keywords: dict[str, Form] = {}
@@ -171,7 +171,7 @@ class RightSides:
 
     at = 0
 
-    def __init__(self, reader: Reader, point: Point):
+    def __init__(self, reader: FunctionReader, point: Point):
         self.reader, self.point, self.builder = reader, point, reader.builder
         assert point.stack is not None
         self.stack: Stack = point.stack
@@ -395,11 +395,11 @@ class RightSides:
             given = value.defaults
             form = self.get(given) if isinstance(given, ir.Var) else Known(given)
             defaults = tuple(access.items_of(self.reader, form))
-        return Function(code, self.frame.name, self.frame.globals, defaults, code.co_name)
+        return LocalFunction(code, self.frame.name, self.frame.globals, defaults, code.co_name)
 
 
-def _pair(form: Form) -> Pair:
-    if not isinstance(form, Pair):
+def _pair(form: Form) -> NextItem:
+    if not isinstance(form, NextItem):
         raise Refused("it uses an iterator in a way that is not known")
     return form
 
@@ -492,7 +492,7 @@ class _Effects(RightSides):
 
     def _follow(self, statement) -> None:
         code = self.frame.code.code
-        self.reader.line(Line(code.co_filename, statement.loc.line, code.co_name))
+        self.reader.line(SourceLine(code.co_filename, statement.loc.line, code.co_name))
         if isinstance(statement, ir.Assign):
             self.set(statement.target.name, self._assigned(statement.value))
         elif isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
@@ -533,7 +533,7 @@ class _Effects(RightSides):
             return self.unknown
         if op == "inplace_binop":
             form = self.get(value.lhs)
-            if isinstance(form, (Array, Row, Ref)):
+            if isinstance(form, (Array, ArenaList, Ref)):
                 self._changeable(value.lhs)
         made = self._value(value)
         return self._called(made) if isinstance(made, Inline) else made
@@ -574,11 +574,11 @@ class Alternatives:
 
     name: str
     choice: Choice
-    state: State
+    state: ReadingState
     steps: int
     ways: int
 
-    def go_on(self, reader: Reader, point: Point, at: int, block) -> None:
+    def go_on(self, reader: FunctionReader, point: Point, at: int, block) -> None:
         """Take the statement back, and go to it with each of the options."""
         del block.steps[self.steps :], point.ways[self.ways :]
         build, note = reader.builder, point.note if at == point.at else ()
@@ -594,7 +594,9 @@ class Alternatives:
             build.block = rest
         self._follow(reader, point, at, note, last)
 
-    def _follow(self, reader: Reader, point: Point, at: int, note: tuple, option: Form) -> None:
+    def _follow(
+        self, reader: FunctionReader, point: Point, at: int, note: tuple, option: Form
+    ) -> None:
         state = self.state.copy()
         for key, form in state.variables.items():
             if form is self.choice:
@@ -617,7 +619,7 @@ def alternatives_of(statement, values, block) -> Alternatives | None:
 # --- The statements of a point followed: assignments, calls, and the edges at its end -------------
 
 
-def follow(reader: Reader, point: Point) -> None:
+def follow(reader: FunctionReader, point: Point) -> None:
     """Follow the statements of a point to their end."""
     try:
         Statements(reader, point).run()
@@ -640,15 +642,15 @@ class Statements(RightSides):
             if self._is_end(statement, self._at_line(statement)):
                 return
 
-    def _at_line(self, statement) -> Line:
+    def _at_line(self, statement) -> SourceLine:
         """The user's line of a statement, which steps come from."""
         code = self.frame.code.code
-        line = Line(code.co_filename, statement.loc.line, code.co_name)
+        line = SourceLine(code.co_filename, statement.loc.line, code.co_name)
         if line.number:
             self.reader.line(line)
         return line
 
-    def _is_end(self, statement, line: Line) -> bool:
+    def _is_end(self, statement, line: SourceLine) -> bool:
         """Follow a statement, perhaps for each option of a choice; whether it ends the point."""
         block = self.builder.block
         alternatives = alternatives_of(statement, self, block)
@@ -754,7 +756,7 @@ class Statements(RightSides):
             keys = state.heap[site].keys
             reader_keys = (keys[0], None, 0, keys[3])
             self.reader.update(Ref(site), reader_keys, ())
-            form = Pair(NONE, False)
+            form = NextItem(NONE, False)
         state.variables[below.frame, self.stack.target] = form
         note = ("done",) if self.stack.generator is not None else ()
         edge = self.reader.goto(below, self.stack.label, self.stack.at, state, note)
@@ -813,13 +815,13 @@ class Statements(RightSides):
             item = advanced(self.reader, iterator)
         else:
             item = NONE
-        self.set(name, Pair(item, there))
+        self.set(name, NextItem(item, there))
         return self._goto(self.point.label, self.at + 1, ("more",) if there else ("done",))
 
     def _resume(self, iterator: Ref, name: str) -> None:
         frame, label, at, _ = self.reader.contents(iterator).keys
         if label is None:
-            self.set(name, Pair(NONE, False))
+            self.set(name, NextItem(NONE, False))
             self.builder.block.end = Jump(self._goto(self.point.label, self.at + 1, ("done",)))
             return
         stack = Stack(frame, self.stack, self.point.label, self.at + 1, name, iterator.site)
@@ -838,7 +840,7 @@ class Statements(RightSides):
         label, at = self.point.label, self.at + 1
         names = tuple(sorted(self.frame.code.live(label, at)))
         self.reader.update(Ref(stack.generator), (self.frame.name, label, at, names), ())
-        state.variables[below.frame, stack.target] = Pair(item, True)
+        state.variables[below.frame, stack.target] = NextItem(item, True)
         edge = self.reader.goto(below, stack.label, stack.at, state, ("more",))
         self.builder.block.end = Jump(edge)
 

@@ -37,7 +37,7 @@ FAR, BETWEEN_GROUPS = 1 << 52, 1 << 38
 
 
 @dataclasses.dataclass(frozen=True)
-class Form:
+class StepTemplate:
     """A step without places: `key` is equal for steps that differ in `places` only."""
 
     key: tuple
@@ -62,7 +62,7 @@ def clusters(views: list[View]) -> tuple[list[int], list[int]]:
     return groups, [lows[group] for group in numbers]
 
 
-def form_of(step: Step, pattern: tuple, wanted: Callable[[View], bool]) -> Form:
+def form_of(step: Step, pattern: tuple, wanted: Callable[[View], bool]) -> StepTemplate:
     """The form of a step with a pattern; overlapping views are moved together."""
     numbers: dict[View, int] = {}
     same = [numbers.setdefault(view, len(numbers)) for view in step.views]
@@ -72,7 +72,7 @@ def form_of(step: Step, pattern: tuple, wanted: Callable[[View], bool]) -> Form:
         (v.base, v.offset - places[group], v.shape, v.strides, group, wanted(v))
         for v, group in zip(views, groups, strict=True)
     ]
-    return Form((type(step), *pattern, tuple(same), *parts), tuple(places))
+    return StepTemplate((type(step), *pattern, tuple(same), *parts), tuple(places))
 
 
 class _Swapped:
@@ -85,7 +85,7 @@ class _Swapped:
         return self.views.get(view, view)
 
 
-class _Asked(_Swapped):
+class _AskedAdjoints(_Swapped):
     """Whether adjoints are needed, of views that represent others."""
 
     def __init__(self, wanted, views: dict[View, View]):
@@ -99,7 +99,9 @@ class _Asked(_Swapped):
 class Template:
     """The part of a form, and the words of its data that move with each of its places."""
 
-    def __init__(self, step: Step, form: Form, make: Callable[..., Part], wanted, item: int):
+    def __init__(
+        self, step: Step, form: StepTemplate, make: Callable[..., Part], wanted, item: int
+    ):
         self.item = item
         self.part = make(step, wanted)
         self.places = np.array(form.places, np.int64)
@@ -109,7 +111,7 @@ class Template:
             v: v.moved(FAR + group * BETWEEN_GROUPS) for v, group in zip(views, groups, strict=True)
         }
         back = {new: old for old, new in moved.items()}
-        other = make(step.mapped(_Swapped(moved)), _Asked(wanted, back)).data
+        other = make(step.mapped(_Swapped(moved)), _AskedAdjoints(wanted, back)).data
         self.fits = other.shape == self.part.data.shape
         if self.fits:
             self._find(other - self.part.data)
@@ -150,7 +152,7 @@ def parts_of(steps: list[Step], make: Callable[..., Part], wanted, item: int = I
     parts: dict[int, Part] = {}
     for key, found in alike.items():
         if len(found) >= OFTEN:
-            form = Form(key, places[found[0]])
+            form = StepTemplate(key, places[found[0]])
             template = Template(steps[found[0]], form, make, wanted, item)
             if template.fits:
                 made = template.at([places[k] for k in found])

@@ -181,7 +181,7 @@ def _place(rows: np.ndarray, start: int, shared: bool) -> tuple[int, int]:
 # --- rows of a batch evaluated one by one, with recorded results ----------------------------------
 
 
-class RecordedRows:
+class RecordedBatch:
     """Values and gradients of all rows as tensors, with the interface of a `Batch`."""
 
     def __init__(self, batch: Batch, rows: list):
@@ -208,7 +208,7 @@ def _stacked(column):
 def gathered(batch: Batch, rows: list):
     """The results of all rows, each a value and its gradients: in the batch, or recorded."""
     if any(is_recorded(one) for value, gradients in rows for one in (value, *gradients)):
-        return RecordedRows(batch, rows)
+        return RecordedBatch(batch, rows)
     for number, (value, gradients) in enumerate(rows):
         batch.set(number, value_of(value), [value_of(one) for one in gradients])
     return batch

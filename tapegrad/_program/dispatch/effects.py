@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core import PACKAGE
-from ..._core.tensor.dependencies import Checked, Contents, Dependencies, Dependency
+from ..._core.tensor.dependencies import Checked, Dependencies, Dependency, Snapshot
 from ..._core.tensor.operators import users_level
 from ..._core.tensor.pytree import Reach, codes_in, held_by, held_items, own_code, reachable
-from ..._flow.ir.flow_graph import Line
+from ..._flow.ir.flow_graph import SourceLine
 from ..._flow.reading.outside_changes import Changes
 
 _NUMBERS = (int, float)
@@ -82,8 +82,8 @@ def _is_counted(one: Checked) -> bool:
     """Whether a number has become another one, or a list or a deque longer."""
     if isinstance(one, Dependency):
         return _is_number(one.value) and _is_number(one.now())
-    if not isinstance(one, Contents) or one.is_memory:
-        return isinstance(one, Contents)
+    if not isinstance(one, Snapshot) or one.is_memory:
+        return isinstance(one, Snapshot)
     if isinstance(one.owner, (list, deque)) and len(one.owner) > len(one.value):
         return True
     if one.keys is not None:
@@ -100,7 +100,7 @@ def _is_number(value) -> bool:
 # --- where ----------------------------------------------------------------------------------------
 
 
-def _place_of(line: Line | None) -> str:
+def _place_of(line: SourceLine | None) -> str:
     return f"{line.file}:{line.number}" if line else "unknown"
 
 
@@ -124,7 +124,7 @@ def seems_read(f: Callable, changed: list[Checked]) -> str | None:
         reads = [line for line in lines if not line.is_change and _reads(line, one)]
         if any(map(_is_route, names)) or not writes or is_called_by_python or reads:
             return one.name
-        if isinstance(one, Contents) and _is_shared(one.owner, functions, every):
+        if isinstance(one, Snapshot) and _is_shared(one.owner, functions, every):
             return one.name
     return None
 
@@ -162,7 +162,7 @@ def _inside(one) -> list:
 
 def _reads(line: _Line, one: Checked) -> bool:
     """Whether a line that names something may read of it what a call has changed."""
-    if not isinstance(one, Contents) or one.keys is None:
+    if not isinstance(one, Snapshot) or one.keys is None:
         return True
     named = {key for key in one.owner if key in line.words}
     same = {k for k, value in zip(one.keys, one.value, strict=True) if one.owner.get(k) is value}
@@ -347,7 +347,7 @@ class Draws:
     def __init__(self, f: Callable, watched: bool):
         found: list[tuple[str, Any]] = [("random", _OF_MODULE), ("np.random", _OF_NUMPY)]
         found += [(f"a {type(one).__name__}", one) for one in reachable(f, _is_generator)]
-        self._watch = _Watch() if watched else None
+        self._watch = _CallWatch() if watched else None
         self._is_alone = _is_alone()
         self._states = [(name, one, _state(one)) for name, one in found]
         #: Whether it is not known who has drawn: the function is to be watched.
@@ -381,7 +381,7 @@ class Draws:
         return None
 
 
-class _Watch:
+class _CallWatch:
     """A profiler of one thread: what it calls from generators of Python, and the code it runs."""
 
     def __init__(self):

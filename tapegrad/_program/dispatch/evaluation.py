@@ -68,7 +68,7 @@ operation_parts.makers.append(rule_program)
 calls.recorders.append(operations)
 
 
-class Call(NamedTuple):
+class EvaluationCall(NamedTuple):
     """A call as it was made, and whether its gradient is asked for."""
 
     args: Sequence
@@ -111,7 +111,7 @@ class Replayed:
 
     def _evaluate(self, args, kwargs, gradient: bool):
         """The value, and the gradient or None: by a graph, a program, or the function itself."""
-        call = Call(args, kwargs, gradient)
+        call = EvaluationCall(args, kwargs, gradient)
         if self._reason is not None:
             return self._eagerly(*call)
         arguments = Arguments(args, kwargs, self._argnums, None if gradient else self._apart)
@@ -133,7 +133,9 @@ class Replayed:
                 return found
         return self._on_another_way(family, arguments, stopped, call)
 
-    def _replayed(self, family: Variants, variant: Variant, run, arguments: Arguments, call: Call):
+    def _replayed(
+        self, family: Variants, variant: Variant, run, arguments: Arguments, call: EvaluationCall
+    ):
         """The same by a program that has run forwards, compared with the function if it is due."""
         if variant.trial is not None and variant.trial.is_new:  # it has just been set
             run.program.end(run)
@@ -154,7 +156,9 @@ class Replayed:
             self._shorten(variant, arguments, call.gradient)
         return found
 
-    def _on_another_way(self, family: Variants, arguments: Arguments, stopped, call: Call):
+    def _on_another_way(
+        self, family: Variants, arguments: Arguments, stopped, call: EvaluationCall
+    ):
         """A call that no program serves: recorded, or eagerly."""
         if self._reason is None and stopped is not None:  # else found while a graph was read
             self._flows.check_branch(self, family, stopped)
@@ -196,7 +200,7 @@ class Replayed:
                 self._families.of(arguments.key).lose(lost)
         return self._flows.of(self, arguments)
 
-    def _by_flow(self, arguments: Arguments, call: Call) -> tuple | None:
+    def _by_flow(self, arguments: Arguments, call: EvaluationCall) -> tuple | None:
         """Value and gradient by the graph of the function; None where it has none for the call."""
         flow = self._flow_for(arguments)
         found = None if flow is None else flow.run(arguments.values, call.gradient)
@@ -300,7 +304,7 @@ class Replayed:
         found = [plain(adjoint) for adjoint in adjoints if adjoint is not None]
         return plain(np.reshape(value, ())), arguments.gradients(found, self._argnums, self._single)
 
-    def _record(self, family: Variants, arguments: Arguments, call: Call):
+    def _record(self, family: Variants, arguments: Arguments, call: EvaluationCall):
         """Call the function, and keep its program, if it is worth one."""
         try:
             with family.budget.recording():
@@ -455,7 +459,7 @@ class Replayed:
 
     # --- a graph is looked for first, or a path must come again ----------------------------------
 
-    def _without_program(self, family: Variants, arguments: Arguments, call: Call):
+    def _without_program(self, family: Variants, arguments: Arguments, call: EvaluationCall):
         """The result by a graph made now, or of an eager call where no path is known to come again.
 
         None where the call is to be recorded, or a program has been made.
@@ -471,7 +475,7 @@ class Replayed:
         with family.budget.calling():
             return self._eagerly(*call)
 
-    def _by_new_flow(self, family: Variants, arguments: Arguments, call: Call):
+    def _by_new_flow(self, family: Variants, arguments: Arguments, call: EvaluationCall):
         """Value and gradient by a graph, made in place of the program of the last recording.
 
         None where it has none: then this program is made.
@@ -543,7 +547,7 @@ class Replayed:
 
     # --- first results are compared with those of the function -----------------------------------
 
-    def _verified(self, found, variant: Variant, arguments: Arguments, call: Call):
+    def _verified(self, found, variant: Variant, arguments: Arguments, call: EvaluationCall):
         """Compare with an eager call; returns its result where it is of another function."""
         before, long = variant.names.effects_now(), variant.names.long_now()
         expected = self._compared(variant, arguments, call)
@@ -598,7 +602,7 @@ class Replayed:
             self._give_up(reason)
         return reason is not None
 
-    def _compared(self, variant: Variant, arguments: Arguments, call: Call):
+    def _compared(self, variant: Variant, arguments: Arguments, call: EvaluationCall):
         """What the function gives, to compare: for tensors where it does not take arrays.
 
         Forward of an `autograd.Function` may rely on tensors, which it is given in a program.

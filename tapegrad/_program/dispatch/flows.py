@@ -24,7 +24,7 @@ from ..._flow.kinds.step_kinds import FLOAT, INT
 from ..._flow.native.flow_functions import compiled
 from ..._flow.passes.simplify import simplified
 from ..._flow.passes.tangents import with_tangents
-from ..._flow.program import OWN, Adjoints, Call, FlowProgram, Functions, Limits, Outcome
+from ..._flow.program import OWN, Adjoints, FlowProgram, Functions, GraphCall, Limits, Outcome
 from ..._flow.reading import readings
 from ..._flow.reading.calls import held_by_partial
 from ..._flow.reading.forms import (
@@ -40,7 +40,7 @@ from ..._flow.reading.forms import (
     described,
     numbers,
 )
-from ..._flow.reading.readings import Given, Outside, Reading, read
+from ..._flow.reading.readings import GivenInput, Outside, Reading, read
 from ..ir.steps import DOUBLE
 from .life import Life, State
 from .rounding import first_difference
@@ -102,7 +102,7 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> F
 
     `choices` are what other readings of the function have found, to which this one adds.
     """
-    leaves: list[Given | Known] = []
+    leaves: list[GivenInput | Known] = []
     given, key = f, key_of(arguments, exact)
     kinds = iter(inputs_of(key))
     for is_fixed, value in arguments.static:
@@ -114,11 +114,11 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> F
         if dtype not in _DTYPES:
             raise Refused(f"an argument has dtype {dtype}")
         kind = SINGLE if dtype == _FLOAT32 else dtype.kind
-        leaves.append(Given(kind, lengths, differentiated))
+        leaves.append(GivenInput(kind, lengths, differentiated))
     if arguments.same and any(made is not None for made, *_ in key[1 + len(arguments.names) :]):
         raise Refused("it is given one container, or an array in it, more than once; pass copies")
     trees = arguments.built(leaves)
-    names, inputs = arguments.names, [one for one in leaves if isinstance(one, Given)]
+    names, inputs = arguments.names, [one for one in leaves if isinstance(one, GivenInput)]
     held: list[Checked] = []
     while f in _stands_for:
         f, trees, names = _stands_for[f](trees, names, held)
@@ -374,7 +374,7 @@ class TieredGraph:
     def __init__(
         self,
         graph: Graph,
-        read: Callable[[Call], Any] | None,
+        read: Callable[[GraphCall], Any] | None,
         limits: Limits,
         dtype: np.dtype = DOUBLE,
         functions: Functions | None = None,
@@ -555,13 +555,13 @@ def _plain(leaf: Form, given) -> Any:
     return np.float32(given) if isinstance(leaf, Number) and leaf.kind == SINGLE else given
 
 
-def of_call(form: Form, call: Call) -> Any:
+def of_call(form: Form, call: GraphCall) -> Any:
     """A result from the numbers of a call and the arrays in its memory."""
     placed = _placed(form, iter(call.results))
     return tree_of(form, iter([_value(leaf, given, call) for leaf, given in placed]))
 
 
-def _value(leaf: Form, given, call: Call) -> Any:
+def _value(leaf: Form, given, call: GraphCall) -> Any:
     """A leaf of a call; integers and truths lie in arrays as integers."""
     if not isinstance(leaf, Array):
         return _plain(leaf, given)
@@ -573,7 +573,7 @@ def _value(leaf: Form, given, call: Call) -> Any:
     return words.view(np.int64) if leaf.element == INT else words.view(np.int64) != 0
 
 
-def with_tangents_of(form: Form, call: Call) -> tuple[Any, list]:
+def with_tangents_of(form: Form, call: GraphCall) -> tuple[Any, list]:
     """A result, and the tangent of each leaf that has one, from a call of the graph of tangents."""
     count = sum(1 for one in numbers(form) if is_float(one))
     pushed, tangents = iter(call.results[len(call.results) - count :]), []
@@ -585,13 +585,13 @@ def with_tangents_of(form: Form, call: Call) -> tuple[Any, list]:
     return of_call(form, call), tangents
 
 
-def seeded(form: Form, adjoints: Sequence) -> Callable[[Call], list[float]]:
+def seeded(form: Form, adjoints: Sequence) -> Callable[[GraphCall], list[float]]:
     """What seeds a call with an adjoint of each leaf that has one, and gives those of its numbers.
 
     See `FlowProgram.run`.
     """
 
-    def seed(call: Call) -> list[float]:
+    def seed(call: GraphCall) -> list[float]:
         given, found = iter(adjoints), []
         for leaf, place in _placed(form, iter(call.results)):
             if isinstance(leaf, Array):

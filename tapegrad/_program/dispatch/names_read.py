@@ -26,9 +26,9 @@ from ..._core.tensor import runtime as rt
 from ..._core.tensor.callers import outer
 from ..._core.tensor.dependencies import (
     ABSENT,
-    Contents,
     Dependencies,
     Dependency,
+    Snapshot,
     class_dependencies,
     held_memory,
     is_constant,
@@ -86,7 +86,7 @@ def names_read(f: Callable) -> Dependencies:
     texts = [(f, one) for f in functions for one in _named_by_texts(f)]
     own = {(id(one.owner), one.name) for one in assigned}
     own |= {(id(f.__globals__), one.name) for f, one in texts}
-    search = _Search(reach, wanted, own)
+    search = _NameSearch(reach, wanted, own)
     for function in functions:
         search.add(own_dependencies(function))
         search.add(_names(function))
@@ -171,7 +171,7 @@ def _imported(f: types.FunctionType) -> Iterator[tuple[str, Any]]:
 # --- in objects -----------------------------------------------------------------------------------
 
 
-class _Search:
+class _NameSearch:
     """The search for what is read of objects, from the values of names on.
 
     Names that are `assigned` are left out, each given with what holds it.
@@ -183,7 +183,7 @@ class _Search:
         self._asked, self._operators = sorted(wanted.asked), sorted(wanted.operators)
         self._attributes, self._assigned = sorted(wanted.attributes), assigned
         self._own = wanted.own
-        self.found: dict[tuple[int, str], Dependency | Contents] = {}
+        self.found: dict[tuple[int, str], Dependency | Snapshot] = {}
         self.unknown: list[str] = []  # what cannot be compared
         self.long: list[tuple[Any, str]] = []  # of too many items to be compared in each call
         self._waiting: list[tuple[str, Any]] = []
@@ -232,7 +232,7 @@ class _Search:
             self.follow([(name, one._re), (name, one._im)])
         elif is_tensor(one):
             if not is_recorded(one) and self._takes(1):
-                self.found[id(one), ""] = Contents.of(one, name)
+                self.found[id(one), ""] = Snapshot.of(one, name)
         elif isinstance(one, (list, dict, set, collections.deque)):
             self._add_container(name, one)
             self._add_instance(one)
@@ -254,7 +254,7 @@ class _Search:
                 self.follow([(base.__name__, base) for base in one.__bases__])
         elif not isinstance(one, (bytes, type)) and held_memory(one) is not None:
             if self._takes(1):
-                self.found[id(one), ""] = Contents.of(one, name)
+                self.found[id(one), ""] = Snapshot.of(one, name)
         elif not is_numerical(one):
             self.follow([(name, item) for item in held_items(one)])
             self._add_instance(one)
@@ -313,7 +313,7 @@ class _Search:
 
     def _add_container(self, name: str, one) -> None:
         if self._takes(max(len(one), _LEAST)):
-            self.found[id(one), ""] = Contents.of(one, name)
+            self.found[id(one), ""] = Snapshot.of(one, name)
             self.follow([(name, item) for item in held_items(one)])
         else:
             self.long.append((one, name))
@@ -337,7 +337,7 @@ class _Search:
             return
         held, name = held_by(one), getattr(one, "__name__", type(one).__name__)
         for names in [held] if isinstance(held, dict) else held_items(held):
-            self.found[id(names), ""] = Contents.of(names, str(name))
+            self.found[id(names), ""] = Snapshot.of(names, str(name))
         self.follow([(str(name), value) for value in held.values()])
 
     def _add_array(self, name: str, one: np.ndarray) -> None:
@@ -346,7 +346,7 @@ class _Search:
             self.follow([(name, one.mask)])
         kept = least(np.asarray(one))
         if not kept.dtype.hasobject and not is_constant(kept) and self._takes(1):
-            self.found[id(kept), ""] = Contents.of(kept, name)
+            self.found[id(kept), ""] = Snapshot.of(kept, name)
 
     def _absent(self, one) -> Iterator[Dependency]:
         """The attributes that an object, a class or a module has not and is asked for."""
@@ -436,7 +436,7 @@ _TEXTS = frozenset(("eval", "exec"))
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
 
 
-class Uses(NamedTuple):
+class NameUses(NamedTuple):
     """The names that code reads, and those that it assigns."""
 
     names: frozenset[str]  # of globals
@@ -451,8 +451,8 @@ class Uses(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def uses_of(code: types.CodeType) -> Uses:
-    found: list[set[str]] = [set() for _ in Uses._fields]
+def uses_of(code: types.CodeType) -> NameUses:
+    found: list[set[str]] = [set() for _ in NameUses._fields]
     names, variables, attributes, modules, strings, operators, routes, *assigned = found
     before = ""
     for one in dis.get_instructions(code):
@@ -476,7 +476,7 @@ def uses_of(code: types.CodeType) -> Uses:
         if isinstance(inner, types.CodeType):
             for own, others in zip(found, uses_of(inner), strict=True):
                 own |= others
-    return Uses(*map(frozenset, found))
+    return NameUses(*map(frozenset, found))
 
 
 def _operators(before: str, one: dis.Instruction) -> set[str]:
@@ -497,14 +497,14 @@ def _strings(constants: Iterable) -> set[str]:
     return own.union(*inner)
 
 
-def asked_of(uses: list[Uses]) -> frozenset[str]:
+def asked_of(uses: list[NameUses]) -> frozenset[str]:
     """The names for which getattr and hasattr may be called; those of others, by a helper."""
     asking = [one.strings for one in uses if _asks(one)]
     every = asking if all(asking) else [one.strings for one in uses]
     return frozenset().union(*every)
 
 
-def _asks(uses: Uses) -> bool:
+def _asks(uses: NameUses) -> bool:
     names = uses.names | uses.attributes
     return "__dict__" in uses.attributes or not (_ASKING | _GETTERS).isdisjoint(names)
 
@@ -517,7 +517,7 @@ def texts_of(one) -> frozenset[str]:
     return frozenset(name for text in texts for name in text.split("."))
 
 
-def writes_files(uses: list[Uses], attributes: frozenset[str]) -> bool:
+def writes_files(uses: list[NameUses], attributes: frozenset[str]) -> bool:
     """Whether code uses files to write to them, as far as its names tell."""
     prints = any("print" in one.names for one in uses)
     reads = not _READING.isdisjoint(attributes)
@@ -528,7 +528,7 @@ class NamesWanted(NamedTuple):
     """Names of attributes that code reads of any object, and of those that it asks for.
 
     `own` are those of code that is not of installed packages. `operators` are methods that Python
-    calls, `routes` as in `Uses`. `writes` says that code uses files to write to them.
+    calls, `routes` as in `NameUses`. `writes` says that code uses files to write to them.
     """
 
     attributes: frozenset[str]

@@ -45,7 +45,7 @@ _SINGLE = np.dtype(np.float32)
 _word = ctypes.c_int64
 
 
-class _Memory:
+class _RunMemory:
     """A run with its table of objects (see `driver.fast`) and its results; `value` is the first."""
 
     __slots__ = ("at", "results", "run", "table", "value")
@@ -99,7 +99,7 @@ class FastCall:
         self.is_plain = is_float and bare
         self.compiled = self.program.compiled["fast"]
         self.compiled_value = self.program.compiled["fast_value"]
-        self.free: list[_Memory] = []
+        self.free: list[_RunMemory] = []
 
     def reads_any(self, arrays: Iterable[np.ndarray]) -> bool:
         """Whether some arrays may lie in memory that the program reads outside."""
@@ -110,7 +110,7 @@ class FastCall:
         """Serve no further call: the variant has another program."""
         self.unchanged = bool  # which is False
 
-    def _held(self, args: tuple) -> _Memory | None:
+    def _held(self, args: tuple) -> _RunMemory | None:
         """Memory for a call, with its arguments in the table."""
         if len(args) != self.count or not self.unchanged():
             return None
@@ -118,7 +118,7 @@ class FastCall:
         try:
             held = self.free.pop()
         except IndexError:
-            held = _Memory(self.program.begin(), self._firsts)
+            held = _RunMemory(self.program.begin(), self._firsts)
         table, k = held.table, 2
         for arg in args:
             table[k] = id(arg)
@@ -175,7 +175,7 @@ class ExactCall(FastCall):
         super().__init__(variant, firsts)
         self.exact = exact
 
-    def _held(self, args: tuple) -> _Memory | None:
+    def _held(self, args: tuple) -> _RunMemory | None:
         if len(args) == self.count and any([type(args[k]) is not kind for k, kind in self.exact]):
             return None
         return super()._held(args)

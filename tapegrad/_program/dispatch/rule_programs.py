@@ -22,7 +22,7 @@ from ..._flow.reading.calls import Operations, Plain, Sample
 from ..build.scalarization import Spreader, is_small
 from ..ir.steps import ARENA, GUARD, Code, Step
 from ..ir.uses import any_in, mark_outputs, mark_reads, slots_of
-from ..replay.operation_parts import RuleProgram, Use
+from ..replay.operation_parts import OperationUse, RuleProgram
 from .signature import Arguments
 from .variants import NotRecorded, Variant, traced_call
 
@@ -36,7 +36,7 @@ _lock = process.lock()
 _IN_PLACE = "leave inputs"
 
 
-def rule_program(use: Use, g, out, operands: list) -> RuleProgram | None:
+def rule_program(use: OperationUse, g, out, operands: list) -> RuleProgram | None:
     """The program of the rule of a use, made with these values unless there is one.
 
     None if there is none: the rule has guards, calls Python, or raises.
@@ -61,7 +61,7 @@ def rule_program(use: Use, g, out, operands: list) -> RuleProgram | None:
         return _known.setdefault(key, made)
 
 
-def _made(use: Use, g, out, operands: list) -> RuleProgram | None:
+def _made(use: OperationUse, g, out, operands: list) -> RuleProgram | None:
     reads = use.op.used
     numbers = [k for k in range(-1, len(operands)) if reads >> k + 1 & 1]
     plain = [out, *operands]
@@ -85,7 +85,7 @@ def _as_array(x):
     return pack(x) if type(x) is rt.Scalar else np.asarray(x) if isinstance(x, float) else x
 
 
-def _placed(use: Use, variant: Variant, numbers: list[int]) -> RuleProgram | None:
+def _placed(use: OperationUse, variant: Variant, numbers: list[int]) -> RuleProgram | None:
     """The places of inputs and results; None if the program has guards or calls Python."""
     code, results = variant.program.code, {}
     if variant.guards or any(step.calls_python_in(code.item) for step in code.steps):

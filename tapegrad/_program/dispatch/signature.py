@@ -38,7 +38,7 @@ from ..._core.tensor.values import (
 )
 from ..._derivatives.inputs import not_a_number
 from ..._flow.reading import outside_uses
-from ..._flow.reading.outside_uses import NOTHING, RECORDED, UNSURE, Derived, Items, Known
+from ..._flow.reading.outside_uses import NOTHING, RECORDED, UNSURE, Derived, Items, KnownObject
 from ..ir.steps import DOUBLE, Code
 from ..lowering.lower import Converter
 from ..lowering.tape_rows import Unsupported
@@ -474,4 +474,4 @@ def _form(tree, leaves: Iterator[tuple[bool, object]]):
         return NOTHING
     ((is_fixed, value),) = own
     is_sure = type(tree) is float or getattr(tree, "dtype", None) in FLOATS
-    return Known(value) if is_fixed else RECORDED if is_sure else UNSURE
+    return KnownObject(value) if is_fixed else RECORDED if is_sure else UNSURE

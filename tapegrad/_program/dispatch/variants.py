@@ -229,7 +229,7 @@ class Traced:
                 self.trace.refuse(reason, faithful=True)
             if not self.inputs:
                 self.trace.refuse("it has no arguments that are floats or arrays", faithful=True)
-            with store.Kept():  # see `program`
+            with store.NothingFreed():  # see `program`
                 self._check_rows()
         self.bytes = get_word(STATE_BYTES) - before  # of the arrays that it has made
         self.rows = self._end - self._first  # about as many, those of other threads included
@@ -279,7 +279,10 @@ class Traced:
         if self.trace.refusal is not None:
             return None, self.trace.refusal
         try:
-            with process.paused(), store.Kept():  # chunks of other threads lie between its own
+            with (
+                process.paused(),
+                store.NothingFreed(),
+            ):  # chunks of other threads lie between its own
                 variant = self._convert()
         except Unsupported as error:
             return None, str(error)

@@ -230,7 +230,7 @@ def operation_names() -> dict[int, str]:
     return {GUARD: GUARD_NAME, **{op.code: op.name for op in declared}}
 
 
-class Writer:
+class FileWriter:
     """Converts parts of programs to JSON, and keeps their numbers."""
 
     def __init__(self) -> None:
@@ -305,7 +305,7 @@ def dtype_named(item) -> np.dtype:
     return DTYPES[item].newbyteorder("=")
 
 
-class Reader:
+class FileReader:
     """Makes parts of programs from JSON and numbers; `names` are the operations of its columns."""
 
     def __init__(self, pools: Pools, names: list):

@@ -17,21 +17,21 @@ from ..._flow.ir.flow_graph import (
     Branch,
     Edge,
     Graph,
+    GraphInput,
+    GraphStep,
     Jump,
     Leave,
-    Line,
+    MemoryRegion,
     Place,
     Reason,
-    Region,
     Return,
-    Step,
+    SourceLine,
     Value,
     dominators,
     ordered,
     validate_with,
     ways_in,
 )
-from ..._flow.ir.flow_graph import Input as GraphInput
 from ..._flow.kinds.step_kinds import BOOL, CHOICE, FLOAT, INT, KINDS, PLACE, kind_of
 from ..._flow.program import Limits
 from ..._flow.reading.forms import (
@@ -68,7 +68,7 @@ from ..ir.steps import (
     truth,
 )
 from ..passes.memory_reuse import taken_up
-from .encode import MOST_BYTES, Reader, Writer, check, dtype_named, read, write
+from .encode import MOST_BYTES, FileReader, FileWriter, check, dtype_named, read, write
 
 # --- signature format -----------------------------------------------------------------------------
 # What calls a program or a graph of a file serves, and the structure of results.
@@ -83,7 +83,7 @@ _CONTAINERS = {one.__name__: one for one in (tuple, list, complex, *_DICTS)}
 STATIC = (bool, int, str, bytes, type(None))
 
 
-def encode_structure(writer: Writer, made) -> Any:
+def encode_structure(writer: FileWriter, made) -> Any:
     """The containers of an argument or a result, as `structure` describes them."""
     if made is None:
         return None
@@ -99,7 +99,7 @@ def encode_structure(writer: Writer, made) -> Any:
     return {kind.__name__: [encode_structure(writer, item) for item in inner]}
 
 
-def read_structure(reader: Reader, item) -> Any:
+def read_structure(reader: FileReader, item) -> Any:
     if item is None:
         return None
     if type(item) is not dict or len(item) != 1 or not set(item) <= set(_CONTAINERS):
@@ -134,7 +134,7 @@ def count_leaves(made) -> int:
     return sum(count_leaves(item[1] if kind in _DICTS else item) for item in inner)
 
 
-def encode_signature(writer: Writer, key: tuple) -> dict:
+def encode_signature(writer: FileWriter, key: tuple) -> dict:
     """The key of a call (see `Arguments`), or of those that a graph serves (see `key_of`)."""
     count, *rest = key
     names = [item for item in rest if type(item) is str]
@@ -157,7 +157,7 @@ def _read_positional(item) -> tuple[int, Any]:
     return integer(count), (count, found)
 
 
-def _leaf(writer: Writer, leaf: tuple) -> dict:
+def _leaf(writer: FileWriter, leaf: tuple) -> dict:
     if len(leaf) > 2:
         dtype, shape, differentiated, *order = leaf
         laid = [one if one in NUMPYS else encode_order(one) for one in order]
@@ -182,7 +182,7 @@ def read_order(item, shape) -> tuple[int, ...] | None:
     return axes
 
 
-def _read_leaf(reader: Reader, item, of_graph: bool) -> tuple:
+def _read_leaf(reader: FileReader, item, of_graph: bool) -> tuple:
     if type(item) is dict and set(item) == {"input"}:
         dtype, shape, differentiated, *order = items(item["input"], 3 if of_graph else 4)
         name = dtype_named(dtype).str
@@ -203,7 +203,7 @@ def _read_leaf(reader: Reader, item, of_graph: bool) -> tuple:
 SIGNATURE = "positional", "keywords", "arguments"
 
 
-def read_signature(reader: Reader, found: list, of_graph: bool = False) -> tuple[tuple, list]:
+def read_signature(reader: FileReader, found: list, of_graph: bool = False) -> tuple[tuple, list]:
     """The key of a call, and its inputs: dtype, shape, whether it is differentiated.
 
     In that of calls that a graph serves, lengths may be None, and there is no order of memory.
@@ -231,7 +231,7 @@ _FIXED = (*STATIC, float)
 _ELEMENTS = (FLOAT, SINGLE, INT, BOOL)
 
 
-def encode_form(writer: Writer, form: Form) -> dict:
+def encode_form(writer: FileWriter, form: Form) -> dict:
     if isinstance(form, Number):
         return {"number": form.kind}
     if isinstance(form, Known) and type(form.value) in _FIXED:
@@ -248,7 +248,7 @@ def encode_form(writer: Writer, form: Form) -> dict:
     raise ValueError(f"its result is {described(form)}, which files have no name for")
 
 
-def read_form(reader: Reader, item) -> Form:
+def read_form(reader: FileReader, item) -> Form:
     if type(item) is not dict or len(item) != 1:
         raise ValueError(f"{short(item)} is no result")
     ((name, content),) = item.items()
@@ -272,18 +272,18 @@ def read_form(reader: Reader, item) -> Form:
     return Contents("dict", keys, _forms(reader, [one for _, one in content]))
 
 
-def _forms(reader: Reader, item: Any) -> tuple[Form, ...]:
+def _forms(reader: FileReader, item: Any) -> tuple[Form, ...]:
     return tuple([read_form(reader, one) for one in items(item)])
 
 
-def _known(reader: Reader, content) -> Known:
+def _known(reader: FileReader, content) -> Known:
     value = reader.value(content)
     if type(value) not in _FIXED:
         raise ValueError(f"a result that is fixed is a {type(value).__name__}")
     return Known(value)
 
 
-def _array(reader: Reader, content) -> Array:
+def _array(reader: FileReader, content) -> Array:
     """An array from the forms of its address, lengths and strides, integers each."""
     element, given = items(content, 2)
     address, *rest = _forms(reader, given)
@@ -317,7 +317,7 @@ def _known_kinds() -> set[str]:
 # --- written --------------------------------------------------------------------------------------
 
 
-def encode_graph(writer: Writer, flow: Flow) -> dict:
+def encode_graph(writer: FileWriter, flow: Flow) -> dict:
     """A graph, and what it needs for calls; ValueError for what files have no name for."""
     graph = flow.primal.program.graph
     encoder = _Encoder(graph)
@@ -361,7 +361,7 @@ class _Encoder:
     def of(self, values) -> list[int]:
         return [self.numbers[one] for one in values]
 
-    def step(self, step: Step) -> list:
+    def step(self, step: GraphStep) -> list:
         if step.op not in self.known:
             raise ValueError(f"its graph has {step.op}, which files have no name for")
         payload: Any = step.payload
@@ -390,7 +390,7 @@ class _Encoder:
 # --- read -----------------------------------------------------------------------------------------
 
 
-def read_graph(reader: Reader, item, most_bytes: int) -> Flow:
+def read_graph(reader: FileReader, item, most_bytes: int) -> Flow:
     """A graph of a file, checked; what it does at run time, above all addresses, is limited."""
     parts = "hidden", "inputs", "regions", "lines", "reasons", "blocks", "result"
     found = fields(item, *SIGNATURE, *parts)
@@ -399,8 +399,10 @@ def read_graph(reader: Reader, item, most_bytes: int) -> Flow:
     arrays = [reader.array(one) for one in items(hidden)]
     graph = Graph()
     graph.inputs = _read_inputs(key, arrays, integers(regions_of_inputs))
-    graph.regions = [Region(_one_of(kind, FLOAT + INT)) for kind in text(regions)]
-    graph.lines = [None if one is None else Line(*reader.frame(one), False) for one in items(lines)]
+    graph.regions = [MemoryRegion(_one_of(kind, FLOAT + INT)) for kind in text(regions)]
+    graph.lines = [
+        None if one is None else SourceLine(*reader.frame(one), False) for one in items(lines)
+    ]
     graph.reasons = [Reason(label(why), integer(line)) for why, line in pairs(reasons)]
     decoder = _Decoder(graph, items(blocks))
     validate_with(graph, graph.blocks, decoder.dominators)
@@ -469,7 +471,7 @@ class _Decoder:
             raise ValueError("a graph reads what is not set")
         return [self.values[number] for number in found]
 
-    def step(self, item) -> Step:
+    def step(self, item) -> GraphStep:
         op, operands, payload, line = items(item, 4)
         if type(op) is not str or op not in self.known:
             raise ValueError(f"there is no operation {short(op)}")
@@ -487,7 +489,7 @@ class _Decoder:
                 raise ValueError(f"select {payload} comes before others")
             self.graph.selects = max(self.graph.selects, payload + 1)
         result = self.value(kind.result) if kind.result else None
-        return Step(op, read, result, payload, integer(line))
+        return GraphStep(op, read, result, payload, integer(line))
 
     def end(self, item) -> Any:
         if type(item) is not dict or len(item) != 1 or not set(item) <= set(_ENDS):
@@ -530,7 +532,7 @@ def save(path, found: Compilation) -> None:
     """Write a file; raises ValueError for objects that it cannot hold, or if calls are eager."""
     if found.reason is not None:  # whatever programs it has from before
         raise ValueError(found.reason)
-    writer = Writer()
+    writer = FileWriter()
     function = _function(writer, found)
     if not any(function[one] for one in ("signatures", "graphs", "derived")):
         raise ValueError(_NOTHING)
@@ -549,10 +551,10 @@ def load(path, most_bytes: int = MOST_BYTES) -> Compilation:
     if type(version) is not int or version != VERSION:
         raise ValueError(f"its version is {version!r:.20}; this tapegrad reads version {VERSION}")
     _, _, operations, function = fields(header, "format", "version", "operations", "function")
-    return _read_function(Reader(pools, items(operations)), function, most_bytes)
+    return _read_function(FileReader(pools, items(operations)), function, most_bytes)
 
 
-def _function(writer: Writer, found: Compilation) -> dict:
+def _function(writer: FileWriter, found: Compilation) -> dict:
     signatures = [
         {**encode_signature(writer, key), "variants": [_variant(writer, v) for v in variants]}
         for key, family in found.families.items()
@@ -573,7 +575,7 @@ def _function(writer: Writer, found: Compilation) -> dict:
     }
 
 
-def _read_function(reader: Reader, item, most_bytes: int) -> Compilation:
+def _read_function(reader: FileReader, item, most_bytes: int) -> Compilation:
     name, kind, argnums, single, signatures, graphs, derived = fields(
         item, "name", "kind", "argnums", "single", "signatures", "graphs", "derived"
     )
@@ -596,7 +598,7 @@ def _read_function(reader: Reader, item, most_bytes: int) -> Compilation:
 # --- programs -----------------------------------------------------------------------------------
 
 
-def _family(reader: Reader, item, most_bytes: int) -> tuple[tuple, Variants]:
+def _family(reader: FileReader, item, most_bytes: int) -> tuple[tuple, Variants]:
     *signature, variants = fields(item, *SIGNATURE, "variants")
     key, inputs = read_signature(reader, signature)
     found = [_read_variant(reader, one, inputs, most_bytes) for one in items(variants)]
@@ -605,7 +607,7 @@ def _family(reader: Reader, item, most_bytes: int) -> tuple[tuple, Variants]:
     return key, family
 
 
-def _variant(writer: Writer, variant: Variant) -> dict:
+def _variant(writer: FileWriter, variant: Variant) -> dict:
     code = taken_up(variant.program.source)
     return {
         "slots": code.slots,
@@ -625,7 +627,7 @@ def _variant(writer: Writer, variant: Variant) -> dict:
     }
 
 
-def _read_variant(reader: Reader, item, inputs: list, most_bytes: int) -> Variant:
+def _read_variant(reader: FileReader, item, inputs: list, most_bytes: int) -> Variant:
     code_fields = "slots", "constants", "inputs", "steps", "outputs", "clears"
     item = {"exact": False, **item} if type(item) is dict else item  # which files had not always
     *program, guards, places, tree, leaves, exact = fields(
@@ -643,7 +645,7 @@ def _read_variant(reader: Reader, item, inputs: list, most_bytes: int) -> Varian
     return Variant(interpreted(code), learned, built(made), found, checked=2, is_exact=truth(exact))
 
 
-def _read_code(reader: Reader, program: list, most_bytes: int) -> Code:
+def _read_code(reader: FileReader, program: list, most_bytes: int) -> Code:
     slots, constants, given, steps, outputs, clears = program
     if 16 * integer(slots) > most_bytes:
         raise ValueError(
@@ -663,12 +665,12 @@ def _read_code(reader: Reader, program: list, most_bytes: int) -> Code:
     )
 
 
-def _read_input(reader: Reader, item) -> Input:
+def _read_input(reader: FileReader, item) -> Input:
     view, dtype, differentiated = items(item, 3)
     return Input(reader.view(view), dtype_named(dtype), truth(differentiated))
 
 
-def _read_result(reader: Reader, item, outputs: list[Output]) -> tuple[int, Any]:
+def _read_result(reader: FileReader, item, outputs: list[Output]) -> tuple[int, Any]:
     if type(item) is dict and set(item) == {"output"}:
         number, order = items(item["output"], 2)
         if not 0 <= integer(number) < len(outputs):
@@ -684,13 +686,13 @@ def _read_result(reader: Reader, item, outputs: list[Output]) -> tuple[int, Any]
     return -1, copied(found, read_order(order, found.shape))
 
 
-def _constant(writer: Writer, given) -> list:
+def _constant(writer: FileWriter, given) -> list:
     """A result that never changes, and the order in memory if it is an array."""
     axes = copy_axes(given) if isinstance(given, np.ndarray) else None
     return [writer.value(given), encode_order(axes)]
 
 
-def _read_guards(reader: Reader, values, places, code: Code) -> list[Guard]:
+def _read_guards(reader: FileReader, values, places, code: Code) -> list[Guard]:
     found, frames = reader.array(values, np.float64), items(places)
     count = sum(len(step.guards) for step in code.of(Scalars).values())
     if found.shape != (count,) or len(frames) != count:

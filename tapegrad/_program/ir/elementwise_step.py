@@ -15,7 +15,7 @@ import numpy as np
 from ..._core.ops.table import BY_CODE, Pointwise
 from ..._core.remembered import remembered
 from .moving_step import CODE, INTEGER, INTEGERS, NODE, POSITIONS, VIEW, grouped, listed
-from .steps import GUARD, Renumber, Step, View, Visitor, Work, contiguous, is_function
+from .steps import GUARD, Renumber, Step, View, Visitor, WorkCounts, contiguous, is_function
 from .uses import LINE, ONE, Memory, are_below, cut, expect, is_injective, slots_of
 
 # --- Operations in words: how many, and which -----------------------------------------------------
@@ -47,7 +47,7 @@ Node = int
 Edge = tuple[int, Node]
 
 
-class Flow:
+class StepFlow:
     """A step read: `live` operations, those `pulled` in reverse, `views` it reads.
 
     `operands` are nodes; view k is node `count` + k. `wanted` are the nodes of views that get an
@@ -133,7 +133,7 @@ class Flow:
         read = {node for k in self.pulled for node in self.partial_nodes(k)}
         return self.computed(read, self.stores)
 
-    def placed(self, shape: tuple[int, ...], fresh: frozenset[int]) -> Flow:
+    def placed(self, shape: tuple[int, ...], fresh: frozenset[int]) -> StepFlow:
         """The same with the cut of the shape, and the ways in which adjoints are added."""
         views, count = self.views, self.count
         self.terms = [0] * (count + len(views))
@@ -249,9 +249,9 @@ class Elementwise(Step):
     def accept(self, visitor: Visitor) -> Any:
         return visitor.elementwise(self)
 
-    def flow(self, wanted: Callable[[View], bool], fresh: frozenset[int] = frozenset()) -> Flow:
+    def flow(self, wanted: Callable[[View], bool], fresh: frozenset[int] = frozenset()) -> StepFlow:
         """The step as a graph. See `Flow` for what `wanted` and `fresh` say."""
-        return Flow(self.ops, self.stores, self.sums, wanted).placed(self.shape, fresh)
+        return StepFlow(self.ops, self.stores, self.sums, wanted).placed(self.shape, fresh)
 
     # --- what it reads and writes -------------------------------------------------------------
 
@@ -305,7 +305,7 @@ class Elementwise(Step):
         return [views[k] for k in known[form]]
 
     def _kept(self, wanted: Callable[[View], bool]) -> set[View]:
-        flow = Flow(self.ops, self.stores, self.sums, wanted)
+        flow = StepFlow(self.ops, self.stores, self.sums, wanted)
         nodes = {node for k in flow.pulled for node in flow.partial_nodes(k)}
         nodes |= {node for k in flow.recomputed() for node in flow.operands[k]}
         stored = {view for node in nodes for view in flow.stores.get(node, [])}
@@ -379,9 +379,9 @@ class Elementwise(Step):
         return len(self.ops)
 
     @property
-    def work(self) -> Work:
+    def work(self) -> WorkCounts:
         count, functions = math.prod(self.shape), sum(is_function(op) for op, _ in self.ops)
-        return Work(
+        return WorkCounts(
             1 + len(self.ops),
             elements=float(count * (len(self.ops) - functions)),
             element_functions=float(count * functions),
@@ -442,10 +442,10 @@ class Rowwise(Elementwise):
     def __post_init__(self) -> None:
         self.picks = [Picked(*one) for one in self.picks]  # of a file they are plain tuples
 
-    def flow(self, wanted: Callable[[View], bool], fresh: frozenset[int] = frozenset()) -> Flow:
+    def flow(self, wanted: Callable[[View], bool], fresh: frozenset[int] = frozenset()) -> StepFlow:
         """The step as a graph. Adjoints of rows are added, also to bases that it alone reads."""
         picked = {self.real(x).base for x in self.operand_views if x.base < 0}
-        flow = Flow(self.ops, self.stores, self.sums, lambda view: wanted(self.real(view)))
+        flow = StepFlow(self.ops, self.stores, self.sums, lambda view: wanted(self.real(view)))
         flow.placed(self.shape, fresh - picked)
         flow.picks = {-1 - k: one for k, one in enumerate(self.picks)}
         reached = dict.fromkeys([self.real(flow.views[n - flow.count]) for n in flow.wanted])

@@ -14,7 +14,7 @@ from ..._core.ops.table import BY_CODE
 from ..._core.remembered import remembered
 from ..._core.tensor.trace import CustomCall, name_of
 from .moving_step import CODE, DTYPE, OPERAND, VIEW, ArrayStep, grouped, listed
-from .steps import ARENA, DOUBLE, View, Work, fields, shown
+from .steps import ARENA, DOUBLE, View, WorkCounts, fields, shown
 from .uses import KINDS, IllegalProgram, Memory, are_below, expect, is_injective, slots_of
 
 # --- Operations on whole arrays -------------------------------------------------------------------
@@ -127,26 +127,28 @@ class Kernel(ArrayStep):
     # --- what it costs, and how it is shown -----------------------------------------------------
 
     @property
-    def work(self) -> Work:
+    def work(self) -> WorkCounts:
         op = self.op
         if op.is_by_rule:
             return self._work_by_rule()
         if op.products is not None:
-            return Work(1, multiplied=float(self.products))
-        return Work(1, along=float(max(x.size for x in self.operands if isinstance(x, View))))
+            return WorkCounts(1, multiplied=float(self.products))
+        return WorkCounts(1, along=float(max(x.size for x in self.operands if isinstance(x, View))))
 
-    def _work_by_rule(self) -> Work:
+    def _work_by_rule(self) -> WorkCounts:
         """The work of the value; what the rule costs its program tells."""
         if self.op.value_kernel is None:
-            return Work(1, python=1.0)
+            return WorkCounts(1, python=1.0)
         static, *views = self.operands
         if self.op.work is not None:
             shapes = [view.shape for view in views]
-            return Work(1, along=float(self.op.work(dict(static), self.out.shape, *shapes)))
+            return WorkCounts(1, along=float(self.op.work(dict(static), self.out.shape, *shapes)))
         parts = int(self.op.in_pairs)
         shapes = [view.shape[: len(view.shape) - parts] for view in views]
         solved = max((math.prod(shape) * shape[-1] for shape in shapes if shape), default=0)
-        return Work(1, solved=float(solved * (4 if parts else 1)))  # products of complex numbers
+        return WorkCounts(
+            1, solved=float(solved * (4 if parts else 1))
+        )  # products of complex numbers
 
     @property
     def results(self) -> Iterable[tuple[int, int | None]]:
@@ -312,8 +314,8 @@ class Computed(ArrayStep):
     # --- what it costs, and how it is shown -----------------------------------------------------
 
     @property
-    def work(self) -> Work:
-        return Work(1, python=1.0)
+    def work(self) -> WorkCounts:
+        return WorkCounts(1, python=1.0)
 
     @property
     def called(self) -> str:
@@ -358,8 +360,8 @@ class Custom(ArrayStep):
     # --- what it costs, and how it is shown -----------------------------------------------------
 
     @property
-    def work(self) -> Work:
-        return Work(1, python=1.0)
+    def work(self) -> WorkCounts:
+        return WorkCounts(1, python=1.0)
 
     @property
     def results(self) -> Iterable[tuple[int, int | None]]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..._core.remembered import remembered
-from .steps import ARENA, Renumber, Step, View, Work, integer, integers, items, short
+from .steps import ARENA, Renumber, Step, View, WorkCounts, integer, integers, items, short
 from .uses import Memory, are_below, expect, inside, is_injective, slots_of
 
 # --- Fields of steps in files: how each is written as JSON, and read from it ----------------------
@@ -122,8 +122,8 @@ class ArrayStep(Step, is_kind=False):
             memory.read(view)
 
     @property
-    def work(self) -> Work:
-        return Work(1, moved=float(self.out.size))
+    def work(self) -> WorkCounts:
+        return WorkCounts(1, moved=float(self.out.size))
 
     def caption(self, notes: Iterable[str] = ()) -> list[str]:
         return [self.label, "×".join(map(str, self.out.shape)) or "number"]
@@ -239,8 +239,8 @@ class Link(ArrayStep):
     # --- what it costs, and how it is shown -----------------------------------------------------
 
     @property
-    def work(self) -> Work:
-        return Work(1, moved=float(sum(source.size for _, source in self.pairs)))
+    def work(self) -> WorkCounts:
+        return WorkCounts(1, moved=float(sum(source.size for _, source in self.pairs)))
 
     @property
     def label(self) -> str:
@@ -355,8 +355,8 @@ class Gather(ArrayStep):
         expect(rows * self.width == self.out.size, "rows of equally many elements")
 
     @property
-    def work(self) -> Work:
-        return Work(1, moved=2.0 * self.out.size)
+    def work(self) -> WorkCounts:
+        return WorkCounts(1, moved=2.0 * self.out.size)
 
 
 # --- Rows of an array written by their positions --------------------------------------------------

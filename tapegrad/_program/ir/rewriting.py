@@ -12,7 +12,7 @@ from .scalars_step import renumbered as of_numbers
 from .steps import (
     ARENA,
     NOTHING,
-    Chain,
+    ChainedPlaces,
     Code,
     Ranges,
     Shifts,
@@ -31,7 +31,7 @@ Constants = list[tuple[int, np.ndarray]]
 
 
 def renumbered(
-    code: Code, places: Shifts | Chain, slots: int, constants: Constants | None = None
+    code: Code, places: Shifts | ChainedPlaces, slots: int, constants: Constants | None = None
 ) -> Code:
     """A program with other slots; views change only their first slots.
 
@@ -67,7 +67,7 @@ def renumbered(
     )
 
 
-def _staying(code: Code, places: Shifts | Chain) -> np.ndarray:
+def _staying(code: Code, places: Shifts | ChainedPlaces) -> np.ndarray:
     """Which whole steps read and write views with elements alone, which stay where they are."""
     found = np.ones(len(code.whole_steps), bool)
     for spans in (code.reads, code.writes):

@@ -15,7 +15,7 @@ from ..._core.remembered import remembered
 from ..._core.tape.sweeps import memory_of
 from .elementwise_step import counted, names_of
 from .moving_step import CODES, INTEGER, SLOTS
-from .steps import GUARD, Renumber, Step, View, Visitor, Work, is_function
+from .steps import GUARD, Renumber, Step, View, Visitor, WorkCounts, is_function
 from .uses import Memory, are_below, expect, marked
 
 #: Operations on numbers have no more operands.
@@ -156,10 +156,12 @@ class Scalars(Step):
         return self.operations
 
     @property
-    def work(self) -> Work:
+    def work(self) -> WorkCounts:
         codes, counts = np.unique(self.op, return_counts=True)
         functions = sum(n for op, n in zip(codes, counts, strict=True) if is_function(int(op)))
-        return Work(1, numbers=len(self.op) - float(functions), number_functions=float(functions))
+        return WorkCounts(
+            1, numbers=len(self.op) - float(functions), number_functions=float(functions)
+        )
 
     @property
     def results(self) -> Iterable[tuple[int, int | None]]:

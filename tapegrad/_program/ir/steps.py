@@ -19,7 +19,7 @@ from ..._core.remembered import remembered
 # --- What the time of a step is spent on ----------------------------------------------------------
 
 
-class Work(NamedTuple):
+class WorkCounts(NamedTuple):
     """Counts that determine the time: calls of parts, then numbers that go through operations."""
 
     calls: float = 0.0
@@ -141,7 +141,7 @@ class Shifts:
         return np.where(slots >= 0, slots + self.by[at], slots)
 
 
-class Chain:
+class ChainedPlaces:
     """New places of slots by one after the other of two of these."""
 
     def __init__(self, first: Shifts, second: Shifts):
@@ -577,7 +577,7 @@ class Step:
         return sum([view.size for view in self.views_written])
 
     @property
-    def work(self) -> Work:
+    def work(self) -> WorkCounts:
         """What its time is spent on."""
         raise NotImplementedError
 

@@ -16,7 +16,7 @@ from ..ir.moving_step import Link, Pack
 from ..ir.scalars_step import Scalars
 from ..ir.steps import Step, View, contiguous
 from ..ir.uses import CONSTANTS, joined, pattern, slots_of
-from .tape_rows import Rows, Unsupported
+from .tape_rows import RowRange, Unsupported
 
 # --------------------------------------------------------------------------------------------------
 # Large arrays put together of parts: boxes along the axes of a buffer, and the slots they show.
@@ -28,28 +28,28 @@ from .tape_rows import Rows, Unsupported
 Axes = tuple[int, ...]
 
 
-class Box(NamedTuple):
+class IndexBox(NamedTuple):
     """The elements from `low` to before `high` along each axis, and where their values are."""
 
     low: Axes
     high: Axes
     source: View
 
-    def inside(self, low: Axes, high: Axes) -> Box:
+    def inside(self, low: Axes, high: Axes) -> IndexBox:
         """The part of it between other ends."""
         offset, view = self.source.offset, self.source
         for a, b, step in zip(low, self.low, view.strides, strict=True):
             offset += (a - b) * step
         shape = tuple([n - m for n, m in zip(high, low, strict=True)])
-        return Box(low, high, View(offset, shape, view.strides, view.base))
+        return IndexBox(low, high, View(offset, shape, view.strides, view.base))
 
 
-def all_of(view: View) -> Box:
+def all_of(view: View) -> IndexBox:
     """A view as one box."""
-    return Box((0,) * len(view.shape), view.shape, view)
+    return IndexBox((0,) * len(view.shape), view.shape, view)
 
 
-class Part(NamedTuple):
+class BufferView(NamedTuple):
     """A view of a buffer: by axis of the buffer where it starts, by axis of its own which axis of
     the buffer it follows, −1 for none, and in what steps."""
 
@@ -65,7 +65,7 @@ class Part(NamedTuple):
 
 
 @functools.lru_cache(4096)
-def part_of(shape: Axes, offset: int, view: Axes, view_strides: Axes) -> Part | None:
+def part_of(shape: Axes, offset: int, view: Axes, view_strides: Axes) -> BufferView | None:
     """A view of an array in C order as a part; None for one that goes across its axes.
 
     The view is told by its first element, shape and strides.
@@ -90,7 +90,7 @@ def part_of(shape: Axes, offset: int, view: Axes, view_strides: Axes) -> Part | 
             free.remove(found)
         axes.append(found)
         steps.append(step)
-    return Part(tuple(start), tuple(axes), tuple(steps), view)
+    return BufferView(tuple(start), tuple(axes), tuple(steps), view)
 
 
 def _within(start: int, step: int, count: int, low: int, high: int) -> tuple[int, int]:
@@ -102,18 +102,20 @@ def _within(start: int, step: int, count: int, low: int, high: int) -> tuple[int
     return max(first, 0), min(last, count)
 
 
-def seen(boxes: list[Box], part: Part) -> list[Box]:
+def seen(boxes: list[IndexBox], part: BufferView) -> list[IndexBox]:
     """What a part of a buffer shows, as boxes along its own axes."""
     forms = tuple([(low, high, source.strides) for low, high, source in boxes])
     found = []
     for k, low, high, distance, shape, strides in _seen(forms, part):
         source = boxes[k].source
-        found.append(Box(low, high, View(source.offset + distance, shape, strides, source.base)))
+        found.append(
+            IndexBox(low, high, View(source.offset + distance, shape, strides, source.base))
+        )
     return found
 
 
 @functools.lru_cache(4096)
-def _seen(boxes: tuple[tuple[Axes, Axes, Axes], ...], part: Part) -> list[tuple]:
+def _seen(boxes: tuple[tuple[Axes, Axes, Axes], ...], part: BufferView) -> list[tuple]:
     """The same of boxes given by their ends and strides.
 
     Of each that is seen its number, the ends along the axes of the part, how far from its source
@@ -143,7 +145,7 @@ def _seen(boxes: tuple[tuple[Axes, Axes, Axes], ...], part: Part) -> list[tuple]
     return found
 
 
-def without(boxes: list[Box], low: Axes, high: Axes) -> list[Box]:
+def without(boxes: list[IndexBox], low: Axes, high: Axes) -> list[IndexBox]:
     """Boxes without what is between some ends: what is left of each, around that."""
     left = []
     for box in boxes:
@@ -162,12 +164,12 @@ def without(boxes: list[Box], low: Axes, high: Axes) -> list[Box]:
     return left
 
 
-def placed(boxes: list[Box], part: Part) -> list[Box]:
+def placed(boxes: list[IndexBox], part: BufferView) -> list[IndexBox]:
     """Boxes along the axes of a part that is a box, along those of its buffer."""
     found, axes = [], range(len(part.start))
     if part.axes == tuple(axes):
         return [
-            Box(
+            IndexBox(
                 tuple(map(operator.add, part.start, low)),
                 tuple(map(operator.add, part.start, high)),
                 source,
@@ -180,19 +182,19 @@ def placed(boxes: list[Box], part: Part) -> list[Box]:
         last = tuple([part.start[a] + (high[k] if k >= 0 else 1) for a, k in enumerate(own)])
         shape = tuple([b - a for a, b in zip(first, last, strict=True)])
         strides = tuple([source.strides[k] if k >= 0 else 0 for k in own])
-        found.append(Box(first, last, View(source.offset, shape, strides, source.base)))
+        found.append(IndexBox(first, last, View(source.offset, shape, strides, source.base)))
     return found
 
 
 @functools.lru_cache(4096)
-def ends_of(part: Part) -> tuple[Axes, Axes]:
+def ends_of(part: BufferView) -> tuple[Axes, Axes]:
     """The ends of a part that is a box, along the axes of its buffer."""
     ((low, high, _),) = placed([all_of(View(0, part.shape, (0,) * len(part.shape)))], part)
     return low, high
 
 
 @functools.lru_cache(4096)
-def left_by(shape: Axes, parts: tuple[Part, ...]) -> tuple[Box, ...]:
+def left_by(shape: Axes, parts: tuple[BufferView, ...]) -> tuple[IndexBox, ...]:
     """What parts that are boxes leave of a buffer; the boxes show nothing."""
     left = [all_of(View(0, shape, (0,) * len(shape)))]
     for part in parts:
@@ -200,7 +202,7 @@ def left_by(shape: Axes, parts: tuple[Part, ...]) -> tuple[Box, ...]:
     return tuple(left)
 
 
-def whole_of(boxes: list[Box], shape: Axes) -> View | None:
+def whole_of(boxes: list[IndexBox], shape: Axes) -> View | None:
     """What boxes that cover a shape show as one view; None if that is not regular."""
     first = slot_at(boxes, (0,) * len(shape))
     strides = []
@@ -216,7 +218,7 @@ def whole_of(boxes: list[Box], shape: Axes) -> View | None:
     return found
 
 
-def _agree(box: Box, first: int, strides: list[int]) -> bool:
+def _agree(box: IndexBox, first: int, strides: list[int]) -> bool:
     """Whether a box shows the same slots as a view of the whole with this offset and strides."""
     low, high, source = box
     if source.offset != first + sum(map(operator.mul, low, strides)):
@@ -225,7 +227,7 @@ def _agree(box: Box, first: int, strides: list[int]) -> bool:
     return all([b - a == 1 or step == own for a, b, step, own in axes])
 
 
-def slot_at(boxes: list[Box], place: Axes) -> int:
+def slot_at(boxes: list[IndexBox], place: Axes) -> int:
     """The slot of an element."""
     for low, high, source in boxes:
         if all([a <= at < b for a, at, b in zip(low, place, high, strict=True)]):
@@ -240,7 +242,7 @@ def slot_at(boxes: list[Box], place: Axes) -> int:
 class Numbers:
     """Appends to `steps` what is written here, and what compiled code writes of rows of numbers."""
 
-    def __init__(self, rows: Rows, steps: list[Step]):
+    def __init__(self, rows: RowRange, steps: list[Step]):
         self.rows, self.steps = rows, steps
         self.begun = rows.counts()  # operation and slot with which the step begins
 
@@ -307,7 +309,7 @@ class Buffer:
         self, array: np.ndarray, slot: int, map: np.ndarray | None, whole: View | None = None
     ):
         self.array, self.slot, self.map, self.whole = array, slot, map, whole
-        self.boxes: list[Box] = []
+        self.boxes: list[IndexBox] = []
         self.alone = 0
 
     @property
@@ -322,7 +324,7 @@ class Buffer:
         size = self.array.itemsize
         return tuple([stride // size for stride in view.strides])
 
-    def part(self, view: np.ndarray) -> Part | None:
+    def part(self, view: np.ndarray) -> BufferView | None:
         """The part of the boxes for a view."""
         return part_of(self.array.shape, self.offset(view), view.shape, self.strides(view))
 
@@ -370,7 +372,7 @@ class Buffers:
             self.found[number] = Buffer(array, 0, map)
             self.rows.set_map(place, map)
 
-    def add_boxes(self, number: int, array: np.ndarray, boxes: list[Box]) -> None:
+    def add_boxes(self, number: int, array: np.ndarray, boxes: list[IndexBox]) -> None:
         """Set where a new buffer in C order is, of a row, as boxes."""
         self.found[number] = Buffer(array, 0, None)
         self.found[number].boxes = boxes
@@ -395,7 +397,7 @@ class Buffers:
 
     # --- boxes --------------------------------------------------------------------------------
 
-    def boxes(self, number: int, array: np.ndarray) -> list[Box] | None:
+    def boxes(self, number: int, array: np.ndarray) -> list[IndexBox] | None:
         """What a view of a buffer shows, as boxes; None where it has a map that is no view."""
         buffer = self.found[number]
         if buffer.boxes:
@@ -408,7 +410,7 @@ class Buffers:
         found = pattern(buffer.mapped(array))
         return None if found is None else [all_of(found)]
 
-    def write_boxes(self, number: int, view: np.ndarray, boxes: list[Box]) -> bool:
+    def write_boxes(self, number: int, view: np.ndarray, boxes: list[IndexBox]) -> bool:
         """Write boxes to a view of a buffer that has some; whether that is done."""
         buffer = self.found[number]
         part = buffer.part(view) if buffer.boxes else None
@@ -432,7 +434,7 @@ class Buffers:
             after = tuple([n + 1 for n in at])
             slot = self.rows.slots.item(self.rows.place(written))
             one = View(slot, (1,) * len(at), (0,) * len(at))
-            buffer.boxes = [*without(buffer.boxes, at, after), Box(at, after, one)]
+            buffer.boxes = [*without(buffer.boxes, at, after), IndexBox(at, after, one)]
             return
         self._map(number)
         self.rows.again(place)
@@ -452,7 +454,7 @@ class Buffers:
         self.add(self.rows.place(number), number, buffer.array, made)
         return made if array is buffer.array else self.view(number, array)
 
-    def linked(self, boxes: list[Box], shape: tuple[int, ...]) -> View:
+    def linked(self, boxes: list[IndexBox], shape: tuple[int, ...]) -> View:
         """Boxes as a contiguous array."""
         out = self.allocate(shape)
         pairs = [as_short(out, low, source) for low, _, source in boxes]
@@ -516,7 +518,7 @@ def shortest(shape: tuple[int, ...], *strides: tuple[int, ...]) -> list[tuple[in
     return [tuple(sizes) or (1,), *[tuple([s[axis] for axis in kept]) or (1,) for s in strides]]
 
 
-def base_array(rows: Rows, number: int) -> np.ndarray:
+def base_array(rows: RowRange, number: int) -> np.ndarray:
     """The array that owns the buffer of a row: its last reference."""
     return rows.read(rows.place(number))[1][-1].array
 

@@ -22,8 +22,8 @@ from ..ir.elementwise_step import Elementwise
 from ..ir.steps import Step, View, contiguous
 from ..ir.uses import CONSTANTS, is_injective, slots_of
 from ..replay.operation_parts import LARGEST, holds
-from .buffers import Box, Buffers, Numbers, all_of, is_output, pattern
-from .tape_rows import Reference, Rows, Unsupported
+from .buffers import Buffers, IndexBox, Numbers, all_of, is_output, pattern
+from .tape_rows import Reference, RowRange, Unsupported
 
 # --- Views of arrays as views of slots: outputs assembled from parts, broadcasting ----------------
 
@@ -185,7 +185,7 @@ def of_sum(interval: Interval, count: int) -> Interval:
 _READ_OTHERWISE = "an array from outside is read by something else than the steps of a program"
 
 
-class Outside(Protocol):
+class OutsideArrays(Protocol):
     """The arrays in C order, `roots`, in whose memory operands may lie.
 
     Operands may also be what is `derived` from such memory: `function` of `operands`, which have
@@ -215,7 +215,7 @@ class OperandsInPlace:
     here.
     """
 
-    def __init__(self, outside: Outside = NONE, copies: Mapping[int, tuple] | None = None):
+    def __init__(self, outside: OutsideArrays = NONE, copies: Mapping[int, tuple] | None = None):
         self.roots, self._outside, self._copies = outside.roots, outside, copies or {}
         self.views: list[View] = []  # of the roots
         self.rows: collections.Counter[int] = collections.Counter()
@@ -329,7 +329,7 @@ def spread(slots: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 class Writer:
-    """The steps written so far; rows of numbers are written by compiled code (`Rows`).
+    """The steps written so far; rows of numbers are written by compiled code (`RowRange`).
 
     All floats are of one dtype. `custom` are calls of users' operations, by row, and derivatives
     pass the rows that are `reached`.
@@ -337,7 +337,7 @@ class Writer:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: RowRange,
         originals: Originals,
         dtype: np.dtype,
         custom: dict[int, CustomCall],
@@ -438,7 +438,7 @@ class Writer:
         numbers = [self.rows.constant(float(x)) for x in array.ravel().tolist()]
         return np.array(numbers, np.int64).reshape(array.shape)  # the step of scalars continues
 
-    def boxes_of(self, reference: Reference, shape: tuple[int, ...]) -> list[Box] | None:
+    def boxes_of(self, reference: Reference, shape: tuple[int, ...]) -> list[IndexBox] | None:
         """What the operand that a reference names shows, seen from a shape, as boxes.
 
         None where there are no boxes, or only of its own shape.
@@ -456,7 +456,7 @@ class Writer:
             return found
         return [all_of(broadcast(found[0].source, shape))] if len(found) == 1 else None
 
-    def result(self, row, slots: View | np.ndarray | list[Box]) -> None:
+    def result(self, row, slots: View | np.ndarray | list[IndexBox]) -> None:
         """Set the place of the value of a row of arrays."""
         if is_output(row.out, row.number):
             array = row.array

@@ -13,7 +13,7 @@ from ..._core.ops.call_rows import COMPUTED
 from ..._core.ops.table import BY_CODE, Pointwise, Structural
 from ..._core.tape.tape import CELLS, needed, object_at
 from ..._core.tensor import runtime as rt
-from ..._core.tensor.trace import Call, Guard, Trace
+from ..._core.tensor.trace import Guard, NumpyCall, Trace
 from ..._core.tensor.values import value_of
 from ..ir.kernel_step import Computed, Custom, Kernel
 from ..ir.moving_step import Gather, Link, Scatter
@@ -21,20 +21,20 @@ from ..ir.scalars_step import renumbered
 from ..ir.steps import DOUBLE, GUARD, Code, Input, Output, Step, View, distinct
 from ..ir.uses import CONSTANTS, slots_of, summed
 from . import tape_scan
-from .buffers import LARGE, PIECES, Box, base_array, is_output, left_by, part_of, placed
+from .buffers import LARGE, PIECES, IndexBox, base_array, is_output, left_by, part_of, placed
 from .builder import (
     FEW,
     MIXED,
     NONE,
     OperandsInPlace,
     Originals,
-    Outside,
+    OutsideArrays,
     Target,
     Writer,
     broadcast,
 )
 from .numpy_calls import Given, element_wise, lowered, of_constant
-from .tape_rows import WRITES_DATA, Reference, Rows, Unsupported
+from .tape_rows import WRITES_DATA, Reference, RowRange, Unsupported
 
 # --- Products and sums of few elements, written as operations on numbers: a step costs more -------
 
@@ -75,7 +75,7 @@ def sums(writer: Writer, out: np.ndarray, pairs: list) -> np.ndarray | None:
 ROWS = 64
 
 
-class Row:
+class ArrayRow:
     """A row of arrays: where it is in the order of time, its number, operation and references.
 
     `out` is the reference of the result, `array` the result, or its buffer.
@@ -91,7 +91,7 @@ class Row:
         return self.array.shape if is_output(self.out, self.number) else ()
 
 
-def write_row(writer: Writer, row: Row) -> None:
+def write_row(writer: Writer, row: ArrayRow) -> None:
     """Write the steps of a row of arrays."""
     if row.number in writer.custom:
         _custom(writer, row)
@@ -104,7 +104,7 @@ def write_row(writer: Writer, row: Row) -> None:
 # --- values moved -----------------------------------------------------------------------------
 
 
-def _link(writer: Writer, row: Row) -> None:
+def _link(writer: Writer, row: ArrayRow) -> None:
     target, sources = Target(row.array), row.references[:-1:2]
     shown = [target.view(reference.array) for reference in row.references[1::2]]
     boxes = _joined(writer, row, sources, shown)
@@ -131,7 +131,9 @@ def _link(writer: Writer, row: Row) -> None:
     writer.result(row, made)
 
 
-def _joined(writer: Writer, row: Row, sources: list, shown: list[View]) -> list[Box] | None:
+def _joined(
+    writer: Writer, row: ArrayRow, sources: list, shown: list[View]
+) -> list[IndexBox] | None:
     """A large array put together of others as boxes; None where it is none, or of too many."""
     array = row.array
     if array.size < LARGE or not array.flags.c_contiguous:
@@ -151,7 +153,7 @@ def _joined(writer: Writer, row: Row, sources: list, shown: list[View]) -> list[
     return boxes + _constant_boxes(writer, row, left) if left else boxes
 
 
-def _constant_boxes(writer: Writer, row: Row, left: tuple[Box, ...]) -> list[Box]:
+def _constant_boxes(writer: Writer, row: ArrayRow, left: tuple[IndexBox, ...]) -> list[IndexBox]:
     """The boxes of the output of a link that nothing reaches: see `_constants`."""
     out, found = writer.past.at(row.number).value(row.number, row.number, row.array), []
     for low, high, _ in left:
@@ -160,11 +162,11 @@ def _constant_boxes(writer: Writer, row: Row, left: tuple[Box, ...]) -> list[Box
             view = writer.constant_array(values)
         else:
             view = View(writer.rows.constant(0.0), values.shape, (0,) * values.ndim)
-        found.append(Box(low, high, view))
+        found.append(IndexBox(low, high, view))
     return found
 
 
-def _constants(writer: Writer, row: Row, left: np.ndarray) -> int | np.ndarray:
+def _constants(writer: Writer, row: ArrayRow, left: np.ndarray) -> int | np.ndarray:
     """Slots for elements of the output of a link that nothing reaches: they are constants.
 
     They are the elements that the row wrote; newer rows may have written to them.
@@ -176,7 +178,7 @@ def _constants(writer: Writer, row: Row, left: np.ndarray) -> int | np.ndarray:
     return slots_of(writer.constant_array(values))
 
 
-def _sum(writer: Writer, row: Row) -> None:
+def _sum(writer: Writer, row: ArrayRow) -> None:
     source = writer.view_of(row.references[0])
     if 0 < source.size <= TERMS:
         slots = slots_of(source).ravel()
@@ -187,11 +189,11 @@ def _sum(writer: Writer, row: Row) -> None:
     writer.result(row, made)
 
 
-def _pack(writer: Writer, row: Row) -> None:
+def _pack(writer: Writer, row: ArrayRow) -> None:
     writer.result(row, np.array([int(writer.slots_of(r)) for r in row.references[:-1]], np.int64))
 
 
-def _gather(writer: Writer, row: Row) -> None:
+def _gather(writer: Writer, row: ArrayRow) -> None:
     source, picked, _ = row.references
     shape = row.array.shape
     if picked.id >= 0:
@@ -219,7 +221,7 @@ def _as_rows(slots: np.ndarray, size: int, positions: np.ndarray) -> np.ndarray:
     return slots.reshape(slots.size // width, width)
 
 
-def _write(writer: Writer, row: Row) -> None:
+def _write(writer: Writer, row: ArrayRow) -> None:
     view, _, source = row.references
     if writer.buffers.found[view.id].boxes:
         boxes = writer.boxes_of(source, view.array.shape)
@@ -229,7 +231,7 @@ def _write(writer: Writer, row: Row) -> None:
     writer.buffers.slots(view.id, view.array)[...] = slots
 
 
-def _scatter(writer: Writer, row: Row) -> None:
+def _scatter(writer: Writer, row: ArrayRow) -> None:
     target, kept, source, picked = row.references
     array = target.array
     if picked.id >= 0:
@@ -243,7 +245,7 @@ def _scatter(writer: Writer, row: Row) -> None:
     writer.buffers.slots(target.id, array)[np.unravel_index(positions, rows)] = slots
 
 
-def _scatter_computed(writer: Writer, row: Row) -> None:
+def _scatter_computed(writer: Writer, row: ArrayRow) -> None:
     """A write at positions that the program computes makes a new array."""
     target, kept, source, picked = row.references
     number, array = target.id, target.array
@@ -257,7 +259,7 @@ def _scatter_computed(writer: Writer, row: Row) -> None:
 # --- functions without derivative --------------------------------------------------------------
 
 
-def _computed(writer: Writer, row: Row) -> None:
+def _computed(writer: Writer, row: ArrayRow) -> None:
     """A call of NumPy: as operations and steps if it is known, else as a step that calls it."""
     call = object_at(row.references[0].what)
     operands = [
@@ -277,7 +279,7 @@ def _computed(writer: Writer, row: Row) -> None:
     writer.result(row, _in_order(slots, row.array.shape))
 
 
-def _called(writer: Writer, call: Call, operands: list, shape) -> View | np.ndarray:
+def _called(writer: Writer, call: NumpyCall, operands: list, shape) -> View | np.ndarray:
     """A call as a step that calls it."""
     made = writer.buffers.allocate(shape)
     pairs: list[tuple[Any, np.dtype | None]] = [
@@ -324,7 +326,7 @@ def dtype_of(reference) -> np.dtype:
 # --- operations of the user's ------------------------------------------------------------------
 
 
-def _custom(writer: Writer, row: Row) -> None:
+def _custom(writer: Writer, row: ArrayRow) -> None:
     """A call of an operation that has an adjoint of the user's: a step that repeats it."""
     given = [one for one in row.references[:-1] if one.id >= 0]
     operands = [(writer.view_of(one), dtype_of(one)) for one in given]
@@ -334,7 +336,7 @@ def _custom(writer: Writer, row: Row) -> None:
     writer.result(row, made)
 
 
-def _function(writer: Writer, row: Row) -> None:
+def _function(writer: Writer, row: ArrayRow) -> None:
     raise Unsupported(
         "it calls an autograd.Function and writes in place where it is differentiated"
     )
@@ -343,13 +345,13 @@ def _function(writer: Writer, row: Row) -> None:
 # --- others -----------------------------------------------------------------------------------
 
 
-def _convert(writer: Writer, row: Row) -> None:
+def _convert(writer: Writer, row: ArrayRow) -> None:
     raise Unsupported(
         f"it converts to {row.array.dtype}, while its program computes in {writer.dtype}"
     )
 
 
-def _scatter_add(writer: Writer, row: Row) -> None:
+def _scatter_add(writer: Writer, row: ArrayRow) -> None:
     """Elements added to zeros; if no position is repeated they are assigned."""
     source, picked = row.references[:2]
     if picked.id < 0:
@@ -365,7 +367,7 @@ def _scatter_add(writer: Writer, row: Row) -> None:
     _kernel(writer, row)
 
 
-def _expanded(writer: Writer, row: Row) -> bool:
+def _expanded(writer: Writer, row: ArrayRow) -> bool:
     """Write an operation of few products as operations on numbers; whether that is done."""
     op, references = row.op, row.references[:-1]
     if op.expanded is None:
@@ -395,7 +397,7 @@ def _value_of(reference):
     return reference.array if is_array else reference.what
 
 
-def _kernel(writer: Writer, row: Row) -> None:
+def _kernel(writer: Writer, row: ArrayRow) -> None:
     op: Structural = row.op
     if op.is_by_rule:
         _by_rule(writer, row)
@@ -413,7 +415,7 @@ def _kernel(writer: Writer, row: Row) -> None:
     writer.result(row, made)
 
 
-def _by_rule(writer: Writer, row: Row) -> None:
+def _by_rule(writer: Writer, row: ArrayRow) -> None:
     """A row of the plain layout whose operation its rule differentiates."""
     keywords, *operands, _ = row.references
     made = writer.buffers.allocate(row.shape)
@@ -423,13 +425,13 @@ def _by_rule(writer: Writer, row: Row) -> None:
     writer.result(row, made)
 
 
-def _computed_as(whole: np.ndarray, row: Row, made: View) -> View:
+def _computed_as(whole: np.ndarray, row: ArrayRow, made: View) -> View:
     if not is_output(row.out, row.number):
         return View(made.offset, whole.shape, (0,) * whole.ndim)
     return Target(row.array).view(whole, made.offset)
 
 
-def _kernel_operand(writer: Writer, reference, row: Row, made: View):
+def _kernel_operand(writer: Writer, reference, row: ArrayRow, made: View):
     tag = reference.tag
     if tag == layout.TAG_INT:
         return reference.what
@@ -446,7 +448,7 @@ def _kernel_operand(writer: Writer, reference, row: Row, made: View):
     return writer.view_of(reference)
 
 
-_HANDLERS: dict[str, Callable[[Writer, Row], None]] = {
+_HANDLERS: dict[str, Callable[[Writer, ArrayRow], None]] = {
     "link": _link,
     "sum": _sum,
     "pack": _pack,
@@ -481,7 +483,7 @@ class Converter:
         trace: Trace,
         dtype: np.dtype,
         *,
-        outside: Outside = NONE,
+        outside: OutsideArrays = NONE,
     ):
         roots, self.in_place = outside.roots, OperandsInPlace(outside, trace.copies)
         self.trace, self.dtype = trace, dtype
@@ -489,7 +491,7 @@ class Converter:
         needed = [o._id for o in outputs] + [g.tensor._id for g in guards]
         needed += [tensor._id for tensor, _ in inputs]  # so that writes to them are seen
         needed += [tensor._id for tensor in trace.required]
-        self.rows = Rows(inputs[0][0]._id, end, [number for number in needed if number >= 0])
+        self.rows = RowRange(inputs[0][0]._id, end, [number for number in needed if number >= 0])
         self.rows.make_room(len(guards) + 4 * FEW * self.rows[tape_scan.ARRAYS])
         if dtype != DOUBLE and self.rows[tape_scan.SCALARS]:
             raise Unsupported(MIXED)  # numbers of Python are recorded in float64
@@ -543,7 +545,7 @@ class Converter:
             if number not in self.writer.buffers.found:  # else an input that has boxes
                 self._leaf(place, number, references)
         else:
-            write_row(self.writer, Row(place, number, BY_CODE[op - layout.ARRAY], references))
+            write_row(self.writer, ArrayRow(place, number, BY_CODE[op - layout.ARRAY], references))
             if self.in_place.roots:
                 self.in_place.count(references[:-1])
 

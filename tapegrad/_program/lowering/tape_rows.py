@@ -73,7 +73,7 @@ def is_long(first: int, end: int) -> bool:
     return arrays >= MANY
 
 
-class Rows:
+class RowRange:
     """Rows from `first` to before `end`: marked from results, then read in order by `next_array`.
 
     Rows that other threads record meanwhile lie between them and are never marked.

@@ -13,11 +13,11 @@ from ..._core.codegen.sources import expression_in
 from ..._core.ops.elementwise_text import ElementwiseText
 from ..._core.ops.slopes import shorter
 from ..._core.ops.table import product
-from ..ir.elementwise_step import Elementwise, Flow, Node
+from ..ir.elementwise_step import Elementwise, Node, StepFlow
 from ..ir.steps import View
 from ..ir.uses import ONE
 from ..replay.block_calls import PASSES
-from ..replay.elementwise_parts import ADJOINTS, VALUES, Pass, Word, part
+from ..replay.elementwise_parts import ADJOINTS, VALUES, StepPass, Word, part
 from ..replay.parts import NO_BASES, Bases, Part, Wanted, native_part_of
 
 # --- The text of a fused kernel: what its loop computes of an element, values and adjoints --------
@@ -36,7 +36,7 @@ _SINGLE, _TOGETHER = 29, 24
 class Words:
     """The arguments of a kernel, by name; its loops share them."""
 
-    def __init__(self, code: Pass):
+    def __init__(self, code: StepPass):
         self.code = code
         self.names: dict[Word, str] = {}
         self._blocks: dict[tuple[str, View, int], Word] = {}
@@ -72,10 +72,10 @@ class Words:
         return self.pointer(self._blocks[key])
 
 
-class Loop:
+class PlainLoop:
     """The lines of the plain loop, and those before and after it."""
 
-    def __init__(self, flow: Flow, words: Words):
+    def __init__(self, flow: StepFlow, words: Words):
         self.flow, self.words, self.code = flow, words, words.code
         self.before: list[str] = []
         self.lines: list[str] = []
@@ -248,7 +248,7 @@ class Loop:
         return [*lines, "    return bad != 0.0", "", ""]
 
 
-class CarefulLoop(Loop):
+class CarefulLoop(PlainLoop):
     """The loop that tests every adjoint for 0."""
 
     def _partial(self, k: int, j: int, text: str) -> str:
@@ -311,10 +311,10 @@ def _compiled(text: str, names: tuple[str, ...], item: int) -> dict[str, int]:
 class _Kernel:
     """One kernel: two loops over the same words."""
 
-    def __init__(self, flow: Flow, item: int):
-        self.flow, self.code = flow, Pass(flow, item)
+    def __init__(self, flow: StepFlow, item: int):
+        self.flow, self.code = flow, StepPass(flow, item)
         self.words = Words(self.code)
-        self.plain, self.careful = Loop(flow, self.words), CarefulLoop(flow, self.words)
+        self.plain, self.careful = PlainLoop(flow, self.words), CarefulLoop(flow, self.words)
 
     def results(self) -> None:
         for views in self.flow.sums.values():

@@ -47,7 +47,7 @@ class Blocks:
     slots: int
 
 
-class Kept:
+class KeptValues:
     """What the reverse pass of a region needs. `recomputed` are results, those of bodies of loops.
 
     `cut` says that long loops are cut into blocks.
@@ -233,7 +233,7 @@ _PASS_ON = {"add", "subtract", "multiply", "negative", "square"}
 class Finite:
     """`carried`, by loop, is tested; the partials of `operations` are finite if it is."""
 
-    def __init__(self, kept: Kept):
+    def __init__(self, kept: KeptValues):
         self.kept, self.operands = kept, kept.operands
         self.carried: dict[Loop, list[Register]] = {}
         self.operations: set[int] = set()
@@ -296,12 +296,12 @@ def {name}(run, data):
 """
 
 
-class Writer:
+class TextWriter:
     """Lines of one function, which begins with `start`."""
 
     start = _START
 
-    def __init__(self, operands: Operands, kept: Kept, stores: Stores):
+    def __init__(self, operands: Operands, kept: KeptValues, stores: Stores):
         self.operands, self.kept, self.stores = operands, kept, stores
         self.region, self.first = operands.region, operands.region.step.first
         self.lines: list[str] = []
@@ -455,10 +455,12 @@ class Stores:
         ]
 
 
-class Forward(Writer):
+class Forward(TextWriter):
     """Values, first operation to last; and in slot `flag`, if any, 0 if partials are `finite`."""
 
-    def __init__(self, operands: Operands, kept: Kept, stores: Stores, finite: Finite, flag: int):
+    def __init__(
+        self, operands: Operands, kept: KeptValues, stores: Stores, finite: Finite, flag: int
+    ):
         super().__init__(operands, kept, stores)
         self.finite, self.flag = finite, flag
         self.computed: set[int] = set()  # known before the iterations of its loop
@@ -540,10 +542,10 @@ class Forward(Writer):
 # --- Text of native code for operations with loops: adjoints. Names as for values -----------------
 
 
-class Reverse(Writer):
+class Reverse(TextWriter):
     """Adjoints, last operation to first; the partials of operations in `finite` are finite."""
 
-    def __init__(self, operands: Operands, kept: Kept, stores: Stores, finite: set[int]):
+    def __init__(self, operands: Operands, kept: KeptValues, stores: Stores, finite: set[int]):
         super().__init__(operands, kept, stores)
         self.finite = finite
         self.begun: set[str] = set()

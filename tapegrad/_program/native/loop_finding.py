@@ -63,13 +63,13 @@ def find_loops(step: Scalars, known: np.ndarray) -> list[Loop]:
     """The outermost loops of a step, in order. `known` says which slots are constants."""
     n = len(step.op)
     elements = _Elements(np.arange(n + 1, dtype=np.int64), step.op.astype(np.int64), {})
-    finder = _Finder(step, known)
+    finder = _LoopFinder(step, known)
     while any([finder.roll(elements, irregular) for irregular in (False, True)]):
         pass
     return [elements.loops[e] for e in sorted(elements.loops)]
 
 
-class _Finder:
+class _LoopFinder:
     """Finds loops in sequences of elements of one step."""
 
     def __init__(self, step: Scalars, known: np.ndarray):

@@ -16,7 +16,7 @@ from ..ir.scalars_step import Scalars
 from ..ir.steps import GUARD
 from ..replay.parts import SIGNATURE, Part
 from ..replay.scalar_interpreter import interpreted
-from .loop_code import HEAD, Finite, Kept, Reverse, Stores
+from .loop_code import HEAD, Finite, KeptValues, Reverse, Stores
 from .loop_finding import (
     CARRIED,
     FIXED,
@@ -273,7 +273,7 @@ def native(
             region = Region(step, piece.start, piece.stop, piece.loops, outside)
             claims = Claims(Operands(region, slots))
             claims.check()
-            kept = Kept(claims.operands, slots.wanted, new_slots, cut)
+            kept = KeptValues(claims.operands, slots.wanted, new_slots, cut)
             made.append(functools.partial(_compiled, claims, kept, new_slots))
         else:
             outside[piece.start : piece.stop] = True
@@ -326,7 +326,7 @@ def _grouped(pieces: Iterator[Piece]) -> list[Piece]:
     return groups
 
 
-def _compiled(claims: Claims, kept: Kept, new_slots: Callable[[int], int]) -> Part:
+def _compiled(claims: Claims, kept: KeptValues, new_slots: Callable[[int], int]) -> Part:
     operands = claims.operands
     stores, finite = Stores(operands), Finite(kept)
     claims.check_stores(stores)

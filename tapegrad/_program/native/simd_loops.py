@@ -11,7 +11,7 @@ from ..._core.codegen.vector_math import VECTOR, widest
 from ..._core.ops.slopes import NEAR
 from ..._core.ops.table import number_in, selects
 from ..ir.steps import DOUBLE, GUARD
-from .loop_code import QUICK, Finite, Forward, Kept, Reverse, Stores, Writer, functions_of
+from .loop_code import QUICK, Finite, Forward, KeptValues, Reverse, Stores, TextWriter, functions_of
 from .loop_finding import LOCAL, Chain, Loop, Operand
 
 # --- Which parts of loops are done in SIMD lanes: several iterations at once ----------------------
@@ -58,7 +58,7 @@ class Lanes:
     first slot for numbers of the iterations of a block.
     """
 
-    def __init__(self, kept: Kept, stores: Stores, finite: Finite):
+    def __init__(self, kept: KeptValues, stores: Stores, finite: Finite):
         self.kept, self.stores, self.finite = kept, stores, finite
         self.operands = kept.operands
         #: Iterations whose Jacobians are computed at once, ahead: as many as vectors have lanes.
@@ -250,7 +250,7 @@ def _outer(lines: list[str], number: int) -> list[str]:
     return sorted({*_NAMES.findall("\n".join(lines))} - assigned - {f"i{number}"})
 
 
-class Independent(Writer):
+class Independent(TextWriter):
     """A function that computes independent operations of a loop for some iterations.
 
     `places` are those of the results that others read, as named in a block that begins with
@@ -398,7 +398,7 @@ class Jacobian:
 class ForwardInLanes(Forward):
     """Values, first operation to last; Jacobians if they are computed `ahead`."""
 
-    def __init__(self, lanes: Lanes, flag: int, functions: Functions):
+    def __init__(self, lanes: Lanes, flag: int, functions: LaneFunctions):
         super().__init__(lanes.kept.operands, lanes.kept, lanes.stores, lanes.finite, flag)
         self.functions, self.group = functions, lanes.group
         self.start = _VALUES.format(name="{name}", block=lanes.kept.operands.item * lanes.block)
@@ -446,7 +446,7 @@ class ReverseInLanes(Reverse):
 
     start = _ADJOINTS
 
-    def __init__(self, lanes: Lanes, functions: Functions):
+    def __init__(self, lanes: Lanes, functions: LaneFunctions):
         super().__init__(lanes.kept.operands, lanes.kept, lanes.stores, lanes.operations)
         self.lanes, self.jacobians = lanes, functions.jacobians
 
@@ -523,7 +523,7 @@ class ReverseInLanes(Reverse):
         self.lines += iteration.lines
 
 
-class Functions:
+class LaneFunctions:
     """The functions that the code of a region calls for some iterations of a loop, by loop."""
 
     def __init__(self, lanes: Lanes):
@@ -539,7 +539,7 @@ class Functions:
 
 def in_lanes(lanes: Lanes, flag: int, new_slots: Callable[[int], int]) -> str:
     """Text of functions `forward`, `plain`, and `ahead` if there are Jacobians."""
-    functions = Functions(lanes)
+    functions = LaneFunctions(lanes)
     lanes.apart = [*functions.jacobians]
     lanes.independent = {loop: lanes.independent[loop] for loop in functions.independent}
     lanes.allot(new_slots, {x: len(one.numbers) for x, one in functions.jacobians.items()})

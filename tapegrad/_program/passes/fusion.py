@@ -49,7 +49,7 @@ Place = tuple[int, int]
 _ELSEWHERE: Place = (0, 0)
 
 
-class Group:
+class FusedGroup:
     """An element-wise step that is still open."""
 
     def __init__(self, number: int, shape: tuple[int, ...]):
@@ -84,8 +84,8 @@ class Fuser(Visitor):
     """Steps taken in order; `owner` has by written view the number of the group that writes it."""
 
     def __init__(self, code: Code) -> None:
-        self.open: dict[int, Group] = {}
-        self.of_shape: dict[tuple[int, ...], dict[int, Group]] = {}  # open groups
+        self.open: dict[int, FusedGroup] = {}
+        self.of_shape: dict[tuple[int, ...], dict[int, FusedGroup]] = {}  # open groups
         self.written, reads = Written(code), code.reads
         self.owner = np.zeros(len(self.written.first) + 1, np.int32)  # the last one is of no view
         spans = zip(*[at.tolist() for at in self.written.seen(reads.low, reads.high)], strict=True)
@@ -101,19 +101,19 @@ class Fuser(Visitor):
             del self.of_shape[group.shape][number]
             self.steps.append(group.step())
 
-    def _begun(self, shape: tuple[int, ...]) -> Group:
+    def _begun(self, shape: tuple[int, ...]) -> FusedGroup:
         """A new group."""
         self.groups += 1
-        group = Group(self.groups, shape)
+        group = FusedGroup(self.groups, shape)
         self.open[group.number] = self.of_shape.setdefault(shape, {})[group.number] = group
         return group
 
-    def _add(self, group: Group, step: Elementwise) -> None:
+    def _add(self, group: FusedGroup, step: Elementwise) -> None:
         group.add(step, self.home)
         for _, view in (*step.stores, *step.sums):
             self._wrote(group, view)
 
-    def _wrote(self, group: Group, view: View) -> None:
+    def _wrote(self, group: FusedGroup, view: View) -> None:
         if view.size:
             self.owner[self.written.first.searchsorted(view.extent[0])] = group.number
 
@@ -161,7 +161,7 @@ class Fuser(Visitor):
         stores = [(k + n, view) for k, view in step.stores]
         return Elementwise(step.shape, ops, stores, [(k + n, view) for k, view in step.sums])
 
-    def _group_for(self, step: Elementwise, torn: set[int]) -> Group | None:
+    def _group_for(self, step: Elementwise, torn: set[int]) -> FusedGroup | None:
         """The newest open group over the same shape that a step may join."""
         found = self.of_shape.get(step.shape, {})
         for number in reversed(found):
@@ -263,7 +263,7 @@ class Readers:
         return int(found[0]) if found[0] >= 0 and (found == found[0]).all() else -1
 
 
-class _Reading(Visitor):
+class _GatherReading(Visitor):
     """Gives an element-wise step that reads rows itself, in place of a gather; None for others."""
 
     def __init__(self, gather: Gather):
@@ -315,7 +315,7 @@ def pick(code: Code) -> Code:
     for k, gather in gathers.items():
         reader = readers.only(gather.out)
         if reader >= 0:
-            _replace(steps, reader, steps[reader].accept(_Reading(gather)), k, done)
+            _replace(steps, reader, steps[reader].accept(_GatherReading(gather)), k, done)
     homes = {view: k for k, step in enumerate(steps) for view in step.movable}
     for k, add in adds.items():
         source, positions = add.operands

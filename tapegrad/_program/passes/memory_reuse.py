@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..ir.rewriting import closed, renumbered, used
-from ..ir.steps import ARENA, Chain, Code, Shifts, Spans, Step, View
+from ..ir.steps import ARENA, ChainedPlaces, Code, Shifts, Spans, Step, View
 from ..ir.uses import Wanted, constants_read, inside
 
 # --- memory reuse ---------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def _moved(code: Code, moves: Shifts, clears: dict[int, list[View]]) -> Code:
     constants = constants_read(code)
     low, high = used(code, constants)
     after, slots = closed(moves(low), moves(low) + (high - low))
-    made = renumbered(code, Chain(moves, after), slots, constants)
+    made = renumbered(code, ChainedPlaces(moves, after), slots, constants)
     new = {k: [view.at(after.place(view.offset)) for view in views] for k, views in clears.items()}
     return dataclasses.replace(made, clears=new)
 

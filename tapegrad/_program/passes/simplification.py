@@ -294,16 +294,16 @@ def _kinds_of_round(values: np.ndarray) -> np.ndarray:
     return found
 
 
-class Change(NamedTuple):
+class RuleChange(NamedTuple):
     """Rows of a table that a rule changes, and the operands by their names."""
 
     rule: Rule
     rows: np.ndarray
     names: dict[str, np.ndarray]
 
-    def where(self, holds: np.ndarray) -> Change:
+    def where(self, holds: np.ndarray) -> RuleChange:
         names = {name: operands[holds] for name, operands in self.names.items()}
-        return Change(self.rule, self.rows[holds], names)
+        return RuleChange(self.rule, self.rows[holds], names)
 
 
 class Table:
@@ -328,14 +328,14 @@ class Table:
         of_rows = self.op[rows]
         return found | {name: rows[of_rows == _CODES[name]] for name in _CODES.keys() - _OTHERS}
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[RuleChange]:
         """For each rule the operations that it changes."""
         found = self.candidates()
         for rule in RULES:
             if len(found[rule.op]):
                 fits, names = self._match(rule, found[rule.op])
                 if fits.any():
-                    yield Change(rule, found[rule.op], names).where(fits)
+                    yield RuleChange(rule, found[rule.op], names).where(fits)
                     found[rule.op] = found[rule.op][~fits]
 
     def _match(self, rule: Rule, rows: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -445,7 +445,7 @@ class _Simplifier:
             for step, its_op, its_a, its_b in parts:
                 self.new[id(step)] = Scalars(step.first, its_op, its_a, its_b, step.c)
 
-    def _operation(self, change: Change, constants: np.ndarray) -> tuple:
+    def _operation(self, change: RuleChange, constants: np.ndarray) -> tuple:
         """The operation and the operands that a rule gives; `constants` are slots of them."""
         assert not isinstance(change.rule.equal, str)
         name, first, *others = change.rule.equal
@@ -486,7 +486,9 @@ class _Simplifier:
         """The constant in the first slot of a view."""
         return self.kinds.item(view.offset) if view.size and view.base == ARENA else 0
 
-    def _change_arrays(self, steps: list[Elementwise], views: list[View], change: Change) -> None:
+    def _change_arrays(
+        self, steps: list[Elementwise], views: list[View], change: RuleChange
+    ) -> None:
         if isinstance(change.rule.equal, str):
             for k, number in zip(change.rows, change.names[change.rule.equal], strict=True):
                 out, view = steps[k].stores[0][1], views[number]

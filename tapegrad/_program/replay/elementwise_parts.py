@@ -14,7 +14,7 @@ from ..._core.codegen.layout import BLOCK, CACHE_LINE, FEW_OPERANDS
 from ..._core.ops.table import BY_CODE, TABLE
 from ..._core.sweep.kernels import compile_adjoint, compile_value
 from ..._core.tape.sweeps import memory_of
-from ..ir.elementwise_step import Edge, Elementwise, Flow, Node
+from ..ir.elementwise_step import Edge, Elementwise, Node, StepFlow
 from ..ir.steps import View
 from ..ir.uses import LINE, ONE, SCATTERED, covering
 from . import block_calls, run_layout
@@ -50,14 +50,14 @@ FRAME, START = range(2)
 Call = tuple[int, Sequence[Word]]
 
 
-class Pass:
+class StepPass:
     """The calls of one pass over a step, in order; elements have `item` bytes.
 
     A word is a number, whose kind is in `kinds`; what it is told by is in `words`. There is one for
     a place, and one for the axes of a view.
     """
 
-    def __init__(self, flow: Flow, item: int):
+    def __init__(self, flow: StepFlow, item: int):
         self.cut, self.picks, self.item = flow.cut, flow.picks, item
         self.kept: list[np.ndarray] = []  # memory whose addresses are words
         self.first: list[Call] = []
@@ -159,7 +159,7 @@ class Pass:
         return self._known[sizes]
 
 
-def _assigned(code: Pass) -> tuple[dict[Word, int], int]:
+def _assigned(code: StepPass) -> tuple[dict[Word, int], int]:
     """The memory of each buffer, by number, and the number of memories.
 
     Buffers that are filled once for all blocks keep theirs.
@@ -183,7 +183,7 @@ def _assigned(code: Pass) -> tuple[dict[Word, int], int]:
     return given, count
 
 
-def _length(code: Pass, buffers: int, room: int) -> int:
+def _length(code: StepPass, buffers: int, room: int) -> int:
     """Elements of a block: pieces of equal length, whose buffers stay near and fit the scratch."""
     most, item, cut = LONG, code.item, code.cut
     if buffers:
@@ -200,10 +200,10 @@ def _rounded(count: int, unit: int) -> int:
     return (count + unit - 1) // unit * unit
 
 
-class _Writer:
+class _PassWriter:
     """The data of one pass, as words, from its place in the data of the part on."""
 
-    def __init__(self, code: Pass, at: int):
+    def __init__(self, code: StepPass, at: int):
         self.code, self.at, self.item = code, at, code.item
         self.calls = [*code.first, *code.once, *code.each]
         self.words = [word for _, words in self.calls for word in words]
@@ -297,7 +297,7 @@ class _Writer:
         return moves
 
 
-def part(passes: dict[str, Pass], tier: str) -> Part:
+def part(passes: dict[str, StepPass], tier: str) -> Part:
     """The part of a step: its passes, their data one after the other; 0 for an empty one."""
     starts = [0] * len(block_calls.PASSES)
     made, end = [], len(starts)
@@ -305,7 +305,7 @@ def part(passes: dict[str, Pass], tier: str) -> Part:
     for name, code in passes.items():
         if code.first or code.each:
             starts[block_calls.PASSES.index(name)] = 8 * end
-            made.append(_Writer(code, end).write())
+            made.append(_PassWriter(code, end).write())
             end += len(made[-1])
             addresses[name] = block_calls.compiled(code.item)[name]
     data = np.concatenate([np.array(starts, np.int64), *made])
@@ -332,10 +332,10 @@ def _adjoint_kernel(code: int, item: int, masks: int) -> int:
     return compile_adjoint(BY_CODE[code], masks, item)
 
 
-class _Values:
+class _PassValues:
     """Values computed in one pass; `uniform` says which operands are numbers (`_uniform`)."""
 
-    def __init__(self, flow: Flow, code: Pass, uniform: dict[int, int]):
+    def __init__(self, flow: StepFlow, code: StepPass, uniform: dict[int, int]):
         self.flow, self.code, self.uniform = flow, code, uniform
         self.known: list[Word] = [_NONE] * (flow.count + len(flow.views))
 
@@ -386,14 +386,14 @@ class _Values:
                 self.code.deliver(self.word(k), view, VALUES)
 
 
-class _Adjoints:
+class _PassAdjoints:
     """Adjoints computed in one pass, `at` by node.
 
     The adjoint of a node may be that of another, while nothing has been added to it: only those
     that are `own` may be written. Those of numbers are sums, which are added where they belong.
     """
 
-    def __init__(self, values: _Values):
+    def __init__(self, values: _PassValues):
         self.values, self.flow, self.code = values, values.flow, values.code
         self.left = list(self.flow.terms)
         self.at: list[Word] = [_NONE] * len(self.left)
@@ -502,7 +502,7 @@ class _Adjoints:
         return words
 
 
-def _uniform(flow: Flow, k: int) -> int:
+def _uniform(flow: StepFlow, k: int) -> int:
     """Which operands a kernel of operation k takes as one number."""
     operands = flow.operands[k]
     if len(operands) > FEW_OPERANDS:
@@ -521,13 +521,13 @@ def interpreted(
     """A step as calls of kernels. See `ir.elementwise_step` for what `wanted` and `fresh` say."""
     flow = step.flow(wanted, fresh)
     uniform = {k: _uniform(flow, k) for k in flow.live}
-    codes = {name: Pass(flow, item) for name in passes}
+    codes = {name: StepPass(flow, item) for name in passes}
     for name, code in codes.items():
-        values = _Values(flow, code, uniform)
+        values = _PassValues(flow, code, uniform)
         if name != "reverse":
             values.results()
         else:
             values.compute(flow.recomputed())
         if name != "forward":
-            _Adjoints(values).compute()
+            _PassAdjoints(values).compute()
     return part(codes, "interpreted")

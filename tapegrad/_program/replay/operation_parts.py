@@ -315,7 +315,7 @@ def part_of_computed(
 # `makers`. If a rule can be no program, Python calls it.
 
 
-class Use(NamedTuple):
+class OperationUse(NamedTuple):
     """An operation as a step uses it: keyword arguments, shapes, which operands have adjoints,
     of which dtype the arrays are, and whether each of them is in C order, so that the program of
     the rule can read it where it is."""
@@ -358,7 +358,7 @@ class RuleProgram:
 
 #: The maker of programs of rules: `make(use, g, out, operands)`, of arrays; None where there is
 #: none.
-makers: list[Callable[[Use, np.ndarray, np.ndarray, list], RuleProgram | None]] = []
+makers: list[Callable[[OperationUse, np.ndarray, np.ndarray, list], RuleProgram | None]] = []
 
 
 @functools.cache
@@ -379,7 +379,9 @@ class Ruled:
         shapes = tuple(view.shape for view in self.views)
         asked = tuple(map(wanted, self.views))
         in_order = all([view.is_contiguous for view in (self.out, *self.views)])
-        self.use = Use(self.op, self.static, shapes, step.out.shape, asked, self.dtype, in_order)
+        self.use = OperationUse(
+            self.op, self.static, shapes, step.out.shape, asked, self.dtype, in_order
+        )
         self.made: RuleProgram | None = None
         self.has_called = False  # its rule, in Python
         self.words = np.zeros(rule_kernels.RULE_WORDS, np.int64)
@@ -455,7 +457,7 @@ class Ruled:
         return words(made.program.address, *counts, *places, *sum(moves, []))
 
 
-class Kept(NamedTuple):
+class KeptObjects(NamedTuple):
     """The objects that the memory of a part refers to: functions, and arrays by address."""
 
     ruled: Ruled
@@ -490,7 +492,7 @@ def part_of_rule(step: Kernel, wanted: Wanted, fresh: Bases = NO_BASES, item: in
         data = forward_words(Kernel(step.code, [static, *ruled.views], step.out), kernel, item)
     data[K_REVERSE // 8] = ruled.words.ctypes.data
     tier = "Python" if static is None else "kernel"
-    return Part(forward, reverse, data, keep=Kept(ruled, functions, static), tier=tier)
+    return Part(forward, reverse, data, keep=KeptObjects(ruled, functions, static), tier=tier)
 
 
 def has_adjoints(run: int, view: View) -> bool:
@@ -500,14 +502,14 @@ def has_adjoints(run: int, view: View) -> bool:
 
 def ruled_of(part: Part) -> Ruled | None:
     """The operation of a part, if its rule differentiates it."""
-    return part.keep.ruled if isinstance(part.keep, Kept) else None
+    return part.keep.ruled if isinstance(part.keep, KeptObjects) else None
 
 
 # --- custom calls ---------------------------------------------------------------------------------
 # Parts that call a user's operations: Python computes values and adjoints.
 
 
-class _Repeated:
+class _RepeatedCalls:
     """The calls of a step, in all runs: `held` has by run what its last one left for adjoints."""
 
     def __init__(self, step: Custom, wanted: Wanted, item: int):
@@ -547,7 +549,7 @@ class _Repeated:
 
 @part_of.register(Custom)
 def part_of_custom(step: Custom, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM) -> Part:
-    calls = _Repeated(step, wanted, item)
+    calls = _RepeatedCalls(step, wanted, item)
     functions = [c_function(calls.value)]
     ahead = reverse = 0
     if step.is_reached and any(calls.wanted):

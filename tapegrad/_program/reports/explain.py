@@ -19,8 +19,8 @@ from ..._flow.ir.flow_graph import (
     Edge,
     Graph,
     Leave,
-    Line,
     Return,
+    SourceLine,
     dominators,
     ordered,
     spans,
@@ -48,7 +48,7 @@ _DEEPEST = 40
 
 
 @dataclasses.dataclass
-class Node:
+class NestedNode:
     """A block, a branch or a loop in its place.
 
     Attributes
@@ -69,11 +69,11 @@ class Node:
     kind: str
     block: Block
     line: int = 0
-    parts: list[list[Node]] = dataclasses.field(default_factory=list)
+    parts: list[list[NestedNode]] = dataclasses.field(default_factory=list)
     edges: list[int] = dataclasses.field(default_factory=list)
 
 
-def nested(graph: Graph) -> list[Node]:
+def nested(graph: Graph) -> list[NestedNode]:
     """The blocks of a graph in order, each once."""
     blocks = ordered(graph)
     return _Nesting(graph, blocks).sequence(blocks, None, 0)
@@ -112,9 +112,9 @@ class _Nesting:
                             waiting.extend(before for before, _ in self.ways[one])
         return found
 
-    def sequence(self, blocks: list[Block], loop: Block | None, depth: int) -> list[Node]:
+    def sequence(self, blocks: list[Block], loop: Block | None, depth: int) -> list[NestedNode]:
         """Nodes of the blocks of a loop, which its first block identifies."""
-        found: list[Node] = []
+        found: list[NestedNode] = []
         done: set[Block] = set()
         for block in blocks:
             if block in done:
@@ -124,26 +124,28 @@ class _Nesting:
                 nodes = [self._loop(block, body, depth)]
             else:
                 rest = [one for one in blocks if one not in done and one is not block]
-                nodes = [Node("block", block), *self._selects(block)]
+                nodes = [NestedNode("block", block), *self._selects(block)]
                 nodes += self._branch(block, rest, loop, depth)
             done.update(one.block for one in every(nodes))
             found += nodes
         return found
 
-    def _loop(self, first: Block, body: list[Block], depth: int) -> Node:
+    def _loop(self, first: Block, body: list[Block], depth: int) -> NestedNode:
         line = self._line_of_loop(first, body)
         nodes = self.sequence(body, first, depth + 1)
         decides = [one for one in nodes if one.kind == "branch" and one.line == line]
         parts = [[one for one in nodes if one not in decides]]
-        return Node("loop", first, line, parts, [edge for one in decides for edge in one.edges])
+        return NestedNode(
+            "loop", first, line, parts, [edge for one in decides for edge in one.edges]
+        )
 
-    def _selects(self, block: Block) -> list[Node]:
+    def _selects(self, block: Block) -> list[NestedNode]:
         """The branches that have become selects in a block."""
         choices = [one for one in block.steps if kind_of(one.op).payload == CHOICE]
         found = [one for one in choices if one.payload is not None]
         first = [len(self.numbers) + 2 * int(step.payload) for step in found]  # type: ignore[arg-type]
         return [
-            Node("select", block, step.line, [], [flag, flag + 1])
+            NestedNode("select", block, step.line, [], [flag, flag + 1])
             for step, flag in zip(found, first, strict=True)
         ]
 
@@ -177,7 +179,7 @@ class _Nesting:
         arms = [[], []] if is_flat else self._arms(block, rest, loop)
         parts = [self.sequence(arm, loop, depth + 1) for arm in arms]
         edges = [self.numbers[id(edge)] for edge in _edges(block)]
-        node = Node("branch", block, block.end.line, parts, edges)
+        node = NestedNode("branch", block, block.end.line, parts, edges)
         return self._joined(node)
 
     def _arms(self, block: Block, rest: list[Block], loop: Block | None) -> list[list[Block]]:
@@ -210,7 +212,7 @@ class _Nesting:
             return []
         return [one for one in rest if self.dominates(target, one)]
 
-    def _joined(self, node: Node) -> list[Node]:
+    def _joined(self, node: NestedNode) -> list[NestedNode]:
         """A branch; a test before a loop that the loop repeats after each round belongs to it."""
         taken = [part for part in node.parts if part]
         if len(taken) == 1:
@@ -221,7 +223,7 @@ class _Nesting:
         return [node]
 
 
-def every(nodes: Iterable[Node]) -> Iterator[Node]:
+def every(nodes: Iterable[NestedNode]) -> Iterator[NestedNode]:
     """Nodes with those inside."""
     for node in nodes:
         yield node
@@ -536,7 +538,7 @@ def _entries(graph: Graph, seen: np.ndarray) -> Iterator[str]:
         yield "  " * entry.depth + _shown(graph, entry, seen)
 
 
-def _collect(nodes: list[Node], depth: int, inside, found: list[_Entry]) -> None:
+def _collect(nodes: list[NestedNode], depth: int, inside, found: list[_Entry]) -> None:
     """Entries of nodes; tests of one line, as of `a and b`, are one branch."""
     last: _Entry | None = inside
     for node in nodes:
@@ -566,7 +568,7 @@ def _shown(graph: Graph, entry: _Entry, seen: np.ndarray) -> str:
     return text + (f": {textwrap.shorten(source, MOST_LETTERS)}" if source else "")
 
 
-def source_of(line: Line | None) -> str:
+def source_of(line: SourceLine | None) -> str:
     """The text of a line of the user's code, "" if there is no file."""
     return linecache.getline(line.file, line.number).strip() if line and line.is_here else ""
 

@@ -19,8 +19,7 @@ from ..._core.ops.table import BY_CODE
 from ..._core.tape.tape import BLUE, FONT, GREEN, INK, PALE, RED, Box, picture, saved
 from ..._core.tensor import operators
 from ..._core.tensor.values import records
-from ..._flow.ir.flow_graph import Block, Branch, Graph, Leave, Return, Value, varying
-from ..._flow.ir.flow_graph import Step as GraphStep
+from ..._flow.ir.flow_graph import Block, Branch, Graph, GraphStep, Leave, Return, Value, varying
 from ..._flow.kinds.step_kinds import kind_of
 from ..._flow.program import edge_counts
 from ..build.executable import Call, Program, table
@@ -36,7 +35,7 @@ from ..ir.uses import GRADIENT_COSTS, VALUE_COSTS, marked, slots_of
 from ..native.loop_finding import find_loops
 from ..replay.operation_parts import error_of
 from ..replay.parts import Part, Run
-from .explain import Node, edges_text, explain, nested, source_of
+from .explain import NestedNode, edges_text, explain, nested, source_of
 
 # --- draw -----------------------------------------------------------------------------------------
 # Pictures of programs: steps, what flows between them, fused groups and loops marked.
@@ -114,7 +113,7 @@ _KINDS = 6
 
 def drawing_of_graph(graph: Graph, seen: np.ndarray, name: str) -> str:
     """The SVG text; `seen` says of each edge whether a call took it."""
-    drawing = _Drawing(graph, seen)
+    drawing = _Picture(graph, seen)
     inputs = _beside([_box_of_block([*drawing.input(k)], BLUE) for k in range(len(graph.inputs))])
     whole = _stacked([inputs, drawing.nodes(nested(graph))])
     title = f"graph of {name}: {len(graph.blocks)} blocks"
@@ -192,7 +191,7 @@ def _box_of_block(lines: list[str], colour: str, inside: _Panel | None = None, e
 # --- what panels show ---------------------------------------------------------------------------
 
 
-class _Drawing:
+class _Picture:
     def __init__(self, graph: Graph, seen: np.ndarray):
         self.graph, self.seen = graph, seen
 
@@ -203,14 +202,14 @@ class _Drawing:
         if one.differentiated:
             yield "  differentiated"
 
-    def nodes(self, nodes: list[Node]) -> _Panel:
+    def nodes(self, nodes: list[NestedNode]) -> _Panel:
         panels = [panel for node in nodes if (panel := self.node(node)).height]
         shown = panels[:_BOXES]
         if len(panels) > len(shown):
             shown.append(_box_of_block([f"… and {len(panels) - len(shown)} more"], PALE))
         return _stacked(shown)
 
-    def node(self, node: Node) -> _Panel:
+    def node(self, node: NestedNode) -> _Panel:
         if node.kind == "block":
             lines = [*self.block(node.block)]
             return _box_of_block(lines, "white", edge=0.8) if lines else _Panel(0.0, 0.0, [])
@@ -227,7 +226,7 @@ class _Drawing:
         ]
         return _box_of_block(title, PALE, _beside([arm for arm in arms if arm.height]))
 
-    def arm(self, part: list[Node], edge: int) -> _Panel:
+    def arm(self, part: list[NestedNode], edge: int) -> _Panel:
         if self.seen[edge]:
             return self.nodes(part)
         return _stacked([_box_of_block(["not taken yet"], "white", edge=0.0), self.nodes(part)])
