@@ -13,9 +13,8 @@ from ._core.tensor.values import ComplexTensor
 from ._functions import EARLY as _EARLY
 from ._functions import LATER as _FUNCTIONS
 from ._program import record
-from ._transforms.derivative_products import hvp, jvp, vjp
 from ._transforms.gradients import elementwise_grad, grad, value_and_grad
-from ._transforms.jacobians import hessian, jacobian
+from ._transforms.jacobians import hessian, hvp, jacobian, jvp, vjp
 from .autograd import (
     enable_grad,
     inference_mode,

@@ -15,8 +15,8 @@ from ._core.tensor.trace import DerivativeLost
 from ._core.tensor.values import FLOATS, is_recorded, is_tensor, value_of
 from ._custom.closures import Captured, Strays
 from ._custom.own_variables import are_close, with_own_variables
-from ._transforms.derivative_products import jvp, vjp
 from ._transforms.gradients import value_and_grad
+from ._transforms.jacobians import jvp, vjp
 from .autograd.function import Function
 from .nn.functional._layer_functions import generator_or
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ._core.tensor.pytree import tree_build, tree_leaves
 from ._core.tensor.values import array_of, shape_of
-from ._transforms.derivative_products import jvp, vjp
+from ._transforms.jacobians import jvp, vjp
 
 #: Step and tolerance of central differences, by the coarsest dtype of the arguments.
 _STEPS = {"float64": (1e-6, 1e-6), "float32": (1e-2, 2e-2)}

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from .._core.tensor import runtime
 from .._core.tensor.values import is_recorded
-from .._transforms.derivative_products import hvp, jvp, vjp
-from .._transforms.jacobians import hessian, jacobian
+from .._transforms.jacobians import hessian, hvp, jacobian, jvp, vjp
 from .composition import OverRows, reduced
 from .dispatch.evaluation import Compilation
 from .dispatch.flow_choice import hessian_of, hvp_of, jacobian_of, jvp_of, vjp_of

@@ -21,9 +21,8 @@ from .._entering.entering import entering
 from .._entering.stand_ins import called
 from .._flow.reading.forms import Known
 from .._flow.reading.readings import Instance
-from .._transforms.derivative_products import hvp, jvp, vjp
 from .._transforms.gradients import Names, grad, joined, value_and_grad
-from .._transforms.jacobians import hessian, jacobian
+from .._transforms.jacobians import hessian, hvp, jacobian, jvp, vjp
 from .composition import reduced
 from .dispatch.attributes import Attributes, MoreRead, call_noting
 from .dispatch.evaluation import SIGNATURES

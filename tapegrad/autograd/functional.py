@@ -19,9 +19,8 @@ from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wr
 from .._derivatives.inputs import Inputs
 from .._derivatives.recorded_reverse import reached, recorded_adjoints
 from .._entering.entering import entering
-from .._transforms.derivative_products import along_hessian
 from .._transforms.gradients import pulled, pushed
-from .._transforms.jacobians import columns_of, rows_of
+from .._transforms.jacobians import along_hessian, columns_of, rows_of
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 _STRATEGIES = ("forward-mode", "reverse-mode")

@@ -16,9 +16,8 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.values import array_of, is_recorded, is_tensor, tensor_of
 from .._derivatives.inputs import Inputs
 from .._entering.entering import entering
-from .._transforms.derivative_products import vjp
 from .._transforms.gradients import pulled, pushed
-from .._transforms.jacobians import columns_of, rows_of
+from .._transforms.jacobians import columns_of, rows_of, vjp
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 

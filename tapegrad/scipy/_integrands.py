@@ -37,8 +37,8 @@ from .._custom.own_variables import are_close, with_own_variables
 from .._custom.structure import structure
 from .._entering.entering import entering
 from .._program.compile import compile as compiled
-from .._transforms.derivative_products import jvp, vjp
 from .._transforms.gradients import grad
+from .._transforms.jacobians import jvp, vjp
 
 _HIDDEN = (
     "tapegrad.scipy.{}: the function that it calls reads a recorded value that is not found in its "

@@ -7,7 +7,7 @@ import numpy as np
 import tapegrad as tg
 from tapegrad._core.ops.table import TABLE, Pointwise
 from tapegrad._core.tensor.pytree import tree_leaves
-from tapegrad._transforms import derivative_products
+from tapegrad._transforms import jacobians
 
 #: Element-wise operations of the table.
 OPS = [
@@ -38,18 +38,18 @@ def gradient_of_gradient(f, x, v):
 def counted():
     """Counts products that the sweep of second order gave, and those that it left."""
     counts = {"given": 0, "left": 0}
-    before = derivative_products.product_with_hessian
+    before = jacobians.product_with_hessian
 
     def counting(*arguments):
         found = before(*arguments)
         counts["left" if found is None else "given"] += 1
         return found
 
-    derivative_products.product_with_hessian = counting
+    jacobians.product_with_hessian = counting
     try:
         yield counts
     finally:
-        derivative_products.product_with_hessian = before
+        jacobians.product_with_hessian = before
 
 
 def check(f, x, v, tolerance=None, given=True, noise=1e-12):

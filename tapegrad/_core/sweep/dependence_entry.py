@@ -1,7 +1,7 @@
 """Dependences between rows, for Python; a separate part, compiled on first use."""
 
 SOURCE = '''
-from tapegrad._core.sweep.dependence_sweep import mark_reached
+from tapegrad._core.sweep.marking import mark_reached
 
 
 def mark_dependence(frame):

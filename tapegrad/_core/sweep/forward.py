@@ -21,7 +21,7 @@ def carry_row(frame, id):
 _TEXT = '''
 from tapegrad._core.codegen import machine_types as types
 from tapegrad._core.sweep.marking import buffer_written, has_marked, mark_below, references
-from tapegrad._core.sweep.dependence_sweep import next_marked
+from tapegrad._core.sweep.marking import next_marked
 from tapegrad._core.sweep.elementwise_run_planning import is_pointwise
 
 carry_call = call_address(types.int64(types.int64, types.int64))

@@ -20,7 +20,7 @@ from tapegrad._core.codegen.layout import *
 from tapegrad._core.codegen.shared_kernels import forget
 from tapegrad._core.sweep.elementwise_run_planning import is_pointwise
 from tapegrad._core.sweep.marking import buffer_written
-from tapegrad._core.sweep.cell_writes import is_needed, last_row, sweep_store
+from tapegrad._core.sweep.marking import is_needed, last_row, sweep_store
 from tapegrad._core.codegen import machine_types as types
 
 exchange_call = call_address(types.int64(types.int64, types.int64))

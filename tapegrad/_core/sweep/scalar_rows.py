@@ -15,7 +15,7 @@ from tapegrad._core.codegen.sweep_frame import *
 from tapegrad._core.codegen.layout import *
 from tapegrad._core.codegen.adjoint_memory import cell# a copy of its own: it is on the hot road
 from tapegrad._core.codegen.shared_kernels import forget
-from tapegrad._core.sweep.cell_writes import sweep_store
+from tapegrad._core.sweep.marking import sweep_store
 
 
 @helper

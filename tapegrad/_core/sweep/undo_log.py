@@ -9,8 +9,8 @@ from tapegrad._core.codegen.sweep_frame import *
 from tapegrad._core.codegen.layout import *
 from tapegrad._core.codegen.intrinsics import *
 from tapegrad._core.sweep.marking import buffer_written, references
-from tapegrad._core.sweep.dependence_sweep import mark_reached
-from tapegrad._core.sweep.cell_writes import is_needed, last_row, swap_cell
+from tapegrad._core.sweep.marking import mark_reached
+from tapegrad._core.sweep.marking import is_needed, last_row, swap_cell
 from tapegrad._core.codegen import machine_types as types
 
 structural_call = call_address(types.none(types.int64, types.int64, types.int64, types.int64))

@@ -31,7 +31,7 @@ from ..._flow.reading.forms import (
     described,
 )
 from ..._flow.reading.readings import keep_refusal
-from ..._transforms.derivative_products import hvp, jvp, vjp
+from ..._transforms.jacobians import hvp, jvp, vjp
 from ..ir.elementwise_step import counted
 from ..ir.steps import DOUBLE
 from .effects import seems_read

@@ -28,8 +28,8 @@ from ..._core.tensor.values import is_recorded, is_tensor, records, scalar_of, v
 from ..._derivatives.inputs import Inputs, plain
 from ..._derivatives.recorded_reverse import references_of
 from ..._derivatives.tape_traversal import joined, seen_as
-from ..._transforms.derivative_products import vjp
 from ..._transforms.gradients import must_record, pushed
+from ..._transforms.jacobians import vjp
 from ..build.executable import Program
 from ..ir.steps import DOUBLE
 from ..replay.parts import Run
