@@ -93,13 +93,13 @@ def checkpoint(f: Callable) -> Callable:
     def function(*args, **kwargs):
         if rt.trace() is not None or not rt.is_recording():
             return f(*args, **kwargs)
-        call = _Call(f, args, kwargs)
+        call = _CheckpointedCall(f, args, kwargs)
         return call.recorded() if call.tensors else f(*args, **kwargs)
 
     return function
 
 
-class _Call:
+class _CheckpointedCall:
     """A call of the user's function: of its own now, and of one like it for derivatives."""
 
     def __init__(self, f: Callable, args: tuple, kwargs: dict):
@@ -192,7 +192,7 @@ class _Checkpoint(Function):
         return tuple(along)
 
 
-def _swept(call: _Call, tensors, gradients) -> tuple[list, tuple]:
+def _swept(call: _CheckpointedCall, tensors, gradients) -> tuple[list, tuple]:
     """Results and adjoints by a pass that frees the rows that it has used up."""
 
     def total(*values):

@@ -19,8 +19,8 @@ from .._core.tensor.values import is_recorded, value_of
 from .._custom.closures import Captured
 from .._entering.entering import entering
 from ._differentiable import differentiable, of_functions
-from ._integrals import Rule, RuleOfArrays, integrated
-from ._integrands import Given, plain_result
+from ._integrals import QuadratureRule, RuleOfArrays, integrated
+from ._integrands import IntegrandArguments, plain_result
 
 
 def _theirs() -> Any:
@@ -84,7 +84,7 @@ class _ElementWise(RuleOfArrays):
 
     def value(self, given):
         at, options = self.integrand.bound(given.get("theta")), {**self.options}
-        if type(self.integrand) is not Given:
+        if type(self.integrand) is not IntegrandArguments:
             options.pop("callback", None)
             self.let_zero_converge(options)
         bounds = {name: given[name] for name in self.bounds}
@@ -92,7 +92,7 @@ class _ElementWise(RuleOfArrays):
         found = self._found(lambda x, *args: at((x, *args)), bounds, args, options)
         _refuse_complex(self.integrand.name, found[self.value_field])
         self.kind = type(found)
-        if type(self.integrand) is Given:
+        if type(self.integrand) is IntegrandArguments:
             self.size = _size(found[self.value_field])
         elif not np.all(found["success"]):
             _warn_of(self, found[self.value_field], found["error"])
@@ -152,7 +152,7 @@ class _Sum(_ElementWise):
 
     def _found(self, at, bounds, args, options):
         """SciPy sums what decreases to 0: of derivatives that are negative, the opposites."""
-        if type(self.integrand) is Given:
+        if type(self.integrand) is IntegrandArguments:
             return super()._found(at, bounds, args, options)
         starts = [np.broadcast_arrays(*bounds.values(), *args)[k] for k in (0, 1)]
         first = np.where(np.isfinite(starts[0]), *starts)
@@ -190,7 +190,7 @@ def _of_tuple(x, f):
 def _element_wise(kind: Any, f: Callable, args, places: dict[str, Any], options: dict[str, Any]):
     name = f"integrate.{kind.theirs}"
     args = args if isinstance(args, tuple) else (args,)
-    integrand = Given(name, _of_tuple, (f,), compiles=False)
+    integrand = IntegrandArguments(name, _of_tuple, (f,), compiles=False)
     if none_traced([*map(unlisted, args), *places.values()]) and not integrand.tensors:
         checked = integrand.checked(f)
         return getattr(_theirs(), kind.theirs)(checked, **places, args=args, **options)
@@ -231,10 +231,10 @@ class _Box(RuleOfArrays):
             return made
 
         a, b, options = given["a"], given["b"], {**self.options}
-        if type(self.integrand) is not Given:
+        if type(self.integrand) is not IntegrandArguments:
             options["atol"] = max(options.get("atol") or 0.0, _rounding(at, a, b))
         self.found = found = _theirs().cubature(checked, a, b, **options)
-        if type(self.integrand) is Given:
+        if type(self.integrand) is IntegrandArguments:
             self.size = _size(found.estimate)
         elif found.status != "converged":
             _warn_of(self, found.estimate, found.error)
@@ -270,7 +270,7 @@ def _rounding(at: Callable, a, b) -> float:
     return max(_TINY, 1e-14 * _size(at(places)) * float(np.prod(high - low)))
 
 
-def _over(rule: Rule, operands: dict[str, Any]):
+def _over(rule: QuadratureRule, operands: dict[str, Any]):
     """The integral, where some operands may be plain."""
     rule.fixed = {name: one for name, one in operands.items() if not is_recorded(one)}
     rule.places = [name for name in operands if name not in rule.fixed]
@@ -281,7 +281,7 @@ def _over(rule: Rule, operands: dict[str, Any]):
 @of_functions
 def cubature(f, a, b, *, args=(), points=None, **options):
     args = args if isinstance(args, tuple) else (args,)
-    integrand = Given("integrate.cubature", f, args)
+    integrand = IntegrandArguments("integrate.cubature", f, args)
     a, b = unlisted(a), unlisted(b)
     if points is not None and not none_traced([*map(unlisted, points)]):
         raise TypeError(

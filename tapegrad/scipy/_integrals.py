@@ -15,10 +15,10 @@ from .._core.tensor.trace import is_steering, refuse
 from .._core.tensor.values import is_recorded, is_tensor, joined_parts, value_of
 from .._entering.entering import entering
 from ..autograd.function import Function
-from ._integrands import Given, Integrand, joined
+from ._integrands import Integrand, IntegrandArguments, joined
 
 
-class Rule:
+class QuadratureRule:
     """How an integral is computed of an integrand, and of its derivatives alike.
 
     `places` are the names of what is given to `Integral.apply`: of limits and the like, and
@@ -32,8 +32,8 @@ class Rule:
     wanted: Any = None
     is_complex = False  # whether results have an axis of both parts in front
 
-    def __init__(self, integrand: Given, **options):
-        self.integrand: Given | Integrand = integrand
+    def __init__(self, integrand: IntegrandArguments, **options):
+        self.integrand: IntegrandArguments | Integrand = integrand
         self.options = options
         self.rest: list = []  # what SciPy's function returned after value and error
 
@@ -41,7 +41,9 @@ class Rule:
         """Limits and theta by name."""
         return {**self.fixed, **dict(zip(self.places, operands, strict=True))}
 
-    def of(self, integrand: Given | Integrand, needs=None, wanted=None, **options) -> Rule:
+    def of(
+        self, integrand: IntegrandArguments | Integrand, needs=None, wanted=None, **options
+    ) -> QuadratureRule:
         """The same for another integrand."""
         made = copy.copy(self)
         made.integrand, made.rest = integrand, []
@@ -108,7 +110,7 @@ class Rule:
         return size * self.of(self.integrand.tangent(), needs).applied({**given, "theta": both})
 
 
-class RuleOfArrays(Rule):
+class RuleOfArrays(QuadratureRule):
     """A rule whose integrand takes many places at once: its derivatives are those of directions."""
 
     def by_theta(self, given, g):
@@ -124,7 +126,7 @@ class RuleOfArrays(Rule):
         return PUBLIC["stack"](made)
 
 
-def integrated(rule: Rule, integrand: Given, **places) -> tuple:
+def integrated(rule: QuadratureRule, integrand: IntegrandArguments, **places) -> tuple:
     """The integral of a rule, an estimate of its error, and the rest of what SciPy returned.
 
     `places` has limits and the like. Nothing of it, nor of the integrand, need be recorded.
@@ -166,7 +168,7 @@ class Integral(Function):
         ctx.save_for_backward(*operands)
         with rt.tracing(None), rt.switched(True):
             value, *others = rule.value(rule([value_of(one) for one in operands]))
-        if type(rule.integrand) is Given:
+        if type(rule.integrand) is IntegrandArguments:
             rule.integrand.finished()
         if np.iscomplexobj(value):
             rule.is_complex, value = True, np.stack([np.real(value), np.imag(value)])
@@ -198,7 +200,7 @@ class Integral(Function):
         return total
 
 
-def _adjoint(rule: Rule, place: str, given: dict[str, Any], g):
+def _adjoint(rule: QuadratureRule, place: str, given: dict[str, Any], g):
     """The adjoint of an operand."""
     if place == "theta":
         return rule.by_theta(given, g)
@@ -220,7 +222,7 @@ def _given(ctx) -> dict[str, Any]:
     """Limits and theta by name, of which the integral is what it was."""
     rule = ctx.rule
     given = rule(ctx.saved_tensors)
-    if type(rule.integrand) is Given:
+    if type(rule.integrand) is IntegrandArguments:
         theta = _plain(given.get("theta"))
         rule.integrand.check_unchanged(lambda: rule.functions(theta))
     return given

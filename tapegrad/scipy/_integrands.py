@@ -58,7 +58,7 @@ def plain_result(name: str, value):
     return value_of(value)
 
 
-class Layout:
+class VectorLayout:
     """Where recorded numbers and arrays are in a vector."""
 
     def __init__(self, tensors):
@@ -195,7 +195,7 @@ def _times_x(function: Callable, x, theta):
 # --- the integrand that a user gave ---------------------------------------------------------------
 
 
-class Given:
+class IntegrandArguments:
     """A user's function with its further arguments, of which recorded numbers are in theta.
 
     The first values are computed by the function itself, later ones by one whose variables nothing
@@ -209,7 +209,7 @@ class Given:
         own, later = Captured(function, args), Captured(*with_own_variables((function, args)))
         self.tensors, own.tensors, found = own.tensors, [], own.tensors
         is_same = [*map(id, found)] == [*map(id, later.tensors)]
-        later.tensors, self.layout, self._later = [], Layout(found), later
+        later.tensors, self.layout, self._later = [], VectorLayout(found), later
         self._first: Captured | None = own if is_same else later
         self._like = _integrand_like(name, later, self.layout, compiles)
         #: First calls of functions: which one, arguments, result. A program has no need of them.
@@ -274,7 +274,7 @@ _CHANGED = (
 )
 
 
-def _called(captured: Captured, layout: Layout, x, theta):
+def _called(captured: Captured, layout: VectorLayout, x, theta):
     function, args = captured.filled([] if theta is None else layout.split(theta))
     found = entering(function)(x, *args)
     if type(found) is ComplexTensor or np.iscomplexobj(found):
@@ -288,7 +288,9 @@ _MOST_KEPT = 256
 _lock = process.lock()
 
 
-def _integrand_like(name: str, captured: Captured, layout: Layout, compiles: bool) -> Integrand:
+def _integrand_like(
+    name: str, captured: Captured, layout: VectorLayout, compiles: bool
+) -> Integrand:
     """The integrand of functions that differ in recorded values alone."""
     known = structure(captured) if compiles else None
     call, size = _calling(captured, layout), layout.size
@@ -305,7 +307,7 @@ def _integrand_like(name: str, captured: Captured, layout: Layout, compiles: boo
         return hit[0]
 
 
-def _calling(captured: Captured, layout: Layout) -> Callable:
+def _calling(captured: Captured, layout: VectorLayout) -> Callable:
     """The function (x, theta)."""
     objects = captured.objects
 

@@ -13,8 +13,8 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.tensor.pytree import none_traced
 from ._differentiable import differentiable, of_functions
-from ._integrals import Rule, by_numbers, integrated
-from ._integrands import Given
+from ._integrals import QuadratureRule, by_numbers, integrated
+from ._integrands import IntegrandArguments
 
 
 def _theirs() -> Any:
@@ -33,7 +33,7 @@ _WITHOUT: dict[str, tuple[str, ...]] = {
 }
 
 
-class _Quad(Rule):
+class _Quad(QuadratureRule):
     """The rules of QUADPACK, by the options of SciPy's `quad`."""
 
     def value(self, given):
@@ -120,7 +120,7 @@ def quad(func, a, b, args=(), full_output=0, *more, complex_func=False, **option
             "powers have no derivative by their exponents; give plain numbers, or write the powers "
             "into the function, without weight"
         )
-    integrand = Given("integrate.quad", func, args)
+    integrand = IntegrandArguments("integrate.quad", func, args)
     rule = _Quad(integrand, full_output=full_output, **options)
     return integrated(rule, integrand, a=a, b=b, points=_points(points), wvar=wvar)
 
@@ -177,7 +177,7 @@ class _Nested(_Quad):
     """SciPy's `nquad`: the integral over the last variable of one over the others."""
 
     def value(self, given):
-        if type(self.integrand) is not Given:
+        if type(self.integrand) is not IntegrandArguments:
             return super().value(given)
         _, (_, _, args, opts) = self.integrand.filled(given.get("theta"))
         func, *ranges = self.functions(given.get("theta"))
@@ -223,7 +223,7 @@ def _nested(name: str, func, ranges, args, opts, full_output=False) -> tuple:
         value, error, *rest = quad(func, low, high, args, full_output, **own)
         return (value, error, {"neval": rest[0]["neval"]}) if full_output else (value, error)
     given = func, tuple(ranges[:-1]), tuple(args), tuple(opts[:-1])
-    integrand = Given(name, _inner, given)
+    integrand = IntegrandArguments(name, _inner, given)
     points, wvar = own.pop("points", None), own.pop("wvar", None)
     rule = _Nested(integrand, full_output=full_output, **own)
     return integrated(rule, integrand, a=low, b=high, points=_points(points), wvar=wvar)
@@ -256,7 +256,7 @@ def tplquad(func, a, b, gfun, hfun, qfun, rfun, args=(), epsabs=1.49e-8, epsrel=
 # --- vectors --------------------------------------------------------------------------------------
 
 
-class _QuadVec(Rule):
+class _QuadVec(QuadratureRule):
     """SciPy's `quad_vec`: all elements of a result are integrated together."""
 
     def value(self, given):
@@ -289,5 +289,5 @@ def quad_vec(f, a, b, *more, args=(), **options):
     options = {**dict(zip((*names, "full_output"), more, strict=False)), **options}
     args = args if isinstance(args, tuple) else (args,)
     points = _points(options.pop("points", None))
-    integrand = Given("integrate.quad_vec", f, args)
+    integrand = IntegrandArguments("integrate.quad_vec", f, args)
     return integrated(_QuadVec(integrand, **options), integrand, a=a, b=b, points=points)

@@ -120,6 +120,18 @@ def test_no_stem_occurs_twice():
     assert {stem for stem, count in found.items() if count > 1} == {*SAME}
 
 
+def test_no_two_classes_have_one_name():
+    """They would be taken for one another, as two files would."""
+    classes = [
+        (node.name, path)
+        for path in FILES
+        for node in nodes_of(path)
+        if isinstance(node, ast.ClassDef)
+    ]
+    found = collections.Counter(name for name, _ in classes)
+    assert not [f"{path} has {name}" for name, path in classes if found[name] > 1]
+
+
 def test_private_modules_are_not_public():
     """Outside of private folders a module without underscore is one of PyTorch's, or documented."""
     public = {".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in FILES}
