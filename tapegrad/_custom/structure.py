@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.tensor.reachable import held_by, own_code
+from .._core.tensor.pytree import held_by, own_code
 from .closures import Captured, Place, assigned_in, is_users
 from .own_variables import EMPTY, content
 

@@ -22,7 +22,6 @@ import numpy as np
 from .._core.codegen import process
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
-from .._core.tensor.complex_tensors import ComplexTensor, imag_part, real_part
 from .._core.tensor.trace import DerivativeLost
 from .._core.tensor.values import (
     ComplexTensor,
