@@ -206,7 +206,8 @@ def _held(one) -> Iterable:
         return (one._of[1],)
     if isinstance(one, np.ndarray):
         return [*one.flat] if one.dtype.hasobject else ()
-    if isinstance(one, type) or not _is_open(module_of_class(one)):
+    is_closed = not _is_open(module_of_class(one)) or hasattr(kind, "__del__")  # it frees something
+    if isinstance(one, type) or is_closed:
         is_container = isinstance(one, (dict, list, tuple, collections.deque))
         return [*_items(one)] if is_container else ()
     return [*_items(one), *_attributes(one).values()]

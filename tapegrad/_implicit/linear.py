@@ -20,6 +20,8 @@ from .._transforms.jacobians import rows_of
 #: Parts of the length of a solution: a Newton step that is longer than the first is warned of, one
 #: that is longer than the second shows that the equations have changed.
 LONG_STEP, SHORT_STEP = 1e-3, 1e-6
+#: Unknowns of which the whole Jacobian is computed without asking whether it is diagonal.
+SMALL = 32
 
 
 class SingularJacobian(np.linalg.LinAlgError):
@@ -67,13 +69,28 @@ class Linearised:
         self._tensors = tensors
 
     @remembered
-    def factors(self) -> Factors:
+    def factors(self) -> Factors | Diagonal:
         """Those of ∂F/∂x."""
         if not self._is_decided:
             raise undecided(self.name)
+        if self.x.size > SMALL and (found := self._diagonal()) is not None:
+            return found
         with rt.tracing(None):
             (matrix,) = rows_of(self.out, InputTensors(self._tensors[:1]), False)
         return Factors(self.name, np.reshape(array_of(matrix), (self.x.size, self.x.size)))
+
+    def _diagonal(self) -> Diagonal | None:
+        """The diagonal of ∂F/∂x if it is diagonal: if a random product of it says so."""
+        if not is_recorded(self.out):
+            return None
+        probe = np.random.default_rng(0).uniform(0.5, 1.0, self.x.shape)
+        x = InputTensors(self._tensors[:1])
+        with rt.tracing(None):
+            (ones,) = pulled([self.out], x, [np.ones(self.x.shape)], False)
+            (found,) = pulled([self.out], x, [probe], False)
+        if not np.allclose(found, probe * ones, rtol=1e-13, atol=0.0):
+            return None
+        return Diagonal(self.name, np.ravel(ones))
 
     def is_far(self) -> bool:
         """Whether Newton's method would leave x by a long step: it is not close to a solution."""
@@ -155,6 +172,21 @@ def is_regular(matrix: np.ndarray, size: int) -> bool:
 
 def undecided(name: str) -> SingularJacobian:
     return SingularJacobian(_UNDECIDED.format(name))
+
+
+class Diagonal:
+    """A diagonal matrix, as that of equations for each unknown on its own."""
+
+    def __init__(self, name: str, diagonal: np.ndarray):
+        if not np.isfinite(diagonal).all():
+            raise SingularJacobian(_NOT_FINITE.format(name))
+        if not diagonal.all():
+            raise SingularJacobian(_SINGULAR.format(name))
+        self._diagonal = diagonal
+
+    def solved(self, b: np.ndarray, transposed: bool = False) -> np.ndarray:
+        """The solution of the equations with the matrix, which is its own transpose."""
+        return b / self._diagonal
 
 
 def _scales(matrix: np.ndarray, axis: int) -> np.ndarray:

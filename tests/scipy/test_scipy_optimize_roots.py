@@ -194,6 +194,26 @@ def test_many_unknowns_and_parameters():
         np.testing.assert_allclose(c.grad(p), wanted, rtol=1e-9)
 
 
+@pytest.mark.parametrize("coupling", [0.0, 1e-3])
+def test_equations_for_each_unknown_on_its_own(coupling):
+    """Their Jacobian is diagonal, which is found, or all but diagonal."""
+    n = 50
+    mixed = np.roll(np.eye(n), 1, axis=0) * coupling
+
+    def f(p):
+        if coupling:
+            return np.sum(fsolve(lambda x: x**3 + mixed @ x - p, np.ones(n), xtol=1e-13) ** 2)
+        return np.sum(scipy.optimize.newton(lambda x: x**3 - p, np.ones(n), tol=1e-14) ** 2)
+
+    p = np.linspace(1.0, 2.0, n)
+    x = fsolve(lambda x: x**3 + mixed @ x - p, np.ones(n), xtol=1e-13)
+    wanted = np.linalg.solve((np.diag(3.0 * x**2) + mixed).T, 2.0 * x)
+    np.testing.assert_allclose(tg.grad(f)(p), wanted, rtol=1e-9)
+    np.testing.assert_allclose(tg.compile(f).grad(p), wanted, rtol=1e-9)
+    along = tg.jvp(f, (p,), (np.ones(n),))[1]
+    np.testing.assert_allclose(along, wanted.sum(), rtol=1e-9)
+
+
 def test_jacobian_of_a_system():
     f = lambda p: fsolve(two, [0.1, 0.5], (p[0], p), xtol=SMALL)  # noqa: E731
     wanted = slopes_of(f, P, 1e-3).T
