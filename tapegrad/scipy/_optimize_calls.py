@@ -99,10 +99,10 @@ def arguments(args) -> tuple:
     return args if isinstance(args, tuple) else (args,)
 
 
-def of_x(f: Callable, args) -> Callable:
-    """A function of x alone."""
+def of_x(f: Callable, args, is_pair: bool = False) -> Callable:
+    """A function of x alone; the first of its results, if it gives derivatives too."""
     rest = arguments(args)
-    return lambda x: unlisted(f(x, *rest))
+    return lambda x: unlisted(f(x, *rest)[0] if is_pair else f(x, *rest))
 
 
 # --- SciPy's results ------------------------------------------------------------------------------

@@ -41,10 +41,8 @@ for _name in ("bisect", "brenth", "brentq", "ridder", "toms748"):
 
 
 def _of_root_scalar(given: Given):
-    f = of_x(given["f"], given["args"])
-    has_more = isinstance(given["fprime"], bool) and given["fprime"]
-    has_more = has_more or (isinstance(given["fprime2"], bool) and given["fprime2"])
-    return (lambda x: given["f"](x, *given["args"])[0]) if has_more else f
+    has_more = given["fprime"] is True or given["fprime2"] is True
+    return of_x(given["f"], given["args"], has_more)
 
 
 solver(
@@ -66,8 +64,7 @@ solver("fsolve", _of_fsolve, _first_of, first)
 
 
 def _of_root(given: Given):
-    f = of_x(given["fun"], given["args"])
-    return (lambda x: f(x)[0]) if given["jac"] is True else f
+    return of_x(given["fun"], given["args"], given["jac"] is True)
 
 
 solver(

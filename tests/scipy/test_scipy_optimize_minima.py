@@ -191,6 +191,20 @@ SOLVERS = {
         ),
         circle,
     ),
+    "several constraints": (
+        lambda p: on_circle(
+            "SLSQP",
+            {"type": "ineq", "fun": lambda x, r: [r - x @ x, 9.0 - x[0]], "args": (p[0],)},
+            p,
+        ),
+        circle,
+    ),
+    "instance of Bounds": (
+        lambda p: weighed(
+            away_by("L-BFGS-B", p, bounds=scipy.optimize.Bounds([0, 0], [0.7, 9]), options=TIGHT).x
+        ),
+        functools.partial(away_at, 0.7),
+    ),
     "inactive": (
         lambda p: on_circle("SLSQP", [{"type": "ineq", "fun": lambda x: 99.0 * p[0] - x @ x}], p),
         weighed,

@@ -114,6 +114,12 @@ SOLVERS = {
     "hybr": lambda p: scipy.optimize.root(
         two, [0.1, 0.5], (p[0], p), tol=SMALL, jac=tg.jacobian(two_of)
     ).x.sum(),
+    "system with slopes": lambda p: scipy.optimize.root(
+        lambda x, q: (x**3 - q, np.diag(3.0 * x**2)), P, p, jac=True, tol=SMALL
+    ).x.sum(),
+    "secant": lambda p: (
+        scipy.optimize.root_scalar(one, p, x0=0.4, x1=0.6, method="secant", xtol=SMALL).root
+    ),
     "lm": lambda p: scipy.optimize.root(two, [0.1, 0.5], (p[0], p), "lm", tol=SMALL).x[0],
     "krylov": lambda p: scipy.optimize.root(
         lambda x: two_as_array(x, p), [0.1, 0.5], method="krylov", tol=1e-12
