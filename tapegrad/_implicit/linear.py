@@ -73,11 +73,22 @@ class Linearised:
         """Those of ∂F/∂x."""
         if not self._is_decided:
             raise undecided(self.name)
+        if self.x.size == 1:
+            return Diagonal(self.name, np.ravel(self._slopes[0]))
         if self.x.size > SMALL and (found := self._diagonal()) is not None:
             return found
         with rt.tracing(None):
             (matrix,) = rows_of(self.out, InputTensors(self._tensors[:1]), False)
         return Factors(self.name, np.reshape(array_of(matrix), (self.x.size, self.x.size)))
+
+    @remembered
+    def _slopes(self) -> list[np.ndarray]:
+        """Of one equation: the derivatives by the unknown and by the values, in one sweep."""
+        if not is_recorded(self.out):
+            return [np.zeros(np.shape(value_of(one))) for one in self._tensors]
+        with rt.tracing(None):
+            found = pulled([self.out], InputTensors(self._tensors), [np.ones(self.x.shape)], False)
+        return [np.asarray(one) for one in found]
 
     def _diagonal(self) -> Diagonal | None:
         """The diagonal of ∂F/∂x if it is diagonal: if a random product of it says so."""
@@ -106,6 +117,11 @@ class Linearised:
     def pulled(self, g: np.ndarray) -> list:
         """The adjoints of the values from that of x, None for those that are not needed."""
         seed = -self.factors.solved(np.ravel(g), transposed=True).reshape(self.x.shape)
+        if self.x.size == 1:
+            factor = seed.item()
+            parts = [factor * one if factor else np.zeros(one.shape) for one in self._slopes[1:]]
+            found = iter(parts)
+            return [next(found) if need else None for need in self._needs]
         with rt.tracing(None):
             found = iter(pulled([self.out], InputTensors(self._tensors[1:]), [seed], False))
         return [next(found) if need else None for need in self._needs]
