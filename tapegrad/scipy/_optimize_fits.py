@@ -96,7 +96,7 @@ class _Limits:
 
 
 def _squares(given: Given) -> _Squares:
-    f = _residuals(given["fun"], arguments(given["args"]), given["kwargs"])
+    f = _residuals(given["fun"], tuple(given["args"]), given["kwargs"])
     return _Squares(f, given["loss"], given["f_scale"])
 
 
