@@ -12,6 +12,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor.pytree import none_traced
+from .._custom.closures import Captured
 from ._differentiable import differentiable, of_functions
 from ._integrals import QuadratureRule, by_numbers, integrated
 from ._integrands import IntegrandArguments
@@ -199,6 +200,57 @@ def _constant(value, *_):
     return value
 
 
+class _Flat(Rule):
+    """SciPy's `nquad` where no limit depends on recorded values.
+
+    Then derivatives are integrals over the same region. `options` has its ranges and options, as
+    functions of the outer variables alone.
+    """
+
+    def value(self, given):
+        at, count = self.integrand.bound(given.get("theta")), self.integrand.count
+        ranges, opts = self.options["ranges"], self.options["opts"]
+        if type(self.integrand) is Given:
+            full_output = self.options["full_output"]
+            first, *ranges = self.functions(given.get("theta"))
+            func = lambda *x: first(x)  # noqa: E731
+            value, error, *self.rest = _theirs().nquad(func, ranges, (), opts, full_output)
+            return value, error
+        if count is None:
+            return _theirs().nquad(lambda *x: at(np.array(x)), ranges, (), opts)
+
+        def integrate(number: Callable, k: int) -> float:
+            return _theirs().nquad(lambda *x: number(x, k), ranges, (), opts)[0]
+
+        return by_numbers(integrate, lambda x: at(np.array(x)), count, self.wanted), 0.0
+
+    def functions(self, theta):
+        """The integrand, and the limits."""
+        at = self.integrand.bound(theta)
+        ranges = [
+            self.integrand.checked(one, (), 1 + k) for k, one in enumerate(self.options["ranges"])
+        ]
+        return [at, *ranges]
+
+
+def _of_several(x, func, args):
+    return func(*x, *args)
+
+
+def _of_outer(one, args: tuple) -> Callable:
+    """Limits or options as a function of the outer variables."""
+    return (lambda *x: one(*x, *args)) if callable(one) else functools.partial(_constant, one)
+
+
+def _is_constant(ranges, args, opts) -> bool:
+    """Whether no limit depends on recorded values."""
+    found = Captured(ranges, opts)
+    if found.tensors:
+        return False
+    is_own = [not callable(one) or hasattr(one, "takes_outer") for one in (*ranges, *opts)]
+    return all(is_own) or none_traced(_leaves(args))
+
+
 def _inner(x, func, ranges, args, opts):
     """The integral over all variables but the last one."""
     return nquad(func, ranges, (x, *args), opts)[0]
@@ -215,6 +267,11 @@ def _nested(name: str, func, ranges, args, opts, full_output=False) -> tuple:
         _check_plain(name, func, (ranges, args, opts))
         return _theirs().nquad(func, ranges, args, opts, full_output)
     opts = [opts or {}] * len(ranges) if opts is None or isinstance(opts, dict) else opts
+    if len(ranges) > 1 and _is_constant(ranges, args, opts):
+        given, integrand = tuple(args), Given(name, _of_several, (func, tuple(args)))
+        flat = [[_of_outer(one, given) for one in every] for every in (ranges, opts)]
+        rule: Rule = _Flat(integrand, ranges=flat[0], opts=flat[1], full_output=full_output)
+        return integrated(rule, integrand)
     low, high = ranges[-1](*args) if callable(ranges[-1]) else ranges[-1]
     own = dict(opts[-1](*args) if callable(opts[-1]) else opts[-1])
     if "points" in own:
@@ -236,6 +293,7 @@ def _limits(low, high, places: tuple[int, ...]) -> Callable:
         given = [x[k] for k in places]
         return [one(*given) if callable(one) else one for one in (low, high)]
 
+    limits.takes_outer = True  # type: ignore[attr-defined]
     return limits
 
 

@@ -204,6 +204,30 @@ INTEGRALS = {
     "nquad of one": (lambda p: nquad(lambda x, a: a * x, [[0, p[1]]], args=(p[0],))[0],
                      lambda p: p[0] * p[1] ** 2 / 2.0),
     "nquad with points": (split, lambda p: p[0] * (p[1] / 2.0 - p[1] ** 2 / 2.0 + p[1] ** 3 / 3.0)),
+    "dblquad of a region without parameters": (
+        lambda p: dblquad(
+            lambda y, x, a: a * p[1] * x * y, 0, 1, lambda x: x / 2, lambda x: x, (p[0],)
+        )[0],
+        lambda p: p[0] * p[1] * 3.0 / 32.0,
+    ),
+    "nquad with args in limits": (
+        lambda p: nquad(lambda x, y, a: a * x, [lambda y, a: [0, a * y], [0, 1]], args=(p[0],))[0],
+        lambda p: p[0] ** 3 / 6.0,
+    ),
+    "nquad with options": (
+        lambda p: nquad(
+            lambda x, y: p[0] ** 2 * abs(x - y),
+            [[0, 1], [0, 1]],
+            opts=[lambda y: {"points": [y]}, {}],
+        )[0],
+        lambda p: p[0] ** 2 / 3.0,
+    ),
+    "tplquad of a region without parameters": (
+        lambda p: tplquad(
+            lambda z, y, x: p[0] * p[1] * z, 0, 1, 0, lambda x: x, 0, lambda x, y: x * y
+        )[0],
+        lambda p: p[0] * p[1] / 36.0,
+    ),
     "tplquad": (pyramid, lambda p: p[0] * (1.0 - p[2] ** 2) * p[1] ** 4 / 24.0),
     "quad_vec": (by_vector, lambda p: between(p[0], 0.0, p[2]) + 2.0 * between(p[1], 0.0, p[2])),
     "quad_vec of a matrix": (matrix, lambda p: 4.0 * np.sum((p[:2, None] * p[1:]) ** 2)),
