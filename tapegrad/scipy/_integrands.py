@@ -272,8 +272,9 @@ def _copied(x: tuple) -> tuple:
     )
 
 
-#: The number of calls by which it is noticed that what a function reads has changed: one rule's.
-_NOTED = 21
+#: The number of calls by which it is noticed that what a function reads has changed: the nodes of
+#: Gauss's rule in `quad`, which lie all over the interval.
+_NOTED = 11
 _CHANGED = (
     "tapegrad.scipy.{}: the derivative calls the function again, and it gives something else than "
     "before: it reads data that have been changed since, or random numbers; give it copies of data "
