@@ -46,7 +46,7 @@ class Solver:
         x, solved = answer(problem)
         result = solved.result
         if problem.is_traced:
-            result = _traced(result, iter(solved.fields.values()))
+            result = traced(result, iter(solved.fields.values()))
         return self._finish(self._named(args, kwargs), result, x)
 
     @remembered
@@ -80,7 +80,7 @@ class Solver:
         result = self.theirs(*args, **kwargs)
         solved = self._read(self._named(args, kwargs), result)
         solved.result = result
-        solved.fields = {str(k): one for k, one in enumerate(_numbers(result))}
+        solved.fields = {str(k): one for k, one in enumerate(numbers_in(result))}
         return solved
 
 
@@ -114,30 +114,37 @@ def _is_number(value) -> bool:
     )
 
 
-def _numbers(result) -> list:
+def numbers_in(result) -> list:
     """The numbers and arrays in a result, in tuples and dicts."""
     if isinstance(result, (tuple, dict)):
         items = result.values() if isinstance(result, dict) else result
-        return [number for item in items for number in _numbers(item)]
+        return [number for item in items for number in numbers_in(item)]
     return [result] if _is_number(result) else []
 
 
-def _traced(result, tensors):
+def traced(result, tensors):
     """A result with tensors for its numbers, whose other contents a program does not follow."""
     if isinstance(result, tuple):
-        items = [_traced(item, tensors) for item in result]
+        items = [traced(item, tensors) for item in result]
         for one in items if any(isinstance(item, str) for item in items) else ():
             if is_tensor(one) and one.dtype.kind == "i":  # the text says what a number stands for
                 learned(one, "a message of SciPy")
         return tuple(items)
     if isinstance(result, dict):
-        found = {name: _traced(value, tensors) for name, value in result.items()}
+        found = {name: traced(value, tensors) for name, value in result.items()}
         if type(result) is dict:
             return found
         made = dict.__new__(_guarded(type(result)))
         dict.update(made, found)
         return made
     return next(tensors) if _is_number(result) else result
+
+
+def _is_followed(value) -> bool:
+    """Whether a program computes a field again: it is a tensor, a list of some, or asks for them."""
+    if isinstance(value, list):
+        return all(map(is_tensor, value))
+    return is_tensor(value) or getattr(value, "is_followed", False)
 
 
 #: Fields of results that are the same in all calls, or by the field that decides them.
@@ -150,12 +157,12 @@ def _guarded(kind: type) -> type:
 
     def seen(made, name: str) -> None:
         value = dict.get(made, name)
-        if name in _FIXED or is_tensor(value) or value is None:
+        if name in _FIXED or value is None or _is_followed(value):
             return
         if name in _DECIDED:
             learned(dict.__getitem__(made, _DECIDED[name]), f"the field {name} of a result")
         else:
-            refuse(f"it reads the field {name} of a result of scipy.optimize")
+            refuse(f"it reads the field {name} of a result of SciPy's")
 
     def getitem(self, name):
         seen(self, name)

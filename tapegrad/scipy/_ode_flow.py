@@ -1,0 +1,342 @@
+"""Initial value problems as operations: their results, and derivatives of any order.
+
+The derivative is that of the steps that were taken, the lengths of which are constants: the
+discrete adjoint, step by step from the last to the first. For each step its begin is kept, and the
+stages are computed again. Derivatives of order two and more are those of all steps, recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.remembered import remembered
+from .._core.tensor import runtime as rt
+from .._core.tensor.trace import Trace, refuse
+from .._core.tensor.values import value_of, wrap
+from .._custom.closures import Captured, Strays
+from .._derivatives.inputs import Inputs
+from .._entering.entering import entering
+from .._implicit.linear import STRAY
+from .._transforms.derivative_products import vjp
+from ..autograd.function import Function
+from ._optimize_calls import numbers_in
+from ._ode_records import Initial, Record, Steps, as_array
+from ._ode_sweep import Sweep, taken
+
+
+class Flow:
+    """A call of a solver with some objects, in which recorded values have their places.
+
+    `solve(args, kwargs)` gives the `Record`, `given(args, kwargs)` the problem. `kind` says what
+    the results are: "solve_ivp" or "odeint".
+    """
+
+    def __init__(self, kind: str, solve: Callable, given: Callable, objects: tuple):
+        self.name, self.kind = f"scipy.integrate.{kind}", kind
+        self._solve, self._given = solve, given
+        self._captured = Captured(*objects)
+        self.tensors, self._captured.tensors = self._captured.tensors, []
+        self.is_traced = rt.trace() is not None and rt.is_recording()
+        self.programs: dict[Any, Callable] = {}  # of steps
+        self.moves = False  # whether the ends of the interval are recorded
+        self.asks = False  # whether t_eval is
+        self._last: tuple[list, Record] | None = None
+
+    def initial(self, values, entered: Callable = entering) -> Initial:
+        """The problem with some values in the places of the recorded ones."""
+        return Initial(self._given(*self._captured.filled(values)), entered)
+
+    def record(self, values) -> Record:
+        """SciPy's solution for plain values: the last one, if it is of the same."""
+        last = self._last
+        if last is not None and all(map(_is_same, last[0], values)):
+            return last[1]
+        with rt.tracing(None), rt.outside():
+            found = self._solve(*self._captured.filled([*values]))
+        self._last = [np.array(one) for one in values], found
+        return found
+
+    def check_reads(self, values) -> None:
+        """Raise an error, or refuse the trace, if functions read values that are not found."""
+        made = Trace(lambda: ()) if self.is_traced else None
+        with rt.tracing(made), rt.recording():
+            if made is not None:
+                made.now()
+            inputs = Inputs(self.name, tuple(values), tuple(range(len(values))))
+            strays = Strays(inputs.tensors)
+            problem = self.initial(inputs.args)
+            read: list = [problem.f(problem.t0, problem.y0)]
+            read += [problem.event(k, problem.t0, problem.y0) for k in range(problem.events)]
+            if made is not None:
+                read += [*[one.tensor for one in made.guards], *made.required]
+            if strays.are_in(read):
+                if made is None:
+                    raise TypeError(STRAY.format(self.name))
+                refuse(STRAY.format(self.name))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _is_same(one, other) -> bool:
+    return np.asarray(one).tobytes() == np.asarray(other).tobytes()
+
+
+# --- what is asked for ----------------------------------------------------------------------------
+
+
+class Plan:
+    """What is asked for of a solution of plain values, and how it follows from the states.
+
+    It is SciPy's results or, if `at` is not None, the states at these times. They are states at
+    ends of steps, the first `nodes` of them; at `times`, which lie in the steps `segments`; and at
+    events: `roots` has the number of the event function and the time of each, `places` the steps.
+    The inputs are `at`, unless it is None, and the values of the flow.
+    """
+
+    def __init__(self, flow: Flow, values: Sequence, at=None):
+        self.flow, self.values, self.at = flow, values, at
+        self.record = flow.record(values)
+        self._result = self.record.result
+
+    @remembered
+    def outs(self) -> list[np.ndarray]:
+        """SciPy's results."""
+        result = self._result
+        if self.at is not None:
+            return [np.asarray(result.sol(np.asarray(self.at)))]
+        if self.flow.kind == "odeint":
+            return [np.asarray(result[0] if isinstance(result, tuple) else result)]
+        found = [np.asarray(result.t)] if self.has_t else []
+        found.append(np.asarray(result.y))
+        for t, y in zip(result.t_events or (), result.y_events or (), strict=True):
+            found += [np.asarray(t), np.asarray(y)]
+        return found
+
+    @property
+    def fields(self) -> list:
+        """Numbers of SciPy's results that have no derivative."""
+        if self.at is not None:
+            return []
+        if self.flow.kind == "odeint":
+            return numbers_in(self._result[1]) if isinstance(self._result, tuple) else []
+        found = {name: one for name, one in self._result.items() if name not in ("t", "y")}
+        return numbers_in(found) + ([] if self.has_t else [np.asarray(self._result.t)])
+
+    @property
+    def has_t(self) -> bool:
+        """Whether the times of the result have a derivative."""
+        is_moved = self.flow.moves or self.flow.asks or self._result.status == 1
+        return is_moved and np.size(self._result.t) > 0
+
+    @remembered
+    def steps(self) -> Steps:
+        found = self.record.steps
+        if self.flow.moves and not len(found):
+            raise ValueError(_NO_STEPS.format(self.flow.name))
+        return found
+
+    @remembered
+    def roots(self) -> list[tuple[int, float]]:
+        if self.at is not None or self.flow.kind == "odeint":
+            return []
+        every = enumerate(self._result.t_events or ())
+        return [(number, float(t)) for number, found in every for t in found]
+
+    @remembered
+    def last_root(self) -> int | None:
+        """The event at which the solution ends, if its state is the last of the results."""
+        if self.at is not None or self.flow.kind == "odeint" or self._result.status != 1:
+            return None
+        if self._t_eval is not None or not self.roots:
+            return None
+        is_repeated = self._is_of_steps and len(self._result.t) < len(self.steps.times)
+        last = float(self._result.t[-1])
+        same = [k for k, (_, t) in enumerate(self.roots) if t == last]
+        return same[-1] if same and not is_repeated else None
+
+    @remembered
+    def _t_eval(self):
+        return self.flow.initial(self.values, lambda f: f).t_eval
+
+    @property
+    def _is_of_steps(self) -> bool:
+        """Whether states are asked for at the ends of the steps that are repeated."""
+        is_free = self.at is None and self._t_eval is None
+        return is_free and self.record.is_repeated
+
+    @remembered
+    def nodes(self) -> int:
+        if not self._is_of_steps:
+            return 0
+        return len(self._result.t) - (self.last_root is not None)
+
+    @remembered
+    def times(self) -> np.ndarray:
+        if self.at is not None:
+            return np.ravel(np.asarray(self.at, dtype=float))
+        if self.flow.kind == "odeint":
+            return np.asarray(self._t_eval, dtype=float)[: len(self.outs[0])]
+        if self._is_of_steps:
+            return np.zeros(0)
+        found = np.ravel(np.asarray(self._result.t, dtype=float))
+        return found if self.last_root is None else found[:-1]
+
+    @remembered
+    def segments(self) -> np.ndarray:
+        return self.steps.segments(self.times)
+
+    @remembered
+    def places(self) -> np.ndarray:
+        return self.steps.segments(np.array([t for _, t in self.roots], dtype=float))
+
+    # --- of inputs that may be recorded -------------------------------------------------------
+
+    def split(self, inputs: Sequence) -> tuple[Any, Sequence]:
+        """The times that are asked for, or None, and the values of the flow."""
+        return (inputs[0], inputs[1:]) if self.at is not None else (None, inputs)
+
+    def begun(self, inputs: Sequence) -> list:
+        """The first state, the ends of the interval, and `times`."""
+        at, values = self.split(inputs)
+        problem = self.flow.initial(values)
+        start, end = as_array(problem.t0), as_array(problem.t1)
+        if at is not None:
+            asked = PUBLIC["reshape"](at, (-1,))
+        elif self._t_eval is not None:
+            asked = as_array(problem.t_eval)[: len(self.times)]
+        else:
+            asked = self.moved(self.times, start, end)
+        return [problem.y0, start, end, asked]
+
+    def moved(self, times: np.ndarray, start, end):
+        """Times of ends of steps, of which the first, or the last, is an end of the interval."""
+        if not self.flow.moves:
+            return times
+        is_last = np.zeros(len(times))
+        if self.steps.is_whole:
+            is_last[times == self.steps.times[-1]] = 1.0
+        start, end = [one - np.asarray(value_of(one)) for one in (start, end)]
+        return times + (1.0 - is_last) * start + is_last * end
+
+    def assembled(self, states, ts, between, roots, at_roots) -> list:
+        """The results, of states and times of steps, states at `times`, and events.
+
+        It is linear. Each argument has a row for each time.
+        """
+        if self.at is not None or self.flow.kind == "odeint":
+            rows = between if self.at is None else PUBLIC["transpose"](between)
+            return [PUBLIC["reshape"](rows, np.shape(self.outs[0]))]
+        rows = states[: self.nodes] if self._is_of_steps else between
+        if self.last_root is not None:
+            rows = PUBLIC["concatenate"]([rows, at_roots[self.last_root : self.last_root + 1]])
+        found = [self._t_of(ts, roots)] if self.has_t else []
+        found.append(PUBLIC["transpose"](rows))
+        first = 0
+        for times in self._result.t_events or ():
+            last = first + len(times)
+            found += [roots[first:last], at_roots[first:last] if len(times) else np.zeros(0)]
+            first = last
+        return found
+
+    def _t_of(self, ts, roots):
+        """The times of the results; `ts` has those of steps and then `times`."""
+        count = len(self.steps.times)
+        found = ts[: self.nodes] if self._is_of_steps else ts[count:]
+        if self.last_root is None:
+            return found
+        return PUBLIC["concatenate"]([found, roots[self.last_root : self.last_root + 1]])
+
+    # --- derivatives --------------------------------------------------------------------------
+
+    def pulled(self, gradients: Sequence, inputs: Sequence) -> list[np.ndarray]:
+        """The adjoints of plain inputs from those of the results."""
+        _, values = self.split(inputs)
+        steps, count, size = self.steps, len(self.steps.times), len(self.steps.states[0])
+        parts = [steps.states, np.append(steps.times, self.times)]
+        parts += [np.zeros((len(self.times), size)), np.array([t for _, t in self.roots])]
+        _, back = vjp(self.assembled, *parts, np.zeros((len(self.roots), size)))
+        of_states, of_ts, of_between, of_roots, of_at_roots = back([*gradients])
+        sweep = Sweep(self, values)
+        first, ends, of_times, found = sweep.pulled(
+            of_states, of_ts[:count], of_between, (of_roots, of_at_roots)
+        )
+        _, back = vjp(lambda *given: self.begun(given), *inputs)
+        begun = back([first, *ends, of_ts[count:] + of_times])
+        of_values = [np.asarray(one) for one in begun[len(inputs) - len(values) :]]
+        of_at = [np.asarray(one) for one in begun[: len(inputs) - len(values)]]
+        return of_at + [one + more for one, more in zip(of_values, found, strict=True)]
+
+    def repeated(self, inputs: Sequence, order: int) -> list:
+        """The results for inputs that are recorded, for derivatives up to an order."""
+        _, values = self.split(inputs)
+        return self.assembled(*taken(self, values, self.begun(inputs), order))
+
+
+def derived(plan: Plan, inputs: Sequence, order: int, count: int) -> list:
+    """The derivative of an order: 0 for the results, else the adjoints of that of one less.
+
+    `inputs` are adjoints and, last, `count` inputs of the plan.
+    """
+    if order == 0:
+        return plan.outs
+    results = len(plan.outs)
+    if order == 1:
+        return plan.pulled(inputs[:results], inputs[results:])
+    functions: list[Callable] = [lambda *given: plan.repeated(given, order)]
+    operands = count
+    for _ in range(order):
+        functions.append(_adjoint(functions[-1], results))
+        results, operands = operands, results + operands
+    return [np.asarray(one) for one in functions[-1](*inputs)]
+
+
+def _adjoint(f: Callable, results: int) -> Callable:
+    def adjoint(*given):
+        _, back = vjp(f, *given[results:])
+        return [*back([*given[:results]])]
+
+    return adjoint
+
+
+class Derived(Function):
+    """The operation of a flow, and of its derivatives: see `derived`.
+
+    `form` has the order of the derivative, whether times are asked for, and how many inputs the
+    plan has.
+    """
+
+    @staticmethod
+    def forward(ctx, flow, form, *inputs):
+        order, has_times, count = form
+        plain = [np.array(one) if np.ndim(one) else float(one) for one in map(value_of, inputs)]
+        at, values = (plain[-count], plain[1 - count :]) if has_times else (None, plain[-count:])
+        with rt.tracing(None):
+            plan = Plan(flow, values if count > has_times else [], at)
+            found = [wrap(np.array(one)) for one in derived(plan, plain, order, count)]
+        ctx.flow, ctx.form, ctx.results = flow, form, len(found)
+        ctx.save_for_backward(*inputs)
+        if order or not flow.is_traced:
+            return tuple(found)
+        fields = [wrap(np.array(one)) for one in plan.fields]
+        ctx.mark_non_differentiable(*fields)
+        return (*found, *fields)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        order, has_times, count = ctx.form
+        form = order + 1, has_times, count
+        inputs = ctx.saved_tensors
+        found = Derived.apply(ctx.flow, form, *gradients[: ctx.results], *inputs)
+        needs = ctx.needs_input_grad[2:]
+        return None, None, *[one if need else None for one, need in zip(found, needs, strict=True)]
+
+
+_NO_STEPS = (
+    "tapegrad.{}: the interval has no length, or the solver took no step: the derivative to its "
+    "ends is not computed; detach them with tg.stop_gradient"
+)

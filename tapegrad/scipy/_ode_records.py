@@ -1,0 +1,267 @@
+"""Initial value problems as SciPy solves them, with plain values, and what is kept of its steps."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.remembered import remembered
+from .._core.tensor.copies import unlisted
+from .._core.tensor.values import is_tensor, shape_of
+from ._ode_methods import method_of
+
+#: The methods whose steps are repeated for derivatives; the others are replaced by Radau.
+_REPEATED = ("RK23", "RK45", "DOP853", "Radau")
+METHODS = (*_REPEATED, "BDF", "LSODA")
+
+
+@functools.cache
+def integrate():
+    """SciPy's module, imported when it is needed."""
+    return importlib.import_module("scipy.integrate")
+
+
+def as_array(value):
+    """A value of any kind as an array or a tensor of floats."""
+    value = unlisted(value)
+    return value if is_tensor(value) else np.asarray(value, dtype=float)
+
+
+class Initial:
+    """An initial value problem: its function, times and state, which may be recorded.
+
+    `entered` is applied to functions of users.
+    """
+
+    def __init__(self, given: dict[str, Any], entered: Callable):
+        self._given = given
+        self._fun = entered(given["fun"])
+        y0 = as_array(given["y0"])
+        self.y0 = y0 if shape_of(y0) else PUBLIC["reshape"](y0, (1,))
+        self.t0, self.t1 = given["span"][0], given["span"][-1]
+        self.t_eval = None if given["t_eval"] is None else as_array(given["t_eval"])
+        self.rest = tuple(given["args"] or ())
+        self._events = [entered(one) for one in given["events"]]
+
+    def f(self, t, y):
+        """The derivative of the state, of its shape."""
+        if self._given["is_vectorized"]:
+            out = as_array(self._fun(t, PUBLIC["reshape"](y, (-1, 1)), *self.rest))
+            out = PUBLIC["reshape"](out, (-1,))
+        else:
+            first = (y, t) if self._given["is_swapped"] else (t, y)
+            out = as_array(self._fun(*first, *self.rest))
+        return out if shape_of(out) == shape_of(y) else PUBLIC["broadcast_to"](out, shape_of(y))
+
+    def event(self, number: int, t, y):
+        """The value of an event function, a number."""
+        out = as_array(self._events[number](t, y, *self.rest))
+        return PUBLIC["reshape"](out, ()) if shape_of(out) else out
+
+    @property
+    def events(self) -> int:
+        return len(self._events)
+
+
+class Steps:
+    """Steps that a method has taken: times, states and, of Radau, Z of the stages.
+
+    `is_whole` if the last step is to the end of the interval, wherever that is; the lengths of
+    other steps are constants. If Z is not kept, there is one state for each time and no more.
+    """
+
+    def __init__(self, method, times: list, states: list, kept: list, is_whole: bool):
+        self.method, self.is_whole = method, is_whole
+        self.times, self.states = np.array(times), np.array(states)
+        self.kept = kept
+        self.error = 1e-6  # how far a step may end elsewhere, as a part of the state
+
+    def __len__(self) -> int:
+        return len(self.times) - 1
+
+    def segments(self, times: np.ndarray) -> np.ndarray:
+        """The step in which each of some times lies: the earlier one at the end of a step."""
+        sign = -1.0 if len(self) and self.times[-1] < self.times[0] else 1.0
+        found = np.searchsorted(sign * self.times, sign * times, side="left") - 1
+        return np.clip(found, 0, len(self) - 1)
+
+
+class Record:
+    """SciPy's result of an initial value problem, and the steps by which it is differentiated."""
+
+    def __init__(self, result, taken: Steps | None, again: Callable | None):
+        self.result, self._taken, self._again = result, taken, again
+        self.is_repeated = taken is not None
+
+    @remembered
+    def steps(self) -> Steps:
+        """Those that were taken; of BDF and LSODA those of Radau to the same time."""
+        return self._taken if self._taken is not None else self._again()  # type: ignore[misc]
+
+
+class _Noted:
+    """The steps of a solver of SciPy's class, noted while it is used."""
+
+    def __init__(self, name: str):
+        self.times: list[float] = []
+        self.states: list[np.ndarray] = []
+        self.kept: list[np.ndarray] = []
+        self.bound, self.error = np.nan, 1e-6
+        self.name = name
+
+    def kind(self) -> type:
+        """A class as SciPy's, whose instances note their steps here."""
+        noted, theirs = self, getattr(integrate(), self.name)
+
+        def begin(solver, fun, t0, y0, t_bound, *args, **kwargs):
+            theirs.__init__(solver, fun, t0, y0, t_bound, *args, **kwargs)
+            noted.times, noted.states, noted.kept = [solver.t], [np.array(solver.y)], []
+            noted.bound = solver.t_bound
+            if noted.name == "Radau":  # where Newton's method has stopped
+                noted.error = 1e-3 + 10.0 * np.max(solver.rtol) + np.max(solver.atol)
+
+        def step(solver):
+            is_taken, message = theirs._step_impl(solver)
+            if is_taken:
+                noted.times.append(solver.t)
+                noted.states.append(np.array(solver.y))
+                if noted.name == "Radau":
+                    noted.kept.append(np.array(solver.Z))
+            return is_taken, message
+
+        return type(self.name, (theirs,), {"__init__": begin, "_step_impl": step})
+
+    def steps(self) -> Steps:
+        is_whole = self.times[-1] == self.bound and len(self.times) > 1
+        found = Steps(method_of(self.name), self.times, self.states, self.kept, is_whole)
+        found.error = self.error
+        return found
+
+
+# --- solve_ivp ------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _signature(name: str) -> inspect.Signature:
+    return inspect.signature(getattr(integrate(), name))
+
+
+def given_to_solve_ivp(args: Sequence, kwargs: dict) -> dict[str, Any]:
+    """The problem of a call of `solve_ivp`, for `Initial`."""
+    bound = _signature("solve_ivp").bind(*args, **kwargs)
+    bound.apply_defaults()
+    given = bound.arguments
+    events = given["events"]
+    every = [events] if callable(events) else [*(events or ())]
+    return {
+        "fun": given["fun"],
+        "span": given["t_span"],
+        "y0": given["y0"],
+        "t_eval": given["t_eval"],
+        "args": given["args"],
+        "events": every,
+        "is_vectorized": bool(given["vectorized"]),
+        "is_swapped": False,
+        "method": name_of(given["method"]),
+        "options": given["options"],
+    }
+
+
+def name_of(method) -> str | None:
+    """The name of a method, which may be given by its class; None for another class."""
+    if isinstance(method, str):
+        return method
+    name = getattr(method, "__name__", "")
+    return name if name in METHODS and getattr(integrate(), name) is method else None
+
+
+def solve_ivp(args: Sequence, kwargs: dict) -> Record:
+    """SciPy's result for plain values, with its steps."""
+    bound = _signature("solve_ivp").bind(*args, **kwargs)
+    given = given_to_solve_ivp(args, kwargs)
+    name = given["method"]
+    if name not in _REPEATED:
+        result = integrate().solve_ivp(*args, **kwargs)
+        final = result.sol.ts[-1] if result.sol is not None else None
+        return Record(result, None, lambda: _by_radau(given, _end(given, result, final)))
+    noted = _Noted(name)
+    bound.arguments["method"] = noted.kind()
+    result = integrate().solve_ivp(*bound.args, **bound.kwargs)
+    return Record(result, noted.steps(), None)
+
+
+def _end(given: dict, result, final) -> float:
+    """Where the solution of another method ends."""
+    if result.status == 0:
+        return float(given["span"][-1])
+    found = [float(one) for one in (final, *np.ravel(result.t)[-1:]) if one is not None]
+    found += [float(one[-1]) for one in result.t_events or () if len(one)]
+    sign = np.sign(float(given["span"][-1]) - float(given["span"][0]))
+    return max(found, key=lambda t: sign * t, default=float(given["span"][0]))
+
+
+_RADAU = ("rtol", "atol", "max_step", "first_step", "jac", "jac_sparsity")
+
+
+def _by_radau(given: dict, end: float) -> Steps:
+    """The steps of Radau to a time, at the tolerances of another method."""
+    noted, problem = _Noted("Radau"), Initial(given, lambda f: f)
+    options = {k: v for k, v in given["options"].items() if k in _RADAU and v is not None}
+    jac, rest = options.get("jac"), problem.rest
+    if callable(jac) and rest:
+        options["jac"] = lambda t, y: jac(t, y, *rest)
+    y0, t0 = np.asarray(problem.y0), float(problem.t0)
+    solver = noted.kind()(problem.f, t0, y0, end, **options)
+    while solver.status == "running":
+        message = solver.step()
+    if solver.status == "failed":
+        raise RuntimeError(_FAILED.format(given["method"], message))
+    found = noted.steps()
+    found.is_whole = found.is_whole and end == float(problem.t1)
+    return found
+
+
+_FAILED = (
+    "tapegrad.scipy.integrate: the derivative of a solution of {} is that of Radau's at the same "
+    "tolerances, which fails: {} Use a method whose own steps are differentiated: RK23, RK45, "
+    "DOP853, Radau"
+)
+
+
+# --- odeint ---------------------------------------------------------------------------------------
+
+
+def given_to_odeint(args: Sequence, kwargs: dict) -> dict[str, Any]:
+    """The problem of a call of `odeint`, for `Initial`."""
+    bound = _signature("odeint").bind(*args, **kwargs)
+    bound.apply_defaults()
+    given = bound.arguments
+    func = given["func"]
+    rest = given["args"] if isinstance(given["args"], tuple) else (given["args"],)
+    tolerances = {name: given[name] for name in ("rtol", "atol")}
+    options = {k: 1.49012e-8 if v is None else v for k, v in tolerances.items()}
+    return {
+        "fun": func,
+        "span": given["t"],
+        "y0": given["y0"],
+        "t_eval": given["t"],
+        "args": rest,
+        "events": [],
+        "is_vectorized": False,
+        "is_swapped": not given["tfirst"],
+        "method": "odeint",
+        "options": options,
+    }
+
+
+def odeint(args: Sequence, kwargs: dict) -> Record:
+    """As `solve_ivp`."""
+    result = integrate().odeint(*args, **kwargs)
+    given = given_to_odeint(args, kwargs)
+    return Record(result, None, lambda: _by_radau(given, float(given["span"][-1])))

@@ -1,0 +1,331 @@
+"""Steps of a solution repeated: one after the other for recorded values, or backwards for adjoints.
+
+The backward pass keeps the states at the begin of the steps; the stages of a step are computed
+again, recorded, and dropped. If there are many steps, the function for one is compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.tensor.values import shape_of
+from .._program.compile import compile
+from .._transforms.derivative_products import vjp
+from .._transforms.jacobians import jacobian
+
+#: The number of steps from which on the function for one is compiled.
+MANY_STEPS = 100
+
+#: An event in a step: the number of its function, its time, and how fast the function changes.
+Root = tuple[int, float, float]
+
+
+def _outputs(problem, end, states, asked, roots: Sequence[Root], order: int = 1) -> tuple:
+    """The state after a step, those at the times that are asked for, and its events.
+
+    Events are found from where SciPy has found them, by Newton steps with a constant slope: one for
+    each order of a derivative gives it exactly.
+    """
+    found, at_found = [], []
+    for number, t, slope in roots:
+        at: Any = t
+        for _ in range(order):
+            at = at - problem.event(number, at, _at(states, at)) / slope
+        found.append(at)
+        at_found.append(_at(states, at))
+    between = () if asked is None else (states(asked),)
+    return (end, *between, *found, *at_found)
+
+
+def _at(states: Callable, t):
+    return states(PUBLIC["reshape"](t, (1,)))[0]
+
+
+# --- one step backwards, of plain values ----------------------------------------------------------
+
+
+def _explicit_adjoint(flow, method, roots: Sequence[Root], t, y, h, asked, seeds, *values):
+    """The state after a step, and the adjoints of y, `asked`, t and h, and the values.
+
+    Those of t and h are there if the ends of the interval are recorded.
+    """
+    has_times = asked is not None
+    ends = [t, h] if flow.moves else []
+
+    def run(y, *given):
+        asked, given = (given[0], given[1:]) if has_times else (None, given)
+        begin, length = given[:2] if ends else (t, h)
+        problem = flow.initial(given[len(ends) :])
+        end, states = method.step(problem.f, begin, y, length, has_times or bool(roots))
+        return _outputs(problem, end, states, asked, roots)
+
+    out, back = vjp(run, y, *([asked] if has_times else []), *ends, *values)
+    return out[0], *back((*seeds,))
+
+
+def _residual_adjoint(flow, method, t, y, h, z, seed, *values):
+    """The equations of the stages, and the adjoints of y, t and h, and the values from theirs."""
+    ends = [t, h] if flow.moves else []
+
+    def run(y, *given):
+        begin, length = given[:2] if ends else (t, h)
+        problem = flow.initial(given[len(ends) :])
+        return method.residual(problem.f, begin, y, length, z)
+
+    out, back = vjp(run, y, *ends, *values)
+    return out, *back(seed)
+
+
+def _slopes(flow, t, y, *values):
+    """∂f/∂y."""
+    return jacobian(lambda y: flow.initial(values).f(t, y))(y)
+
+
+def _outputs_adjoint(flow, method, roots: Sequence[Root], at: tuple, asked, seeds, values) -> tuple:
+    """The adjoints of y, Z, `asked`, t and h, and the values, from those of what a step gives."""
+    t, y, h, z = at
+    times = [] if asked is None else [asked]
+    ends = [np.float64(t), np.float64(h)] if flow.moves else []
+
+    def run(y, z, *given):
+        asked, given = (given[0], given[1:]) if times else (None, given)
+        begin, length = given[:2] if ends else (t, h)
+        end, states = method.step(z, begin, y, length)
+        return _outputs(flow.initial(given[len(ends) :]), end, states, asked, roots)
+
+    _, back = vjp(run, y, z, *times, *ends, *values)
+    of_y, of_z, *found = map(np.asarray, back(tuple(seeds)))
+    of_asked = found.pop(0) if times else None
+    of_ends = [float(found.pop(0)) for _ in range(2)] if ends else []
+    return of_y, of_z, of_asked, of_ends, found
+
+
+def roots_of(plan, k: int) -> list[Root]:
+    """The events in a step."""
+    found = []
+    for n in np.flatnonzero(plan.places == k).tolist():
+        number, at = plan.roots[n]
+        t, end = plan.steps.times[k : k + 2].tolist()
+        y, h = plan.steps.states[k], end - t
+
+        def value(s, number=number, t=t, y=y, h=h):
+            problem = plan.flow.initial(plan.values)
+            states = _states_of(plan, problem, k, t, y, h)
+            return problem.event(number, s, _at(states, s))
+
+        _, back = vjp(value, at)
+        slope = float(back(1.0)[0])
+        if not np.isfinite(slope) or slope == 0.0:
+            raise ValueError(_TANGENT.format(plan.flow.name, number, at))
+        found.append((number, at, slope))
+    return found
+
+
+def _states_of(plan, problem, k: int, t, y, h) -> Callable:
+    """The interpolant of a step."""
+    method = plan.steps.method
+    if method.is_implicit:
+        return method.step(plan.steps.kept[k], t, y, h)[1]
+    return method.step(problem.f, t, y, h, True)[1]
+
+
+class Sweep:
+    """The adjoints of a solution of a plan, from the last step to the first."""
+
+    def __init__(self, plan, values: Sequence):
+        self._plan, self._values, self._steps = plan, values, plan.steps
+        self._flow, self._method = plan.flow, plan.steps.method
+        self._order = np.argsort(plan.segments, kind="stable")
+        limits = np.arange(len(self._steps) + 1)
+        self._limits = np.searchsorted(plan.segments[self._order], limits).tolist()
+        self._most = int(np.max(np.diff(self._limits), initial=0))
+        self._is_many = len(self._steps) >= MANY_STEPS
+        self.start = self.end = 0.0
+        self.of_times = np.zeros(len(plan.times))
+        self.of_values = [np.zeros(np.shape(one)) for one in values]
+
+    def pulled(self, of_states, of_ts, of_between, of_roots) -> tuple:
+        """The adjoints of the first state, of the ends, of `times` of the plan, and of the values.
+
+        They are given those of all states and times of steps, of the states at `times`, and of the
+        times and states of events.
+        """
+        self._of_between, self._of_roots = of_between, of_roots
+        adjoint = of_states[-1]
+        for k in reversed(range(len(self._steps))):
+            self._add_end(k + 1, of_ts[k + 1])
+            adjoint = of_states[k] + self._back(k, adjoint)
+        self.start += of_ts[0]
+        if not len(self._steps) and len(of_between):
+            adjoint = adjoint + of_between.sum(0)
+        return adjoint, (self.start, self.end), self.of_times, self.of_values
+
+    def _add_end(self, k: int, adjoint) -> None:
+        """Add the adjoint of the time of a state."""
+        if k == len(self._steps) and self._steps.is_whole:
+            self.end += adjoint
+        else:
+            self.start += adjoint
+
+    def _begin(self, k: int) -> tuple:
+        """The time and state before a step, and its length."""
+        t, end = self._steps.times[k : k + 2].tolist()
+        return t, self._steps.states[k], end - t
+
+    def _back(self, k: int, adjoint: np.ndarray) -> np.ndarray:
+        """The adjoint of the state before a step from that after it."""
+        chosen = self._order[self._limits[k] : self._limits[k + 1]]
+        numbers = np.flatnonzero(self._plan.places == k)
+        asked = self._plan.times[chosen] if len(chosen) else None
+        seeds = [adjoint] if asked is None else [adjoint, self._of_between[chosen]]
+        roots = roots_of(self._plan, k)
+        seeds += [one[n] for one in self._of_roots for n in numbers]
+        back = self._back_implicit if self._method.is_implicit else self._back_explicit
+        of_y, of_asked, of_ends, of_values = back(k, asked, seeds, roots)
+        if asked is not None:
+            self.of_times[chosen] += of_asked[: len(chosen)]
+        for total, one in zip(self.of_values, of_values, strict=True):
+            total += one
+        if of_ends:
+            self._add_end(k, of_ends[0])
+            if k + 1 == len(self._steps) and self._steps.is_whole:
+                self._add_end(k + 1, of_ends[1])
+                self._add_end(k, -of_ends[1])
+        return of_y
+
+    def _back_explicit(self, k: int, asked, seeds: list, roots: Sequence[Root]) -> tuple:
+        t, y, h = self._begin(k)
+        if self._is_many and not roots and asked is not None:  # as many times in all steps
+            more = self._most - len(asked)
+            asked = np.append(asked, np.full(more, t + h))
+            seeds = [seeds[0], np.concatenate([seeds[1], np.zeros((more, len(y)))])]
+        f = self._function(_explicit_adjoint, roots)
+        end, of_y, *found = f(t, y, h, asked, tuple(seeds), *self._values)
+        self._check(end - self._steps.states[k + 1], k)
+        of_asked = np.asarray(found.pop(0)) if asked is not None else None
+        of_ends = [float(found.pop(0)) for _ in range(2)] if self._flow.moves else []
+        return np.asarray(of_y), of_asked, of_ends, map(np.asarray, found)
+
+    def _back_implicit(self, k: int, asked, seeds: list, roots: Sequence[Root]) -> tuple:
+        t, y, h = self._begin(k)
+        z = self._steps.kept[k]
+        of_y, of_z = seeds[0], np.zeros_like(z)
+        of_z[2] = seeds[0]
+        of_asked, ends, values = None, [0.0, 0.0], [0.0 for _ in self._values]
+        if asked is not None or roots:
+            of_y, of_z, of_asked, ends, values = _outputs_adjoint(
+                self._flow, self._method, roots, (t, y, h, z), asked, seeds, self._values
+            )
+        matrix = self.matrix(k)
+        seed = -np.linalg.solve(matrix.T, of_z.ravel()).reshape(z.shape)
+        f = self._function(_residual_adjoint)
+        out, more, *found = f(t, y, h, z, seed, *self._values)
+        self._check(np.linalg.solve(matrix, np.ravel(out)), k)
+        of_y = of_y + np.asarray(more)
+        of_ends = [float(found.pop(0)) + one for one in ends] if self._flow.moves else []
+        found = [np.asarray(one) + more for one, more in zip(found, values, strict=True)]
+        return of_y, of_asked, of_ends, found
+
+    def matrix(self, k: int) -> np.ndarray:
+        """The derivative of the equations of the stages of a step to Z."""
+        f = self._function(_slopes)
+        t, y, h = self._begin(k)
+        stages = self._method.stages(t, y, h, self._steps.kept[k])
+        return self._method.matrix(h, [np.asarray(f(*one, *self._values)) for one in stages])
+
+    def _function(self, f: Callable, roots: Sequence[Root] = ()) -> Callable:
+        """A function of a step, compiled if there are many."""
+        first = (self._flow, self._method, roots)[: _FIRST[f]]
+        if not self._is_many or roots:
+            return functools.partial(f, *first)
+        made = self._flow.programs.get(f)
+        if made is None:
+            made = self._flow.programs[f] = compile(lambda *given: f(*first, *given))
+        return made
+
+    def _check(self, change: np.ndarray, k: int) -> None:
+        """Raise an error if a step that is repeated ends elsewhere."""
+        size = max(np.max(np.abs(one), initial=0.0) for one in self._steps.states[k : k + 2])
+        if np.max(np.abs(change), initial=0.0) > self._steps.error * (size + 1e-100):
+            raise RuntimeError(_CHANGED.format(self._flow.name))
+
+
+_FIRST = {_explicit_adjoint: 3, _residual_adjoint: 2, _slopes: 1}
+
+
+# --- all steps, recorded --------------------------------------------------------------------------
+
+
+def taken(plan, values: Sequence, begun: Sequence, order: int) -> list:
+    """All that `Plan.assembled` is given, for values and a beginning that may be recorded."""
+    y, start, end, asked = begun
+    steps, problem = plan.steps, plan.flow.initial(values)
+    ts = plan.moved(steps.times, start, end)
+    states, between, events = [y], [], []
+    for k in range(len(steps)):
+        t, h = ts[k], steps.times[k + 1] - steps.times[k]
+        if steps.is_whole and k + 1 == len(steps) and plan.flow.moves:
+            h = ts[k + 1] - t
+        chosen = np.flatnonzero(plan.segments == k)
+        wanted = asked[chosen] if len(chosen) else None
+        roots = roots_of(plan, k)
+        y, inner = _step_of(plan, problem, k, (t, y, h), order)
+        y, *found = _outputs(problem, y, inner, wanted, roots, order)
+        states.append(y)
+        between += [(n, found[0][m]) for m, n in enumerate(chosen.tolist())]
+        found = found[1:] if len(chosen) else found
+        events += [*zip(found[: len(roots)], found[len(roots) :], strict=True)]
+    if not len(steps):
+        between = [(n, y) for n in range(len(plan.times))]
+    return [_stacked(states), _joined(ts, asked), *_in_order(plan, between, events, y)]
+
+
+def _step_of(plan, problem, k: int, begin: tuple, order: int) -> tuple:
+    """The state after a step, and the interpolant."""
+    method, (t, y, h) = plan.steps.method, begin
+    if not method.is_implicit:
+        is_dense = bool((plan.segments == k).any() or (plan.places == k).any())
+        return method.step(problem.f, t, y, h, is_dense)
+    z = plan.steps.kept[k]
+    inverse = np.linalg.inv(Sweep(plan, plan.values).matrix(k))
+    for _ in range(order):
+        out = PUBLIC["reshape"](method.residual(problem.f, t, y, h, z), (-1,))
+        z = z - PUBLIC["reshape"](PUBLIC["matmul"](inverse, out), shape_of(z))
+    return method.step(z, t, y, h)
+
+
+def _stacked(rows: list):
+    return PUBLIC["stack"](rows)
+
+
+def _joined(*parts):
+    return PUBLIC["concatenate"](list(parts))
+
+
+def _in_order(plan, between: list, events: list, y) -> list:
+    """The states at `times`, and the times and states of events, in the order of the plan."""
+    none = np.zeros((0, shape_of(y)[0]))
+    between = [state for _, state in sorted(between, key=lambda one: one[0])]
+    by_step = np.argsort(plan.places, kind="stable")
+    placed = [events[n] for n in np.argsort(by_step).tolist()] if events else []
+    return [
+        _stacked(between) if between else none,
+        _stacked([t for t, _ in placed]) if placed else np.zeros(0),
+        _stacked([state for _, state in placed]) if placed else none,
+    ]
+
+
+_CHANGED = (
+    "tapegrad.{}: for the derivative the steps of the solver are repeated, which give other states "
+    "than before: data that the functions read have changed since then, or the functions give "
+    "other values at each call; give them copies of data"
+)
+_TANGENT = (
+    "tapegrad.{}: event {} at t = {} is no simple root: the event function does not change its "
+    "sign with a slope there, and the time of the event has no derivative"
+)
