@@ -11,10 +11,10 @@ from .._core.tensor.complex_tensors import ComplexTensor
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import DerivativeLost, refuse
-from .._core.tensor.values import is_tensor, value_of, wrap
+from .._core.tensor.values import is_tensor, wrap
 from .._implicit.linear import STRAY
 from ._differentiable import differentiable
-from ._ode_flow import Derived, Flow, Plan
+from ._ode_flow import Derived, Flow, Order, Plan, plain
 from ._ode_records import (
     METHODS,
     given_to_odeint,
@@ -88,10 +88,9 @@ def _of_plain(name: str, args: tuple, kwargs: dict):
 
 def _answer(flow: Flow, values: list) -> tuple[Plan, Iterator]:
     """SciPy's results and, one after the other, the tensors for them."""
-    outs = iter(Derived.apply(flow, (0, False, len(values)), *values))
-    plain = [np.array(one) if np.ndim(one) else float(one) for one in map(value_of, values)]
-    flow.check_reads(plain)
-    return Plan(flow, plain), outs
+    outs = iter(Derived.apply(Order(flow, len(values)), *values))
+    flow.check_reads(plain(values))
+    return Plan(flow, plain(values)), outs
 
 
 @differentiable("integrate.solve_ivp")
@@ -163,8 +162,7 @@ class Dense:
         """
         t = unlisted(t)
         t = t if is_tensor(t) else wrap(np.asarray(t, dtype=float))
-        form = 0, True, 1 + len(self._values)
-        (found,) = Derived.apply(self._flow, form, t, *self._values)
+        (found,) = Derived.apply(Order(self._flow, 1 + len(self._values), True), t, *self._values)
         return found
 
     def __getattr__(self, name: str):

@@ -23,9 +23,9 @@ from .._entering.entering import entering
 from .._implicit.linear import STRAY
 from .._transforms.derivative_products import vjp
 from ..autograd.function import Function
-from ._optimize_calls import numbers_in
 from ._ode_records import Initial, Record, Steps, as_array
 from ._ode_sweep import Sweep, taken
+from ._optimize_calls import numbers_in
 
 
 class Flow:
@@ -42,6 +42,8 @@ class Flow:
         self.tensors, self._captured.tensors = self._captured.tensors, []
         self.is_traced = rt.trace() is not None and rt.is_recording()
         self.programs: dict[Any, Callable] = {}  # of steps
+        self.repeated = 0  # steps, for derivatives
+        self.results: dict[tuple, int] = {}  # how many, by form
         self.moves = False  # whether the ends of the interval are recorded
         self.asks = False  # whether t_eval is
         self._last: tuple[list, Record] | None = None
@@ -232,6 +234,8 @@ class Plan:
             rows = between if self.at is None else PUBLIC["transpose"](between)
             return [PUBLIC["reshape"](rows, np.shape(self.outs[0]))]
         rows = states[: self.nodes] if self._is_of_steps else between
+        if self.nodes > len(self.steps.times):  # the end of an interval without length
+            rows = PUBLIC["concatenate"]([rows, rows])
         if self.last_root is not None:
             rows = PUBLIC["concatenate"]([rows, at_roots[self.last_root : self.last_root + 1]])
         found = [self._t_of(ts, roots)] if self.has_t else []
@@ -277,22 +281,42 @@ class Plan:
         return self.assembled(*taken(self, values, self.begun(inputs), order))
 
 
-def derived(plan: Plan, inputs: Sequence, order: int, count: int) -> list:
-    """The derivative of an order: 0 for the results, else the adjoints of that of one less.
+class Order:
+    """The derivative of an order of a flow: 0 for its results, else adjoints of that of one less.
 
-    `inputs` are adjoints and, last, `count` inputs of the plan.
+    Its inputs are adjoints and then the `count` inputs of the plan, which begin with times that are
+    asked for if `has_times`.
     """
-    if order == 0:
-        return plan.outs
-    results = len(plan.outs)
-    if order == 1:
-        return plan.pulled(inputs[:results], inputs[results:])
-    functions: list[Callable] = [lambda *given: plan.repeated(given, order)]
-    operands = count
-    for _ in range(order):
-        functions.append(_adjoint(functions[-1], results))
-        results, operands = operands, results + operands
-    return [np.asarray(one) for one in functions[-1](*inputs)]
+
+    def __init__(self, flow: Flow, count: int, has_times: bool = False, number: int = 0):
+        self.flow, self._count, self._has_times, self.number = flow, count, has_times, number
+        self.results = 0  # how many there are, found in the first call
+
+    @remembered
+    def next(self) -> Order:
+        return Order(self.flow, self._count, self._has_times, self.number + 1)
+
+    def __call__(self, inputs: Sequence) -> list[np.ndarray]:
+        """The results for plain inputs and, in a trace, those without derivative."""
+        given = inputs[len(inputs) - self._count :]
+        plan = Plan(self.flow, given[self._has_times :], given[0] if self._has_times else None)
+        found = self._of(plan, inputs)
+        self.results = len(found)
+        is_told = not self.number and self.flow.is_traced
+        return [*found, *map(np.asarray, plan.fields)] if is_told else found
+
+    def _of(self, plan: Plan, inputs: Sequence) -> list[np.ndarray]:
+        if self.number == 0:
+            return plan.outs
+        results = len(plan.outs)
+        if self.number == 1:
+            return plan.pulled(inputs[:results], inputs[results:])
+        functions: list[Callable] = [lambda *given: plan.repeated(given, self.number)]
+        operands = self._count
+        for _ in range(self.number):
+            functions.append(_adjoint(functions[-1], results))
+            results, operands = operands, results + operands
+        return [np.asarray(one) for one in functions[-1](*inputs)]
 
 
 def _adjoint(f: Callable, results: int) -> Callable:
@@ -304,36 +328,29 @@ def _adjoint(f: Callable, results: int) -> Callable:
 
 
 class Derived(Function):
-    """The operation of a flow, and of its derivatives: see `derived`.
-
-    `form` has the order of the derivative, whether times are asked for, and how many inputs the
-    plan has.
-    """
+    """The operation of an order of derivatives, which is differentiated by the next one."""
 
     @staticmethod
-    def forward(ctx, flow, form, *inputs):
-        order, has_times, count = form
-        plain = [np.array(one) if np.ndim(one) else float(one) for one in map(value_of, inputs)]
-        at, values = (plain[-count], plain[1 - count :]) if has_times else (None, plain[-count:])
+    def forward(ctx, order, *inputs):
         with rt.tracing(None):
-            plan = Plan(flow, values if count > has_times else [], at)
-            found = [wrap(np.array(one)) for one in derived(plan, plain, order, count)]
-        ctx.flow, ctx.form, ctx.results = flow, form, len(found)
+            found = [wrap(np.array(one)) for one in order(plain(inputs))]
+        ctx.order = order
         ctx.save_for_backward(*inputs)
-        if order or not flow.is_traced:
-            return tuple(found)
-        fields = [wrap(np.array(one)) for one in plan.fields]
-        ctx.mark_non_differentiable(*fields)
-        return (*found, *fields)
+        ctx.mark_non_differentiable(*found[order.results :])
+        return tuple(found)
 
     @staticmethod
     def backward(ctx, *gradients):
-        order, has_times, count = ctx.form
-        form = order + 1, has_times, count
-        inputs = ctx.saved_tensors
-        found = Derived.apply(ctx.flow, form, *gradients[: ctx.results], *inputs)
-        needs = ctx.needs_input_grad[2:]
-        return None, None, *[one if need else None for one, need in zip(found, needs, strict=True)]
+        order = ctx.order
+        found = Derived.apply(order.next, *gradients[: order.results], *ctx.saved_tensors)
+        needs = ctx.needs_input_grad[1:]
+        return None, *[one if need else None for one, need in zip(found, needs, strict=True)]
+
+
+def plain(values: Sequence) -> list:
+    """The values of tensors, copied: arrays and floats."""
+    found = map(value_of, values)
+    return [np.array(one) if np.ndim(one) else float(one) for one in found]
 
 
 _NO_STEPS = (

@@ -18,8 +18,9 @@ from .._program.compile import compile
 from .._transforms.derivative_products import vjp
 from .._transforms.jacobians import jacobian
 
-#: The number of steps from which on the function for one is compiled.
-MANY_STEPS = 100
+#: The number of steps, in all calls, from which on the function for one is compiled: of explicit
+#: and of implicit methods.
+MANY_STEPS = 100, 20
 
 #: An event in a step: the number of its function, its time, and how fast the function changes.
 Root = tuple[int, float, float]
@@ -81,7 +82,15 @@ def _residual_adjoint(flow, method, t, y, h, z, seed, *values):
     return out, *back(seed)
 
 
-def _slopes(flow, t, y, *values):
+def _to_end(flow, method, t, y, h, seed, *values):
+    return _explicit_adjoint(flow, method, (), t, y, h, None, [seed], *values)
+
+
+def _with_times(flow, method, t, y, h, asked, seed, seeds, *values):
+    return _explicit_adjoint(flow, method, (), t, y, h, asked, [seed, seeds], *values)
+
+
+def _slopes(flow, method, t, y, *values):
     """∂f/∂y."""
     return jacobian(lambda y: flow.initial(values).f(t, y))(y)
 
@@ -144,7 +153,8 @@ class Sweep:
         limits = np.arange(len(self._steps) + 1)
         self._limits = np.searchsorted(plan.segments[self._order], limits).tolist()
         self._most = int(np.max(np.diff(self._limits), initial=0))
-        self._is_many = len(self._steps) >= MANY_STEPS
+        self._flow.repeated += len(self._steps)
+        self._is_many = self._flow.repeated >= MANY_STEPS[self._method.is_implicit]
         self.start = self.end = 0.0
         self.of_times = np.zeros(len(plan.times))
         self.of_values = [np.zeros(np.shape(one)) for one in values]
@@ -204,8 +214,13 @@ class Sweep:
             more = self._most - len(asked)
             asked = np.append(asked, np.full(more, t + h))
             seeds = [seeds[0], np.concatenate([seeds[1], np.zeros((more, len(y)))])]
-        f = self._function(_explicit_adjoint, roots)
-        end, of_y, *found = f(t, y, h, asked, tuple(seeds), *self._values)
+        if roots or not self._is_many:
+            first = self._flow, self._method, roots
+            end, of_y, *found = _explicit_adjoint(*first, t, y, h, asked, seeds, *self._values)
+        elif asked is None:
+            end, of_y, *found = self._function(_to_end)(t, y, h, *seeds, *self._values)
+        else:
+            end, of_y, *found = self._function(_with_times)(t, y, h, asked, *seeds, *self._values)
         self._check(end - self._steps.states[k + 1], k)
         of_asked = np.asarray(found.pop(0)) if asked is not None else None
         of_ends = [float(found.pop(0)) for _ in range(2)] if self._flow.moves else []
@@ -238,24 +253,20 @@ class Sweep:
         stages = self._method.stages(t, y, h, self._steps.kept[k])
         return self._method.matrix(h, [np.asarray(f(*one, *self._values)) for one in stages])
 
-    def _function(self, f: Callable, roots: Sequence[Root] = ()) -> Callable:
+    def _function(self, f: Callable) -> Callable:
         """A function of a step, compiled if there are many."""
-        first = (self._flow, self._method, roots)[: _FIRST[f]]
-        if not self._is_many or roots:
-            return functools.partial(f, *first)
-        made = self._flow.programs.get(f)
-        if made is None:
-            made = self._flow.programs[f] = compile(lambda *given: f(*first, *given))
-        return made
+        flow, method = self._flow, self._method
+        if not self._is_many:
+            return functools.partial(f, flow, method)
+        if f not in flow.programs:
+            flow.programs[f] = compile(lambda *given: f(flow, method, *given))
+        return flow.programs[f]
 
     def _check(self, change: np.ndarray, k: int) -> None:
         """Raise an error if a step that is repeated ends elsewhere."""
         size = max(np.max(np.abs(one), initial=0.0) for one in self._steps.states[k : k + 2])
         if np.max(np.abs(change), initial=0.0) > self._steps.error * (size + 1e-100):
             raise RuntimeError(_CHANGED.format(self._flow.name))
-
-
-_FIRST = {_explicit_adjoint: 3, _residual_adjoint: 2, _slopes: 1}
 
 
 # --- all steps, recorded --------------------------------------------------------------------------

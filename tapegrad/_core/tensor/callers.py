@@ -309,7 +309,7 @@ OF_NUMPY = {
 _FACTORS = "its factors are discontinuous where eigenvalues coincide"
 _WHOLE = "differentiate the final result as a function of the matrix instead"
 _POLISHED = "give it plain values, and start optimize.minimize at its result"
-_STEPS = "write the steps with NumPy, such as a loop of Runge-Kutta steps, which is recorded"
+_STEPS = "call scipy.integrate.solve_ivp, whose steps are differentiated"
 _LINEAR = "CubicSpline, make_interp_spline and others alike have derivatives"
 _COUNTS = "its arguments are counts"
 _NAMES_ONE = "it looks up a name or a setting"
@@ -379,7 +379,7 @@ OF_SCIPY = {
     **_of_module("optimize", "bracket line_search", _SETTLES),
     **_of_module("integrate", "lebedev_rule newton_cotes", _COUNTS),
     "integrate.solve_bvp": _SETTLES,
-    **dict.fromkeys(["integrate.solve_ivp", "integrate.odeint", "integrate.ode"], _STEPS),
+    "integrate.ode": _STEPS,
     "interpolate": _LINEAR,
     **_of_module("ndimage", "generic_filter generic_filter1d vectorized_filter", _OF_YOURS),
     "ndimage.labeled_comprehension": _OF_YOURS,
