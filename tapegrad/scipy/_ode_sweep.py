@@ -50,11 +50,12 @@ def _at(states: Callable, t):
 # --- one step backwards, of plain values ----------------------------------------------------------
 
 
-def _explicit_adjoint(flow, method, roots: Sequence[Root], t, y, h, asked, seeds, *values):
+def _explicit_adjoint(of: tuple, roots: Sequence[Root], begin: tuple, asked, seeds, values):
     """The state after a step, and the adjoints of y, `asked`, t and h, and the values.
 
     Those of t and h are there if the ends of the interval are recorded.
     """
+    (flow, method), (t, y, h) = of, begin
     has_times = asked is not None
     ends = [t, h] if flow.moves else []
 
@@ -69,8 +70,9 @@ def _explicit_adjoint(flow, method, roots: Sequence[Root], t, y, h, asked, seeds
     return out[0], *back((*seeds,))
 
 
-def _residual_adjoint(flow, method, t, y, h, z, seed, *values):
+def _residual_adjoint(of: tuple, t, y, h, z, seed, *values):
     """The equations of the stages, and the adjoints of y, t and h, and the values from theirs."""
+    flow, method = of
     ends = [t, h] if flow.moves else []
 
     def run(y, *given):
@@ -82,17 +84,17 @@ def _residual_adjoint(flow, method, t, y, h, z, seed, *values):
     return out, *back(seed)
 
 
-def _to_end(flow, method, t, y, h, seed, *values):
-    return _explicit_adjoint(flow, method, (), t, y, h, None, [seed], *values)
+def _to_end(of: tuple, t, y, h, seed, *values):
+    return _explicit_adjoint(of, (), (t, y, h), None, [seed], values)
 
 
-def _with_times(flow, method, t, y, h, asked, seed, seeds, *values):
-    return _explicit_adjoint(flow, method, (), t, y, h, asked, [seed, seeds], *values)
+def _with_times(of: tuple, t, y, h, asked, *given):
+    return _explicit_adjoint(of, (), (t, y, h), asked, given[:2], given[2:])
 
 
-def _slopes(flow, method, t, y, *values):
+def _slopes(of: tuple, t, y, *values):
     """∂f/∂y."""
-    return jacobian(lambda y: flow.initial(values).f(t, y))(y)
+    return jacobian(lambda y: of[0].initial(values).f(t, y))(y)
 
 
 def _outputs_adjoint(flow, method, roots: Sequence[Root], at: tuple, asked, seeds, values) -> tuple:
@@ -215,8 +217,9 @@ class Sweep:
             asked = np.append(asked, np.full(more, t + h))
             seeds = [seeds[0], np.concatenate([seeds[1], np.zeros((more, len(y)))])]
         if roots or not self._is_many:
-            first = self._flow, self._method, roots
-            end, of_y, *found = _explicit_adjoint(*first, t, y, h, asked, seeds, *self._values)
+            of = self._flow, self._method
+            given = roots, (t, y, h), asked, seeds, self._values
+            end, of_y, *found = _explicit_adjoint(of, *given)
         elif asked is None:
             end, of_y, *found = self._function(_to_end)(t, y, h, *seeds, *self._values)
         else:
@@ -255,12 +258,12 @@ class Sweep:
 
     def _function(self, f: Callable) -> Callable:
         """A function of a step, compiled if there are many."""
-        flow, method = self._flow, self._method
+        of = self._flow, self._method
         if not self._is_many:
-            return functools.partial(f, flow, method)
-        if f not in flow.programs:
-            flow.programs[f] = compile(lambda *given: f(flow, method, *given))
-        return flow.programs[f]
+            return functools.partial(f, of)
+        if f not in self._flow.programs:
+            self._flow.programs[f] = compile(lambda *given: f(of, *given))
+        return self._flow.programs[f]
 
     def _check(self, change: np.ndarray, k: int) -> None:
         """Raise an error if a step that is repeated ends elsewhere."""

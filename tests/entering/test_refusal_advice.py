@@ -63,7 +63,7 @@ CALLS = {
     "optimize.curve_fit": lambda p: scipy.optimize.curve_fit(lambda t, a: a * t, X, p)[0][0],
     "integrate.quad": lambda p: scipy.integrate.quad(lambda s: s * p[0], 0.0, 1.0)[0],
     "integrate.solve_ivp": lambda p: scipy.integrate.solve_ivp(
-        lambda t, y: decay(t, y, p), (0.0, 1.0), [1.0]
+        lambda t, y: decay(t, y, p), (0.0, 1.0), [1.0], rtol=1e-10, atol=1e-12
     ).y[0, -1],
     "interpolate.CubicSpline": lambda p: scipy.interpolate.CubicSpline([0.0, 1.0], p)(0.5),
     "interpolate.make_interp_spline": lambda p: scipy.interpolate.make_interp_spline(

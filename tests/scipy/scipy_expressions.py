@@ -124,9 +124,11 @@ TEXTS = {
         qmc_quad(lambda s: s[0] * s[1], [0.0, 0.0], x[:2], qrng=HALTON(2, seed=1)).integral
         quad(lambda t, p: np.exp(-p * t), 0.0, x[1], (x[0],))[0]
         quad_vec(lambda t, p: np.exp(-p * t), 0.0, 1.0, args=(x,))[0]
+        odeint(lambda y, t: -x[:2] * y, x[3:5], [0.0, 1.0], rtol=1e-11, atol=1e-12)[-1]
         romb(x, dx=0.3)
         romb(m, axis=0)
         simpson(x, x=np.cumsum(x))
+        solve_ivp(lambda t, y: -x[:2] * y, (0, 1), x[3:5], "DOP853", rtol=1e-11).y[:, -1]
         tplquad(lambda v, u, t, p: p * v, 0.0, x[1], 0.0, 1.0, 0.0, 1.0, (x[0],))[0]
         tanhsinh(lambda t, p: np.exp(-p * t), 0.0, x[1], args=(x,)).integral
         trapezoid(x, dx=0.3)

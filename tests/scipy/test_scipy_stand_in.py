@@ -131,7 +131,6 @@ REFUSED = {
     "spatial.distance.jaccard": lambda x: ours.spatial.distance.jaccard(x, x),
     "optimize.bracket": lambda x: ours.optimize.bracket(lambda t, p: t - p, args=(x[0],)),
     "optimize.isotonic_regression": lambda x: ours.optimize.isotonic_regression(x).x,
-    "integrate.solve_ivp": lambda x: ours.integrate.solve_ivp(np.multiply, (0.0, x[0]), [1.0]),
     "sparse.linalg.lsqr": lambda x: ours.sparse.linalg.lsqr(scipy.sparse.eye(3), x),
     "optimize.fmin_slsqp": lambda x: ours.optimize.fmin_slsqp(np.sum, [1.0], **{"args": [x]}),
 }
@@ -156,8 +155,8 @@ OBJECTS = {
     "a sparse matrix": lambda x: scipy.sparse.csr_array(np.eye(3)).multiply(x),
     "a rotation": lambda x: ours.spatial.transform.Rotation.from_rotvec(x).reduce(),
     "a ufunc": lambda x: ours.special.agm(1, x),
-    "a callback": lambda x: ours.integrate.odeint(lambda y, t: -x[0] * y, [1.0], [0.0, 1.0])[1, 0],
-    "a system": lambda x: ours.integrate.solve_ivp(lambda t, y: -x[0] * y, (0, 1), [1.0]).y[0, -1],
+    "an integrator": lambda x: ours.integrate.ode(lambda t, y: -x[0] * y),
+    "a callback": lambda x: ours.optimize.basinhopping(lambda t: (t[0] - x[0]) ** 2, [0.0]).fun,
 }
 
 
