@@ -11,7 +11,7 @@ from .._core.tensor.complex_tensors import ComplexTensor
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import DerivativeLost, refuse
-from .._core.tensor.values import is_tensor, wrap
+from .._core.tensor.values import is_recorded, is_tensor, wrap
 from .._implicit.linear import STRAY
 from ._differentiable import differentiable
 from ._ode_flow import Derived, Flow, Order, Plan, plain
@@ -160,9 +160,12 @@ class Dense:
         Tensor of shape (n,) or (n, m)
             The states.
         """
-        t = unlisted(t)
-        t = t if is_tensor(t) else wrap(np.asarray(t, dtype=float))
-        (found,) = Derived.apply(Order(self._flow, 1 + len(self._values), True), t, *self._values)
+        order = Order(self._flow, 1 + len(self._values), True)
+        given = [unlisted(t), *self._values]
+        given = [one if is_tensor(one) else wrap(np.asarray(one, dtype=float)) for one in given]
+        if not any(map(is_recorded, given)):
+            return order(plain(given))[0]
+        (found,) = Derived.apply(order, *given)
         return found
 
     def __getattr__(self, name: str):

@@ -75,10 +75,11 @@ class Flow:
             read += [problem.event(k, problem.t0, problem.y0) for k in range(problem.events)]
             if made is not None:
                 read += [*[one.tensor for one in made.guards], *made.required]
-            if strays.are_in(read):
-                if made is None:
-                    raise TypeError(STRAY.format(self.name))
-                refuse(STRAY.format(self.name))
+            is_stray = strays.are_in(read)
+        if is_stray and made is None:
+            raise TypeError(STRAY.format(self.name))
+        if is_stray:
+            refuse(STRAY.format(self.name))
 
     def __str__(self) -> str:
         return self.name

@@ -46,7 +46,7 @@ class Initial:
         self.y0 = y0 if shape_of(y0) else PUBLIC["reshape"](y0, (1,))
         self.t0, self.t1 = given["span"][0], given["span"][-1]
         self.t_eval = None if given["t_eval"] is None else as_array(given["t_eval"])
-        self.rest = tuple(given["args"] or ())
+        self.rest = () if given["args"] is None else tuple(given["args"])
         self._events = [entered(one) for one in given["events"]]
 
     def f(self, t, y):

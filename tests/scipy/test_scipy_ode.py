@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.optimize
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import odeint, solve_ivp
 from scipy.linalg import expm
@@ -459,3 +460,44 @@ def test_data_that_change_are_noticed():
 
     with pytest.raises(RuntimeError, match="data that the functions read have changed"):
         tg.grad(f)(1.0)
+
+
+class Rate:
+    value = 0.0
+
+
+def test_values_that_are_not_found_are_refused(monkeypatch):
+    monkeypatch.setattr(Rate, "value", 0.0)
+
+    def f(p):
+        Rate.value = p[0]
+        return solve_ivp(lambda t, y: -Rate.value * y, (0.0, 1.0), p[1:]).y[0, -1]
+
+    p = np.array([0.5, 0.8])
+    with pytest.raises(TypeError, match="depends on a recorded value that is neither"):
+        tg.grad(f)(p)
+    with pytest.warns(RuntimeWarning, match="depends on a recorded value that is neither"):
+        with pytest.raises(TypeError, match="depends on a recorded value that is neither"):
+            tg.compile(f).value_and_grad(p)
+
+
+def test_a_solution_is_read_by_another_right_hand_side():
+    def f(a):
+        given = {"dense_output": True, **CLOSE}
+        first = solve_ivp(lambda t, y: -a * y, (0.0, 1.0), [1.0], **given).sol
+        return solve_ivp(lambda t, y: first(t) - y, (0.0, 1.0), [0.0], **CLOSE).y[0, -1]
+
+    closed = lambda a: (np.exp(-a) - np.exp(-1.0)) / (1.0 - a)  # noqa: E731
+    assert_allclose(tg.grad(f)(0.5), tg.grad(closed)(0.5), rtol=1e-6)
+
+
+def test_a_right_hand_side_that_solves_an_equation():
+    def f(p):
+        def rate(t, y):
+            return [-scipy.optimize.brentq(lambda z: z**3 + z - p[0] * y[0], -9.0, 9.0)]
+
+        return solve_ivp(rate, (0.0, 1.0), p[1:], **CLOSE).y[0, -1]
+
+    p, step = np.array([0.5, 0.8]), 1e-4 * np.eye(2)
+    wanted = [(f(p + one) - f(p - one)) / 2e-4 for one in step]
+    assert_allclose(tg.grad(f)(p), wanted, rtol=1e-7)
