@@ -14,6 +14,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor.values import shape_of
+from .._implicit.linear import Factors
 from .._program.compile import compile
 from .._transforms.derivative_products import vjp
 from .._transforms.jacobians import jacobian
@@ -50,37 +51,61 @@ def _at(states: Callable, t):
 # --- one step backwards, of plain values ----------------------------------------------------------
 
 
-def _explicit_adjoint(of: tuple, roots: Sequence[Root], begin: tuple, asked, seeds, values):
-    """The state after a step, and the adjoints of y, `asked`, t and h, and the values.
+def explicit_run(of: tuple, roots: Sequence[Root], begin: tuple, has_times: bool, order: int = 1):
+    """What a step gives, as a function of y, of times if there are some, t and h, and the values.
 
-    Those of t and h are there if the ends of the interval are recorded.
+    Those of t and h are there if the ends of the interval are recorded; else they are `begin`.
     """
-    (flow, method), (t, y, h) = of, begin
-    has_times = asked is not None
-    ends = [t, h] if flow.moves else []
+    flow, method = of
 
     def run(y, *given):
         asked, given = (given[0], given[1:]) if has_times else (None, given)
-        begin, length = given[:2] if ends else (t, h)
-        problem = flow.initial(given[len(ends) :])
-        end, states = method.step(problem.f, begin, y, length, has_times or bool(roots))
-        return _outputs(problem, end, states, asked, roots)
+        t, h = given[:2] if flow.moves else begin
+        problem = flow.initial(given[2 * flow.moves :])
+        end, states = method.step(problem.f, t, y, h, has_times or bool(roots))
+        return _outputs(problem, end, states, asked, roots, order)
 
-    out, back = vjp(run, y, *([asked] if has_times else []), *ends, *values)
+    return run
+
+
+def residual_run(of: tuple, begin: tuple):
+    """The equations of the stages, as a function of Z, y, t and h, and the values."""
+    flow, method = of
+
+    def run(z, y, *given):
+        t, h = given[:2] if flow.moves else begin
+        return method.residual(flow.initial(given[2 * flow.moves :]).f, t, y, h, z)
+
+    return run
+
+
+def outputs_run(of: tuple, roots: Sequence[Root], begin: tuple, has_times: bool, order: int = 1):
+    """As `explicit_run`, of the solution Z of the equations, which comes first."""
+    flow, method = of
+
+    def run(z, y, *given):
+        asked, given = (given[0], given[1:]) if has_times else (None, given)
+        t, h = given[:2] if flow.moves else begin
+        end, states = method.step(z, t, y, h)
+        return _outputs(flow.initial(given[2 * flow.moves :]), end, states, asked, roots, order)
+
+    return run
+
+
+def _explicit_adjoint(of: tuple, roots: Sequence[Root], begin: tuple, asked, seeds, values):
+    """The state after a step, and the adjoints of y, `asked`, t and h, and the values."""
+    t, y, h = begin
+    run = explicit_run(of, roots, (t, h), asked is not None)
+    ends = [t, h] if of[0].moves else []
+    out, back = vjp(run, y, *([] if asked is None else [asked]), *ends, *values)
     return out[0], *back((*seeds,))
 
 
 def _residual_adjoint(of: tuple, t, y, h, z, seed, *values):
     """The equations of the stages, and the adjoints of y, t and h, and the values from theirs."""
-    flow, method = of
-    ends = [t, h] if flow.moves else []
-
-    def run(y, *given):
-        begin, length = given[:2] if ends else (t, h)
-        problem = flow.initial(given[len(ends) :])
-        return method.residual(problem.f, begin, y, length, z)
-
-    out, back = vjp(run, y, *ends, *values)
+    run = residual_run(of, (t, h))
+    ends = [t, h] if of[0].moves else []
+    out, back = vjp(lambda *given: run(z, *given), y, *ends, *values)
     return out, *back(seed)
 
 
@@ -95,25 +120,6 @@ def _with_times(of: tuple, t, y, h, asked, *given):
 def _slopes(of: tuple, t, y, *values):
     """∂f/∂y."""
     return jacobian(lambda y: of[0].initial(values).f(t, y))(y)
-
-
-def _outputs_adjoint(flow, method, roots: Sequence[Root], at: tuple, asked, seeds, values) -> tuple:
-    """The adjoints of y, Z, `asked`, t and h, and the values, from those of what a step gives."""
-    t, y, h, z = at
-    times = [] if asked is None else [asked]
-    ends = [np.float64(t), np.float64(h)] if flow.moves else []
-
-    def run(y, z, *given):
-        asked, given = (given[0], given[1:]) if times else (None, given)
-        begin, length = given[:2] if ends else (t, h)
-        end, states = method.step(z, begin, y, length)
-        return _outputs(flow.initial(given[len(ends) :]), end, states, asked, roots)
-
-    _, back = vjp(run, y, z, *times, *ends, *values)
-    of_y, of_z, *found = map(np.asarray, back(tuple(seeds)))
-    of_asked = found.pop(0) if times else None
-    of_ends = [float(found.pop(0)) for _ in range(2)] if ends else []
-    return of_y, of_z, of_asked, of_ends, found
 
 
 def roots_of(plan, k: int) -> list[Root]:
@@ -149,7 +155,7 @@ class Sweep:
     """The adjoints of a solution of a plan, from the last step to the first."""
 
     def __init__(self, plan, values: Sequence):
-        self._plan, self._values, self._steps = plan, values, plan.steps
+        self.plan, self._values, self._steps = plan, values, plan.steps
         self._flow, self._method = plan.flow, plan.steps.method
         self._order = np.argsort(plan.segments, kind="stable")
         limits = np.arange(len(self._steps) + 1)
@@ -192,10 +198,10 @@ class Sweep:
     def _back(self, k: int, adjoint: np.ndarray) -> np.ndarray:
         """The adjoint of the state before a step from that after it."""
         chosen = self._order[self._limits[k] : self._limits[k + 1]]
-        numbers = np.flatnonzero(self._plan.places == k)
-        asked = self._plan.times[chosen] if len(chosen) else None
+        numbers = np.flatnonzero(self.plan.places == k)
+        asked = self.plan.times[chosen] if len(chosen) else None
         seeds = [adjoint] if asked is None else [adjoint, self._of_between[chosen]]
-        roots = roots_of(self._plan, k)
+        roots = roots_of(self.plan, k)
         seeds += [one[n] for one in self._of_roots for n in numbers]
         back = self._back_implicit if self._method.is_implicit else self._back_explicit
         of_y, of_asked, of_ends, of_values = back(k, asked, seeds, roots)
@@ -234,20 +240,25 @@ class Sweep:
         z = self._steps.kept[k]
         of_y, of_z = seeds[0], np.zeros_like(z)
         of_z[2] = seeds[0]
-        of_asked, ends, values = None, [0.0, 0.0], [0.0 for _ in self._values]
+        ends = [t, h] if self._flow.moves else []
+        of_asked, rest = None, [np.zeros(np.shape(one)) for one in (*ends, *self._values)]
         if asked is not None or roots:
-            of_y, of_z, of_asked, ends, values = _outputs_adjoint(
-                self._flow, self._method, roots, (t, y, h, z), asked, seeds, self._values
-            )
-        matrix = self.matrix(k)
-        seed = -np.linalg.solve(matrix.T, of_z.ravel()).reshape(z.shape)
-        f = self._function(_residual_adjoint)
-        out, more, *found = f(t, y, h, z, seed, *self._values)
-        self._check(np.linalg.solve(matrix, np.ravel(out)), k)
-        of_y = of_y + np.asarray(more)
-        of_ends = [float(found.pop(0)) + one for one in ends] if self._flow.moves else []
-        found = [np.asarray(one) + more for one, more in zip(found, values, strict=True)]
-        return of_y, of_asked, of_ends, found
+            run = outputs_run((self._flow, self._method), roots, (t, h), asked is not None)
+            times = [] if asked is None else [asked]
+            _, back = vjp(run, z, y, *times, *ends, *self._values)
+            of_z, of_y, *rest = map(np.asarray, back((*seeds,)))
+            of_asked = rest.pop(0) if times else None
+        factors = self.factors(k)
+        seed = -factors.solved(of_z.ravel(), transposed=True).reshape(z.shape)
+        out, more, *found = self._function(_residual_adjoint)(t, y, h, z, seed, *self._values)
+        self._check(factors.solved(np.ravel(out)), k)
+        found = [np.asarray(one) + other for one, other in zip(found, rest, strict=True)]
+        of_ends = [float(found.pop(0)) for _ in ends]
+        return of_y + np.asarray(more), of_asked, of_ends, found
+
+    def factors(self, k: int) -> Factors:
+        """Those of the matrix of a step."""
+        return Factors(self._flow.name, self.matrix(k))
 
     def matrix(self, k: int) -> np.ndarray:
         """The derivative of the equations of the stages of a step to Z."""
@@ -278,6 +289,7 @@ class Sweep:
 def taken(plan, values: Sequence, begun: Sequence, order: int) -> list:
     """All that `Plan.assembled` is given, for values and a beginning that may be recorded."""
     y, start, end, asked = begun
+    sweep = Sweep(plan, plan.values)
     steps, problem = plan.steps, plan.flow.initial(values)
     ts = plan.moved(steps.times, start, end)
     states, between, events = [y], [], []
@@ -288,7 +300,7 @@ def taken(plan, values: Sequence, begun: Sequence, order: int) -> list:
         chosen = np.flatnonzero(plan.segments == k)
         wanted = asked[chosen] if len(chosen) else None
         roots = roots_of(plan, k)
-        y, inner = _step_of(plan, problem, k, (t, y, h), order)
+        y, inner = _step_of(sweep, problem, k, (t, y, h), order)
         y, *found = _outputs(problem, y, inner, wanted, roots, order)
         states.append(y)
         between += [(n, found[0][m]) for m, n in enumerate(chosen.tolist())]
@@ -299,14 +311,15 @@ def taken(plan, values: Sequence, begun: Sequence, order: int) -> list:
     return [_stacked(states), _joined(ts, asked), *_in_order(plan, between, events, y)]
 
 
-def _step_of(plan, problem, k: int, begin: tuple, order: int) -> tuple:
+def _step_of(sweep: Sweep, problem, k: int, begin: tuple, order: int) -> tuple:
     """The state after a step, and the interpolant."""
+    plan = sweep.plan
     method, (t, y, h) = plan.steps.method, begin
     if not method.is_implicit:
         is_dense = bool((plan.segments == k).any() or (plan.places == k).any())
         return method.step(problem.f, t, y, h, is_dense)
     z = plan.steps.kept[k]
-    inverse = np.linalg.inv(Sweep(plan, plan.values).matrix(k))
+    inverse = np.linalg.inv(sweep.matrix(k))
     for _ in range(order):
         out = PUBLIC["reshape"](method.residual(problem.f, t, y, h, z), (-1,))
         z = z - PUBLIC["reshape"](PUBLIC["matmul"](inverse, out), shape_of(z))
