@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._core.tensor.complex_tensors import ComplexTensor
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import none_traced
+from .._core.tensor.tensor_classes import ComplexTensor
 from .._core.tensor.trace import DerivativeLost, refuse
 from .._core.tensor.values import is_recorded, is_tensor, wrap
 from .._implicit.linear import STRAY

@@ -21,7 +21,7 @@ from .._custom.closures import Captured, Strays
 from .._derivatives.inputs import Inputs
 from .._entering.entering import entering
 from .._implicit.linear import STRAY
-from .._transforms.derivative_products import vjp
+from .._transforms.jacobians import vjp
 from ..autograd.function import Function
 from ._ode_records import Initial, Record, Steps, as_array
 from ._ode_sweep import Sweep, taken

@@ -16,8 +16,7 @@ from .._core.operations import PUBLIC
 from .._core.tensor.values import shape_of
 from .._implicit.linear import Factors
 from .._program.compile import compile
-from .._transforms.derivative_products import vjp
-from .._transforms.jacobians import jacobian
+from .._transforms.jacobians import jacobian, vjp
 
 #: The number of steps, in all calls, from which on the function for one is compiled: of explicit
 #: and of implicit methods.

@@ -141,7 +141,7 @@ def traced(result, tensors):
 
 
 def _is_followed(value) -> bool:
-    """Whether a program computes a field again: it is a tensor, a list of some, or asks for them."""
+    """Whether a program computes a field again: a tensor, a list of some, or what asks for them."""
     if isinstance(value, list):
         return all(map(is_tensor, value))
     return is_tensor(value) or getattr(value, "is_followed", False)

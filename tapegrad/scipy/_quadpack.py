@@ -200,7 +200,7 @@ def _constant(value, *_):
     return value
 
 
-class _Flat(Rule):
+class _Flat(QuadratureRule):
     """SciPy's `nquad` where no limit depends on recorded values.
 
     Then derivatives are integrals over the same region. `options` has its ranges and options, as
@@ -210,7 +210,7 @@ class _Flat(Rule):
     def value(self, given):
         at, count = self.integrand.bound(given.get("theta")), self.integrand.count
         ranges, opts = self.options["ranges"], self.options["opts"]
-        if type(self.integrand) is Given:
+        if type(self.integrand) is IntegrandArguments:
             full_output = self.options["full_output"]
             first, *ranges = self.functions(given.get("theta"))
             func = lambda *x: first(x)  # noqa: E731
@@ -268,9 +268,11 @@ def _nested(name: str, func, ranges, args, opts, full_output=False) -> tuple:
         return _theirs().nquad(func, ranges, args, opts, full_output)
     opts = [opts or {}] * len(ranges) if opts is None or isinstance(opts, dict) else opts
     if len(ranges) > 1 and _is_constant(ranges, args, opts):
-        given, integrand = tuple(args), Given(name, _of_several, (func, tuple(args)))
+        given, integrand = tuple(args), IntegrandArguments(name, _of_several, (func, tuple(args)))
         flat = [[_of_outer(one, given) for one in every] for every in (ranges, opts)]
-        rule: Rule = _Flat(integrand, ranges=flat[0], opts=flat[1], full_output=full_output)
+        rule: QuadratureRule = _Flat(
+            integrand, ranges=flat[0], opts=flat[1], full_output=full_output
+        )
         return integrated(rule, integrand)
     low, high = ranges[-1](*args) if callable(ranges[-1]) else ranges[-1]
     own = dict(opts[-1](*args) if callable(opts[-1]) else opts[-1])
