@@ -219,7 +219,7 @@ _EAGER, _MOST, _MOST_KEPT = 20, 100, 256
 _SCALARS = (np.ndarray, np.float64)
 
 
-class _Compiled:
+class _CompiledAdjoints:
     """Compiled adjoints of calls whose functions differ in numbers alone, as those of a loop."""
 
     def __init__(self, problem: Problem, needs, count: int):
@@ -240,22 +240,22 @@ class _Compiled:
 
 
 #: Those that were made, those used last at the end.
-_kept: collections.OrderedDict[tuple, _Compiled] = collections.OrderedDict()
+_kept: collections.OrderedDict[tuple, _CompiledAdjoints] = collections.OrderedDict()
 _lock = process.lock()
 
 
-def _compiled_like(problem: Problem, needs, aux, x) -> tuple[_Compiled, list]:
+def _compiled_like(problem: Problem, needs, aux, x) -> tuple[_CompiledAdjoints, list]:
     """Adjoints for functions like those of a problem, and the numbers in which they differ."""
     captured, numbers = problem.with_numbers_lifted(len(needs))
     alike = copy.copy(problem)
     alike.captured, needs = captured, [*needs, *[False] * len(numbers)]
     kind = problem.name, tuple(needs), len(aux), np.shape(x)
     if (known := structure(captured)) is None:
-        return _Compiled(alike, needs, len(aux)), numbers
+        return _CompiledAdjoints(alike, needs, len(aux)), numbers
     with _lock:
         hit = _kept.get((kind, known))
         if hit is None or structure(hit.problem.captured) != known:  # an attribute has changed
-            hit = _kept[kind, known] = _Compiled(alike, needs, len(aux))
+            hit = _kept[kind, known] = _CompiledAdjoints(alike, needs, len(aux))
             if len(_kept) > _MOST_KEPT:
                 _kept.popitem(last=False)
         _kept.move_to_end((kind, known))
@@ -268,7 +268,7 @@ class _Repeated(Repeated):
     def __init__(self, compute: Callable, cls, ctx, args, out):
         super().__init__(compute, cls, ctx, args, out)
         self.problem, self.name = args[0], args[0].name
-        self._compiled: tuple[_Compiled, list] | None = None
+        self._compiled: tuple[_CompiledAdjoints, list] | None = None
         self._values = [None if one else np.asarray(value_of(x)) for one, x in self._pairs(args)]
 
     def _pairs(self, args) -> list:

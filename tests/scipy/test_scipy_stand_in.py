@@ -155,7 +155,9 @@ OBJECTS = {
     "a sparse matrix": lambda x: scipy.sparse.csr_array(np.eye(3)).multiply(x),
     "a rotation": lambda x: ours.spatial.transform.Rotation.from_rotvec(x).reduce(),
     "a ufunc": lambda x: ours.special.agm(1, x),
-    "an integrator": lambda x: ours.integrate.ode(lambda t, y: -x[0] * y),
+    "an integrator": lambda x: (
+        ours.integrate.ode(lambda t, y: -x[0] * y).set_initial_value([1.0]).integrate(1.0)[0]
+    ),
     "a callback": lambda x: ours.optimize.basinhopping(lambda t: (t[0] - x[0]) ** 2, [0.0]).fun,
 }
 
