@@ -57,7 +57,7 @@ class QuadratureRule:
         return Integral.apply(self, *[given[place] for place in self.places])[0]
 
     def functions(self, theta) -> list[Callable]:
-        """The functions of the user's that `Given.checked` has by number, with plain values."""
+        """The functions that `IntegrandArguments.checked` has by number, with plain values."""
         return [self.integrand.bound(theta)]
 
     def at(self, x, theta):

@@ -489,3 +489,60 @@ def test_threads():
     assert len(found) == 30
     for k, gradient in found:
         close(gradient, wanted[k])
+
+
+class Plant:
+    def __init__(self):
+        self.gain, self.power, self.load = 1.0, 3, np.array([1.0, 2.0])
+
+    def flow(self, x, p):
+        return p * x**self.power + self.gain * x - np.sum(self.load)
+
+    def total(self, p):
+        return quad(self.flow, 0, p, args=(p,))[0]
+
+
+def test_attributes_of_a_compiled_method():
+    plant = Plant()
+    c = tg.compile(plant.total)
+    for name, value in (("gain", 1.0), ("gain", 2.0), ("power", 5), ("load", np.ones(2))):
+        setattr(plant, name, value)
+        for p in (2.0, 2.5):
+            np.testing.assert_allclose(c(p), plant.total(p), rtol=1e-14)
+            close(c.grad(p), tg.grad(plant.total)(p))
+            formula = plant.power / (plant.power + 1) + 2.0 / (plant.power + 1)
+            slope = formula * p ** (plant.power + 1) + plant.gain * p - np.sum(plant.load)
+            close(c.grad(p), slope)
+
+
+def test_variables_and_limits_that_change():
+    gain = 1.0
+
+    def scaled(x):
+        return gain * x
+
+    def area(p):
+        return quad(lambda x: p * scaled(x) + gain, 0, p)[0]
+
+    def region(p):
+        return dblquad(lambda y, x: p * x * y, 0, 1, 0, lambda x: gain)[0]
+
+    compiled = tg.compile(area), tg.compile(region)
+    for gain in (1.0, 2.0, 0.5):  # noqa: B007
+        for p in (2.0, 2.5):
+            close(compiled[0].grad(p), gain * (1.5 * p**2 + 1.0))
+            close(compiled[1].grad(p), gain**2 / 4.0)
+            close(tg.grad(region)(p), gain**2 / 4.0)
+
+
+def test_a_value_without_derivative_that_is_not_found_is_no_constant_of_a_program():
+    def f(p):
+        Held.value = tg.stop_gradient(2.0 * p)
+        return quad(lambda x: p * x + Held.value, 0, 1)[0]
+
+    c = tg.compile(f)
+    with pytest.warns(RuntimeWarning, match="runs eagerly"):
+        c(2.0)
+    for p in (2.0, 2.5, 3.0):
+        close([c(p), c.grad(p)], [2.5 * p, 0.5])
+    Held.value = None
