@@ -48,7 +48,7 @@ _CLOSED = (
 _OPEN = ("tapegrad.scipy", "tapegrad.nn", "tapegrad.numpy", "scipy.optimize")
 
 
-class Place:
+class OperandPlace:
     """Stands for a recorded value in objects that are kept: its number among the operands."""
 
     __slots__ = ("number",)
@@ -78,13 +78,13 @@ class Captured:
     def __init__(self, *objects: Any):
         self.tensors: list = []
         found = _Search(objects)
-        numbers: dict[int, Place] = {}
+        numbers: dict[int, OperandPlace] = {}
 
         def place(tensor) -> Any:
             if not is_recorded(tensor):
                 return tensor
             if id(tensor) not in numbers:
-                numbers[id(tensor)] = Place(len(self.tensors))
+                numbers[id(tensor)] = OperandPlace(len(self.tensors))
                 self.tensors.append(tensor)
             return numbers[id(tensor)]
 
@@ -142,7 +142,7 @@ class _Search:
         for one in waiting:  # which grows
             if len(waiting) > _MOST:  # what is not found is missed when the derivative is taken
                 break
-            if isinstance(one, (Tensor, ComplexTensor, Place, _Complex)):
+            if isinstance(one, (Tensor, ComplexTensor, OperandPlace, _Complex)):
                 ends.append(one)
                 continue
             for other in _held(one):
@@ -179,7 +179,7 @@ _CALLING = (types.FunctionType, types.MethodType, functools.partial)
 
 
 def _is_end(one) -> bool:
-    if type(one) in (Place, _Complex):
+    if type(one) in (OperandPlace, _Complex):
         return True
     if type(one) is ComplexTensor:
         return is_recorded(one._re) or is_recorded(one._im)
@@ -310,7 +310,7 @@ class _Copies:
         return made
 
     def _copy(self, one) -> Any:
-        if isinstance(one, (Tensor, Place)):
+        if isinstance(one, (Tensor, OperandPlace)):
             return self._end(one)
         if isinstance(one, (ComplexTensor, _Complex)):
             return self._of_complex(one)
@@ -335,7 +335,7 @@ class _Copies:
 
     def _of_complex(self, one) -> Any:
         parts = [self._end(part) for part in (one._re, one._im)]
-        if any(isinstance(part, Place) for part in parts):
+        if any(isinstance(part, OperandPlace) for part in parts):
             return _Complex(*parts)
         return joined_parts(*parts)
 

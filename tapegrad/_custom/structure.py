@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._core.tensor.pytree import held_by, own_code
-from .closures import Captured, Place, assigned_in, is_users
+from .closures import Captured, OperandPlace, assigned_in, is_users
 from .own_variables import EMPTY, content
 
 # --- equal structures -----------------------------------------------------------------------------
@@ -44,7 +44,7 @@ class _Key:
             return kind, one
         if isinstance(one, float):
             return kind, float(one).hex()
-        if kind is Place:
+        if kind is OperandPlace:
             return "recorded", one.number
         if id(one) in self._seen:
             return "seen", self._seen[id(one)]
@@ -147,10 +147,10 @@ class _Lifted:
         is_number = type(value) is float or type(value) is np.float64
         return self._place_of(value) if is_number else self.of(value)
 
-    def _place_of(self, value) -> Place:
+    def _place_of(self, value) -> OperandPlace:
         """A place for a number, or for an array as it is when its numbers are read."""
         self.numbers.append(value)
-        return Place(self._first + len(self.numbers) - 1)
+        return OperandPlace(self._first + len(self.numbers) - 1)
 
 
 def _is_floats(one) -> bool:

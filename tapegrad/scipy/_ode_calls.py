@@ -14,7 +14,7 @@ from .._core.tensor.trace import DerivativeLost, refuse
 from .._core.tensor.values import is_recorded, is_tensor, wrap
 from .._implicit.linear import STRAY
 from ._differentiable import differentiable
-from ._ode_flow import Derived, Flow, Order, Plan, plain
+from ._ode_flow import Derived, Order, Plan, SolverCall, plain
 from ._ode_records import (
     METHODS,
     given_to_odeint,
@@ -29,10 +29,10 @@ from ._optimize_calls import traced
 _CONTROLS = ("rtol", "atol", "first_step", "max_step", "min_step", "h0", "hmax", "hmin")
 
 
-def _flow(kind: str, args: tuple, kwargs: dict) -> tuple[Flow, list]:
+def _flow(kind: str, args: tuple, kwargs: dict) -> tuple[SolverCall, list]:
     """The operation of a call, and its operands."""
     solve, read = _KINDS[kind]
-    flow = Flow(kind, solve, read, (args, kwargs))
+    flow = SolverCall(kind, solve, read, (args, kwargs))
     values, flow.tensors = flow.tensors, []
     if values:
         given = read(args, kwargs)
@@ -86,7 +86,7 @@ def _of_plain(name: str, args: tuple, kwargs: dict):
         raise
 
 
-def _answer(flow: Flow, values: list) -> tuple[Plan, Iterator]:
+def _answer(flow: SolverCall, values: list) -> tuple[Plan, Iterator]:
     """SciPy's results and, one after the other, the tensors for them."""
     outs = iter(Derived.apply(Order(flow, len(values)), *values))
     flow.check_reads(plain(values))
@@ -144,7 +144,7 @@ class Dense:
 
     is_followed = True
 
-    def __init__(self, flow: Flow, values: list, theirs):
+    def __init__(self, flow: SolverCall, values: list, theirs):
         self._flow, self._values, self._theirs = flow, values, theirs
 
     def __call__(self, t):

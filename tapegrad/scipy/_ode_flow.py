@@ -24,11 +24,11 @@ from .._implicit.linear import STRAY
 from .._transforms.jacobians import vjp
 from ..autograd.function import Function
 from ._ode_records import Initial, Record, Steps, as_array
-from ._ode_sweep import Sweep, taken
+from ._ode_sweep import SolutionSweep, taken
 from ._optimize_calls import numbers_in
 
 
-class Flow:
+class SolverCall:
     """A call of a solver with some objects, in which recorded values have their places.
 
     `solve(args, kwargs)` gives the `Record`, `given(args, kwargs)` the problem. `kind` says what
@@ -101,7 +101,7 @@ class Plan:
     The inputs are `at`, unless it is None, and the values of the flow.
     """
 
-    def __init__(self, flow: Flow, values: Sequence, at=None):
+    def __init__(self, flow: SolverCall, values: Sequence, at=None):
         self.flow, self.values, self.at = flow, values, at
         self.record = flow.record(values)
         self._result = self.record.result
@@ -266,7 +266,7 @@ class Plan:
         parts += [np.zeros((len(self.times), size)), np.array([t for _, t in self.roots])]
         _, back = vjp(self.assembled, *parts, np.zeros((len(self.roots), size)))
         of_states, of_ts, of_between, of_roots, of_at_roots = back([*gradients])
-        sweep = Sweep(self, values)
+        sweep = SolutionSweep(self, values)
         first, ends, of_times, found = sweep.pulled(
             of_states, of_ts[:count], of_between, (of_roots, of_at_roots)
         )
@@ -289,7 +289,7 @@ class Order:
     asked for if `has_times`.
     """
 
-    def __init__(self, flow: Flow, count: int, has_times: bool = False, number: int = 0):
+    def __init__(self, flow: SolverCall, count: int, has_times: bool = False, number: int = 0):
         self.flow, self._count, self._has_times, self.number = flow, count, has_times, number
         self.results = 0  # how many there are, found in the first call
 

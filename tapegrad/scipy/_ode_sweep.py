@@ -150,7 +150,7 @@ def _states_of(plan, problem, k: int, t, y, h) -> Callable:
     return method.step(problem.f, t, y, h, True)[1]
 
 
-class Sweep:
+class SolutionSweep:
     """The adjoints of a solution of a plan, from the last step to the first."""
 
     def __init__(self, plan, values: Sequence):
@@ -288,7 +288,7 @@ class Sweep:
 def taken(plan, values: Sequence, begun: Sequence, order: int) -> list:
     """All that `Plan.assembled` is given, for values and a beginning that may be recorded."""
     y, start, end, asked = begun
-    sweep = Sweep(plan, plan.values)
+    sweep = SolutionSweep(plan, plan.values)
     steps, problem = plan.steps, plan.flow.initial(values)
     ts = plan.moved(steps.times, start, end)
     states, between, events = [y], [], []
@@ -310,7 +310,7 @@ def taken(plan, values: Sequence, begun: Sequence, order: int) -> list:
     return [_stacked(states), _joined(ts, asked), *_in_order(plan, between, events, y)]
 
 
-def _step_of(sweep: Sweep, problem, k: int, begin: tuple, order: int) -> tuple:
+def _step_of(sweep: SolutionSweep, problem, k: int, begin: tuple, order: int) -> tuple:
     """The state after a step, and the interpolant."""
     plan = sweep.plan
     method, (t, y, h) = plan.steps.method, begin

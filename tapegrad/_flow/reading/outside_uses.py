@@ -43,7 +43,7 @@ class KnownObject:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Derived:
+class DerivedUse:
     """What an element-wise function of NumPy's gives of an array from outside and of numbers."""
 
     function: np.ufunc
@@ -125,7 +125,7 @@ def is_operand(form) -> bool:
     """Whether a form is a number or an array."""
     if isinstance(form, KnownObject):
         return is_plain(form.value) or isinstance(form.value, np.number) or is_array(form.value)
-    return isinstance(form, (Other, Derived))
+    return isinstance(form, (Other, DerivedUse))
 
 
 def is_number(value) -> bool:
@@ -191,7 +191,7 @@ class Objects:
 
     def arrays(self, form) -> list[int]:
         """The given arrays in whose memory an operand may lie, or of which it is computed."""
-        if isinstance(form, Derived):
+        if isinstance(form, DerivedUse):
             return [key for one in form.operands for key in self.arrays(one)]
         if isinstance(form, Items):
             return [key for one in form.items for key in self.arrays(one)]
@@ -218,7 +218,7 @@ class Objects:
 
     def computed_form(self, form):
         """A form, or data where it is computed of an array from outside."""
-        if not isinstance(form, Derived):
+        if not isinstance(form, DerivedUse):
             return form
         self.spend(form)
         return DATA
@@ -644,7 +644,7 @@ class Uses(Objects):
             way.uses.append(tuple(read))
             return RECORDED
         if _is_short(called, args):
-            return Derived(called, tuple(args))
+            return DerivedUse(called, tuple(args))
         found = self._computed(args, {})
         return RECORDED if is_row else found
 
@@ -752,7 +752,7 @@ def _is_recorded(called, args: list) -> bool:
 
 
 def _is_derived(form) -> bool:
-    return isinstance(form, Derived)
+    return isinstance(form, DerivedUse)
 
 
 def _is_of_numpy(called) -> bool:

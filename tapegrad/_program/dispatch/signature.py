@@ -38,7 +38,7 @@ from ..._core.tensor.values import (
 )
 from ..._derivatives.inputs import not_a_number
 from ..._flow.reading import outside_uses
-from ..._flow.reading.outside_uses import NOTHING, RECORDED, UNSURE, Derived, Items, KnownObject
+from ..._flow.reading.outside_uses import NOTHING, RECORDED, UNSURE, DerivedUse, Items, KnownObject
 from ..ir.steps import DOUBLE, Code
 from ..lowering.lower import Converter
 from ..lowering.tape_rows import Unsupported
@@ -404,7 +404,7 @@ class ArraysInPlace:
                 continue
             self.arrays.append(array)
         self.others = given
-        self.derived: Sequence[Derived] = []
+        self.derived: Sequence[DerivedUse] = []
         self.counts = [collections.Counter(self._numbers(way)) for way in uses.ways]
 
     def _numbers(self, way: Sequence[tuple]) -> Iterator[int]:
@@ -413,7 +413,7 @@ class ArraysInPlace:
             yield from {number for one in operands for number in self._number(one)}
 
     def _number(self, operand) -> Iterator[int]:
-        is_derived = isinstance(operand, Derived)
+        is_derived = isinstance(operand, DerivedUse)
         array = operand.array if is_derived else operand.value
         for k, root in enumerate(self.roots):
             if np.may_share_memory(root, array) and not is_derived:
@@ -434,7 +434,7 @@ def _is_inside(array: np.ndarray, whole: np.ndarray) -> bool:
     return 0 <= first <= first + array.nbytes <= whole.nbytes
 
 
-def _are_same(one: Derived, other: Derived) -> bool:
+def _are_same(one: DerivedUse, other: DerivedUse) -> bool:
     """Whether two forms are the same function of the same operands."""
     places = [
         [_place(x.value) if isinstance(x.value, np.ndarray) else (x.value,) for x in form.operands]

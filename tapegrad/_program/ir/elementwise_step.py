@@ -250,7 +250,7 @@ class Elementwise(Step):
         return visitor.elementwise(self)
 
     def flow(self, wanted: Callable[[View], bool], fresh: frozenset[int] = frozenset()) -> StepFlow:
-        """The step as a graph. See `Flow` for what `wanted` and `fresh` say."""
+        """The step as a graph. See `StepFlow` for what `wanted` and `fresh` say."""
         return StepFlow(self.ops, self.stores, self.sums, wanted).placed(self.shape, fresh)
 
     # --- what it reads and writes -------------------------------------------------------------
