@@ -2,7 +2,8 @@
 
 The derivative is that of the steps that were taken, the lengths of which are constants: the
 discrete adjoint, step by step from the last to the first. For each step its begin is kept, and the
-stages are computed again. Derivatives of order two and more are those of all steps, recorded.
+stages are computed again. So are those of second derivatives; derivatives of order three and more
+are those of all steps, recorded.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from .._custom.closures import Captured, Strays
 from .._derivatives.inputs import Inputs
 from .._entering.entering import entering
 from .._implicit.linear import STRAY
-from .._transforms.jacobians import vjp
+from .._transforms.jacobians import jvp, vjp
 from ..autograd.function import Function
 from ._ode_records import Initial, Record, Steps, as_array
+from ._ode_second import Tangents
 from ._ode_sweep import SolutionSweep, taken
 from ._optimize_calls import numbers_in
 
@@ -258,23 +260,40 @@ class Plan:
 
     # --- derivatives --------------------------------------------------------------------------
 
-    def pulled(self, gradients: Sequence, inputs: Sequence) -> list[np.ndarray]:
-        """The adjoints of plain inputs from those of the results."""
-        _, values = self.split(inputs)
+    def _seeds(self, gradients: Sequence) -> tuple:
+        """The adjoints of the arguments of `assembled`; those of `times` are apart."""
         steps, count, size = self.steps, len(self.steps.times), len(self.steps.states[0])
         parts = [steps.states, np.append(steps.times, self.times)]
         parts += [np.zeros((len(self.times), size)), np.array([t for _, t in self.roots])]
         _, back = vjp(self.assembled, *parts, np.zeros((len(self.roots), size)))
-        of_states, of_ts, of_between, of_roots, of_at_roots = back([*gradients])
-        sweep = SolutionSweep(self, values)
-        first, ends, of_times, found = sweep.pulled(
-            of_states, of_ts[:count], of_between, (of_roots, of_at_roots)
-        )
+        of_states, of_ts, of_between, *of_roots = back([*gradients])
+        return (of_states, of_ts[:count], of_between, of_roots), of_ts[count:]
+
+    def _of_inputs(self, inputs: Sequence, begun: Sequence, of_values: Sequence) -> list:
+        """The adjoints of inputs from those of `begun` and those of the values."""
         _, back = vjp(lambda *given: self.begun(given), *inputs)
-        begun = back([first, *ends, of_ts[count:] + of_times])
-        of_values = [np.asarray(one) for one in begun[len(inputs) - len(values) :]]
-        of_at = [np.asarray(one) for one in begun[: len(inputs) - len(values)]]
-        return of_at + [one + more for one, more in zip(of_values, found, strict=True)]
+        found = [np.asarray(one) for one in back([*begun])]
+        first = len(found) - len(of_values)
+        sums = [one + more for one, more in zip(found[first:], of_values, strict=True)]
+        return [*found[:first], *sums]
+
+    def pulled(self, gradients: Sequence, inputs: Sequence) -> list[np.ndarray]:
+        """The adjoints of plain inputs from those of the results."""
+        _, values = self.split(inputs)
+        seeds, of_asked = self._seeds(gradients)
+        first, ends, of_times, of_values = SolutionSweep(self, values).pulled(*seeds)
+        return self._of_inputs(inputs, [first, *ends, of_asked + of_times], of_values)
+
+    def pushed(self, moves: Sequence, gradients: Sequence, inputs: Sequence) -> list[np.ndarray]:
+        """The tangents of the results, and of what `pulled` gives, from those of the inputs."""
+        _, values = self.split(inputs)
+        _, begun = jvp(lambda *given: self.begun(given), tuple(inputs), tuple(moves))
+        tangents = Tangents(self, values, [*map(np.asarray, begun)], self.split(moves)[1])
+        results = [np.asarray(one) for one in self.assembled(*tangents.pushed())]
+        if not any(np.any(one) for one in gradients):
+            return results + [np.zeros(np.shape(one)) for one in inputs]
+        first, ends, of_times, of_values = tangents.pulled(*self._seeds(gradients)[0])
+        return results + self._of_inputs(inputs, [first, *ends, of_times], of_values)
 
     def repeated(self, inputs: Sequence, order: int) -> list:
         """The results for inputs that are recorded, for derivatives up to an order."""
@@ -312,6 +331,9 @@ class Order:
         results = len(plan.outs)
         if self.number == 1:
             return plan.pulled(inputs[:results], inputs[results:])
+        if self.number == 2:
+            count, rest = self._count, inputs[self._count + results :]
+            return plan.pushed(inputs[:count], inputs[count : count + results], rest)
         functions: list[Callable] = [lambda *given: plan.repeated(given, self.number)]
         operands = self._count
         for _ in range(self.number):

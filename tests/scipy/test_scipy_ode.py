@@ -501,3 +501,31 @@ def test_a_right_hand_side_that_solves_an_equation():
     p, step = np.array([0.5, 0.8]), 1e-4 * np.eye(2)
     wanted = [(f(p + one) - f(p - one)) / 2e-4 for one in step]
     assert_allclose(tg.grad(f)(p), wanted, rtol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["DOP853", "Radau"])
+def test_second_derivatives_by_many_steps(method):
+    """They are computed by compiled functions of a step, as first ones."""
+    times = np.linspace(0.1, 6.0, 25)
+
+    def f(p):
+        given = {"method": method, "rtol": 1e-8, "atol": 1e-9, "max_step": 0.05, "t_eval": times}
+        found = solve_ivp(
+            lambda t, y: [y[1], -p[0] * y[0] - p[1] * t], (0.0, p[2]), [1, 0], **given
+        )
+        return np.sum(found.y[0] ** 2) + solve_end(p)
+
+    def solve_end(p):
+        given = {"method": method, "rtol": 1e-8, "atol": 1e-9, "max_step": 0.05}
+        return solve_ivp(lambda t, y: [p[0] * np.cos(p[1] * t)], (p[1], p[2]), [0.5], **given).y[
+            0, -1
+        ]
+
+    def closed(p):
+        w = np.sqrt(p[0])
+        x = np.cos(w * times) - p[1] / p[0] * (times - np.sin(w * times) / w)
+        return np.sum(x**2) + 0.5 + p[0] / p[1] * (np.sin(p[1] * p[2]) - np.sin(p[1] ** 2))
+
+    p = np.array([2.0, 0.3, 6.0])
+    assert_allclose(tg.grad(f)(p), tg.grad(closed)(p), rtol=1e-6, atol=1e-7)
+    assert_allclose(tg.hessian(f)(p), tg.hessian(closed)(p), rtol=1e-4, atol=1e-5)
