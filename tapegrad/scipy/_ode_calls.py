@@ -16,7 +16,6 @@ from .._implicit.linear import STRAY
 from ._differentiable import differentiable
 from ._ode_flow import Derived, Order, Plan, SolverCall, plain
 from ._ode_records import (
-    METHODS,
     given_to_odeint,
     given_to_solve_ivp,
     integrate,
@@ -47,7 +46,7 @@ def _check(name: str, given: dict[str, Any], kwargs: dict) -> None:
     for one in _CONTROLS:
         if not none_traced((kwargs.get(one),)):
             raise TypeError(_CONTROL.format(name, one))
-    if given["method"] not in (*METHODS, "odeint"):
+    if not isinstance(given["method"], str):
         raise TypeError(_METHOD.format(name, given["method"]))
     if holds_complex(given["y0"]):
         raise TypeError(_COMPLEX.format(name))
@@ -105,7 +104,7 @@ def _solve_ivp(*args, **kwargs):
     found["y"] = next(outs)
     if found["t_events"] is not None:
         pairs = [(next(outs), next(outs)) for _ in found["t_events"]]
-        found["t_events"], found["y_events"] = map(list, zip(*pairs, strict=True))
+        found["t_events"], found["y_events"] = [t for t, _ in pairs], [y for _, y in pairs]
     if found["sol"] is not None:
         found["sol"] = Dense(flow, values, found["sol"])
     result = type(plan.record.result)(found)

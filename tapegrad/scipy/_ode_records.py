@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import functools
 import importlib
 import inspect
@@ -76,10 +77,9 @@ class Steps:
     other steps are constants. If Z is not kept, there is one state for each time and no more.
     """
 
-    def __init__(self, method, times: list, states: list, kept: list, is_whole: bool):
-        self.method, self.is_whole = method, is_whole
-        self.times, self.states = np.array(times), np.array(states)
-        self.kept = kept
+    def __init__(self, method, times: np.ndarray, states: tuple, is_whole: bool):
+        self.method, self.is_whole, self.times = method, is_whole, times
+        self.states, self.kept = states
         self.error = 1e-6  # how far a step may end elsewhere, as a part of the state
 
     def __len__(self) -> int:
@@ -109,9 +109,8 @@ class _Noted:
     """The steps of a solver of SciPy's class, noted while it is used."""
 
     def __init__(self, name: str):
-        self.times: list[float] = []
-        self.states: list[np.ndarray] = []
-        self.kept: list[np.ndarray] = []
+        self.times, self.states, self.kept = (array.array("d") for _ in range(3))
+        self._size = 0
         self.bound, self.error = np.nan, 1e-6
         self.name = name
 
@@ -121,7 +120,7 @@ class _Noted:
 
         def begin(solver, fun, t0, y0, t_bound, *args, **kwargs):
             theirs.__init__(solver, fun, t0, y0, t_bound, *args, **kwargs)
-            noted.times, noted.states, noted.kept = [solver.t], [np.array(solver.y)], []
+            noted.note(solver)
             noted.bound = solver.t_bound
             if noted.name == "Radau":  # where Newton's method has stopped
                 noted.error = 1e-3 + 10.0 * np.max(solver.rtol) + np.max(solver.atol)
@@ -129,17 +128,23 @@ class _Noted:
         def step(solver):
             is_taken, message = theirs._step_impl(solver)
             if is_taken:
-                noted.times.append(solver.t)
-                noted.states.append(np.array(solver.y))
+                noted.note(solver)
                 if noted.name == "Radau":
-                    noted.kept.append(np.array(solver.Z))
+                    noted.kept.frombytes(solver.Z.tobytes())
             return is_taken, message
 
         return type(self.name, (theirs,), {"__init__": begin, "_step_impl": step})
 
+    def note(self, solver) -> None:
+        self._size = solver.n
+        self.times.append(solver.t)
+        self.states.frombytes(solver.y.tobytes())
+
     def steps(self) -> Steps:
         is_whole = self.times[-1] == self.bound and len(self.times) > 1
-        found = Steps(method_of(self.name), self.times, self.states, self.kept, is_whole)
+        states = np.array(self.states).reshape(len(self.times), self._size)
+        kept = np.array(self.kept).reshape(-1, 3, self._size) if self.kept else None
+        found = Steps(method_of(self.name), np.array(self.times), (states, kept), is_whole)
         found.error = self.error
         return found
 

@@ -529,3 +529,102 @@ def test_second_derivatives_by_many_steps(method):
     p = np.array([2.0, 0.3, 6.0])
     assert_allclose(tg.grad(f)(p), tg.grad(closed)(p), rtol=1e-6, atol=1e-7)
     assert_allclose(tg.hessian(f)(p), tg.hessian(closed)(p), rtol=1e-4, atol=1e-5)
+
+
+def circle(a, method="RK45", **options):
+    """cos(a t), which is 0.2 for the second time at (2 π − arccos 0.2) / a."""
+    return solve_ivp(lambda t, y: [a * y[1], -a * y[0]], (0.0, 20.0), [1.0, 0.0], method, **options)
+
+
+def second_time(t, y):
+    return y[0] - 0.2
+
+
+second_time.terminal = 2
+
+
+@every_method
+def test_an_event_that_ends_the_solution_at_its_second_time(method):
+    a = 0.7
+    slope = -(2.0 * np.pi - np.arccos(0.2)) / a**2
+
+    def f(a, **options):
+        return circle(a, method, events=second_time, **CLOSE, **options)
+
+    def total(a):
+        found = f(a, dense_output=True)
+        return found.t[-1] + found.sol(2.0)[0]
+
+    def at_times(a):
+        found = f(a, t_eval=[1.0, 2.0, 15.0])
+        assert found.t.shape == (2,) and found.y.shape == (2, 2)
+        return found.y[0, 1]
+
+    assert_allclose(tg.grad(total)(a), slope - 2.0 * np.sin(2.0 * a), rtol=1e-6)
+    assert_allclose(tg.grad(at_times)(a), -2.0 * np.sin(2.0 * a), rtol=1e-6)
+
+
+class Decay:
+    def __init__(self, a):
+        self.a = a
+
+    def rate(self, t, y):
+        return -self.a * y
+
+    def below(self, t, y):
+        return y[0] - self.a
+
+
+def test_bound_methods_eager_and_compiled():
+    def f(a):
+        model = Decay(a)
+        return solve_ivp(model.rate, (0, 3), [1.0], events=model.below, **CLOSE).t_events[0][0]
+
+    compiled = tg.compile(f)
+    for a in (0.7, 0.6, 0.8):
+        for gradient in (tg.grad(f)(a), compiled.grad(a)):
+            assert_allclose(gradient, (np.log(a) - 1.0) / a**2, rtol=1e-6)
+
+
+def test_a_loop_in_a_program():
+    def f(a):
+        total = 0.0
+        for k in range(3):
+            model = Decay(a * (k + 1))
+            total += solve_ivp(model.rate, (0, 1), [1.0], t_eval=[0.5, 1.0], **CLOSE).y.sum()
+        return total
+
+    def closed(a):
+        return sum(np.exp(-0.5 * a * k) + np.exp(-a * k) for k in (1, 2, 3))
+
+    compiled = tg.compile(f)
+    for a in (0.3, 0.5, 1.0):
+        assert_allclose(compiled.grad(a), tg.grad(closed)(a), rtol=1e-7)
+
+
+def test_arguments_that_scipy_refuses():
+    for options, message in [
+        ({"method": "none"}, "`method` must be one of"),
+        ({"t_eval": [2.0]}, "not within `t_span`"),
+        ({"max_step": -1.0}, "must be positive"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            tg.grad(lambda a, o=options: solve_ivp(Decay(a).rate, (0, 1), [1.0], **o).y[0, -1])(1.0)
+
+
+def test_no_events_and_no_times():
+    def f(a):
+        found = solve_ivp(Decay(a).rate, (0, 1), [1.0], events=[], **CLOSE)
+        assert found.t_events == [] and found.y_events == []
+        return found.y[0, -1]
+
+    assert_allclose(tg.grad(f)(0.5), -np.exp(-0.5), rtol=1e-7)
+
+
+def test_a_vector_map():
+    def f(a):
+        return solve_ivp(Decay(a).rate, (0, 1), [1.0], **CLOSE).y[0, -1]
+
+    a = np.array([0.2, 0.5, 0.8])
+    assert_allclose(tg.vmap(f)(a), np.exp(-a), rtol=1e-8)
+    assert_allclose(tg.vmap(tg.grad(f))(a), -np.exp(-a), rtol=1e-7)
