@@ -54,10 +54,14 @@ class SolverCall:
         """The problem with some values in the places of the recorded ones."""
         return Initial(self._given(*self._captured.filled(values)), entered)
 
-    def record(self, values) -> Record:
-        """SciPy's solution for plain values: the last one, if it is of the same."""
+    def record(self, values, is_new: bool = False) -> Record:
+        """SciPy's solution for plain values: the last one, if it is of the same and not `is_new`.
+
+        Data that functions read may change from one evaluation of a program to the next, not before
+        the derivative of one.
+        """
         last = self._last
-        if last is not None and all(map(_is_same, last[0], values)):
+        if not is_new and last is not None and all(map(_is_same, last[0], values)):
             return last[1]
         with rt.tracing(None), rt.outside():
             found = self._solve(*self._captured.filled([*values]))
@@ -319,6 +323,8 @@ class Order:
     def __call__(self, inputs: Sequence) -> list[np.ndarray]:
         """The results for plain inputs and, in a trace, those without derivative."""
         given = inputs[len(inputs) - self._count :]
+        if not self.number and not self._has_times:
+            self.flow.record(given, is_new=True)
         plan = Plan(self.flow, given[self._has_times :], given[0] if self._has_times else None)
         found = self._of(plan, inputs)
         self.results = len(found)

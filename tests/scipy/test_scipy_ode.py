@@ -628,3 +628,19 @@ def test_a_vector_map():
     a = np.array([0.2, 0.5, 0.8])
     assert_allclose(tg.vmap(f)(a), np.exp(-a), rtol=1e-8)
     assert_allclose(tg.vmap(tg.grad(f))(a), -np.exp(-a), rtol=1e-7)
+
+
+def test_programs_solve_anew_when_data_have_changed():
+    rate = np.array([1.0])
+
+    def f(a):
+        given = {"max_step": 0.005, "t_eval": [1.0]}
+        return solve_ivp(lambda t, y: -a * rate * y, (0.0, 1.0), [1.0], **given).y[0, 0]
+
+    compiled = tg.compile(f)
+    for _ in range(4):
+        assert_allclose(compiled.value_and_grad(0.5), [np.exp(-0.5), -np.exp(-0.5)], rtol=1e-6)
+    rate[0] = 2.0
+    for _ in range(2):
+        assert_allclose(compiled(0.5), np.exp(-1.0), rtol=1e-6)
+        assert_allclose(compiled.value_and_grad(0.5), [np.exp(-1.0), -2 * np.exp(-1.0)], rtol=1e-6)
