@@ -17,9 +17,9 @@ from .._core.operations import PUBLIC
 from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
 from .._core.tensor.trace import Trace, refuse
-from .._core.tensor.values import value_of, wrap
+from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
 from .._custom.closures import Captured, Strays
-from .._derivatives.inputs import Inputs
+from .._derivatives.inputs import Inputs, InputTensors
 from .._entering.entering import entering
 from .._implicit.linear import STRAY
 from .._transforms.jacobians import jvp, vjp
@@ -269,14 +269,13 @@ class Plan:
         steps, count, size = self.steps, len(self.steps.times), len(self.steps.states[0])
         parts = [steps.states, np.append(steps.times, self.times)]
         parts += [np.zeros((len(self.times), size)), np.array([t for _, t in self.roots])]
-        _, back = vjp(self.assembled, *parts, np.zeros((len(self.roots), size)))
-        of_states, of_ts, of_between, *of_roots = back([*gradients])
+        parts.append(np.zeros((len(self.roots), size)))
+        of_states, of_ts, of_between, *of_roots = _pulled(self.assembled, parts, gradients)
         return (of_states, of_ts[:count], of_between, of_roots), of_ts[count:]
 
     def _of_inputs(self, inputs: Sequence, begun: Sequence, of_values: Sequence) -> list:
         """The adjoints of inputs from those of `begun` and those of the values."""
-        _, back = vjp(lambda *given: self.begun(given), *inputs)
-        found = [np.asarray(one) for one in back([*begun])]
+        found = _pulled(lambda *given: self.begun(given), inputs, begun)
         first = len(found) - len(of_values)
         sums = [one + more for one, more in zip(found[first:], of_values, strict=True)]
         return [*found[:first], *sums]
@@ -303,6 +302,20 @@ class Plan:
         """The results for inputs that are recorded, for derivatives up to an order."""
         _, values = self.split(inputs)
         return self.assembled(*taken(self, values, self.begun(inputs), order))
+
+
+def _pulled(f: Callable, at: Sequence, adjoints: Sequence) -> list[np.ndarray]:
+    """The adjoints of arguments of a function of ours, which is not entered."""
+    with rt.tracing(None), rt.recording():
+        inputs = Inputs("scipy.integrate", tuple(at), tuple(range(len(at))))
+        pairs = zip(f(*inputs.args), adjoints, strict=True)
+        known = [(one, seed) for one, seed in pairs if is_tensor(one) and is_recorded(one)]
+    if not known:
+        return [np.zeros(np.shape(one)) for one in at]
+    outs = [one for one, _ in known]
+    seeds = [np.reshape(seed, shape_of(one)) for one, seed in known]
+    found = pulled(outs, InputTensors(inputs.tensors), seeds, False)
+    return [np.asarray(one) for one in found]
 
 
 class Order:

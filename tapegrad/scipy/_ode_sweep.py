@@ -123,7 +123,9 @@ def _slopes(of: tuple, t, y, *values):
 
 def roots_of(plan, k: int) -> list[Root]:
     """The events in a step."""
-    found = []
+    found: list[Root] = []
+    if not len(plan.roots):
+        return found
     for n in np.flatnonzero(plan.places == k).tolist():
         number, at = plan.roots[n]
         t, end = plan.steps.times[k : k + 2].tolist()
@@ -197,7 +199,7 @@ class SolutionSweep:
     def _back(self, k: int, adjoint: np.ndarray) -> np.ndarray:
         """The adjoint of the state before a step from that after it."""
         chosen = self._order[self._limits[k] : self._limits[k + 1]]
-        numbers = np.flatnonzero(self.plan.places == k)
+        numbers = np.flatnonzero(self.plan.places == k) if self.plan.roots else ()
         asked = self.plan.times[chosen] if len(chosen) else None
         seeds = [adjoint] if asked is None else [adjoint, self._of_between[chosen]]
         roots = roots_of(self.plan, k)
@@ -277,8 +279,10 @@ class SolutionSweep:
 
     def _check(self, change: np.ndarray, k: int) -> None:
         """Raise an error if a step that is repeated ends elsewhere."""
-        size = max(np.max(np.abs(one), initial=0.0) for one in self._steps.states[k : k + 2])
-        if np.max(np.abs(change), initial=0.0) > self._steps.error * (size + 1e-100):
+        if not change.size:
+            return
+        size = np.abs(self._steps.states[k : k + 2]).max() + 1e-100
+        if np.abs(change).max() > self._steps.error * size:
             raise RuntimeError(_CHANGED.format(self._flow.name))
 
 
