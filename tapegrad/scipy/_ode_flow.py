@@ -22,6 +22,7 @@ from .._custom.closures import Captured, Strays
 from .._derivatives.inputs import Inputs, InputTensors
 from .._entering.entering import entering
 from .._implicit.linear import STRAY
+from .._transforms.gradients import pulled
 from .._transforms.jacobians import jvp, vjp
 from ..autograd.function import Function
 from ._ode_records import Initial, Record, Steps, as_array
