@@ -21,7 +21,7 @@ BOYS = 763
 IN_BED = np.array([3, 8, 26, 76, 225, 298, 258, 233, 189, 128, 68, 29, 14, 4])
 DAYS = np.arange(len(IN_BED), dtype=float)
 NAMES = ("contacts a day", "days of illness", "ill on the first day", "dispersion")
-START = np.log([1.0, 4.0, 1.0, 10.0])
+START = np.log([1.5, 2.5, 1.0, 10.0])
 PICTURE = "epidemic.png"
 
 
@@ -58,7 +58,8 @@ def negative_log_likelihood(theta):
 def fit(start=START):
     """Return SciPy's result, and the standard errors of the logarithms."""
     compiled = tg.compile(negative_log_likelihood)
-    result = minimize(compiled.value_and_grad, start, jac=True, method="BFGS")
+    bounds = [(guess - 1.5, guess + 1.5) for guess in start]
+    result = minimize(compiled.value_and_grad, start, jac=True, method="L-BFGS-B", bounds=bounds)
     return result, np.sqrt(np.diag(np.linalg.inv(compiled.hessian(result.x))))
 
 

@@ -277,3 +277,41 @@ def test_ridge_penalties_move_the_weights_as_the_formula_says():
     slope = others.T @ (1 / (1 + np.exp(-others @ weights)) - theirs) / len(theirs)
     for function in (ridge.objective, tg.compile(ridge.objective)):
         assert np.allclose(tg.grad(function)(logs), moved.T @ slope, rtol=1e-6, atol=1e-9)
+
+
+def test_epidemic_fit_ends_where_differences_vanish():
+    epidemic = example("epidemic")
+    result, errors = epidemic.fit()
+    assert np.allclose(
+        np.exp(result.x), [1.883, 1.913, 1.787, 18.28], rtol=0, atol=[2e-3] * 3 + [0.05]
+    )
+    assert np.all((errors > 0.005) & (errors < 0.7))
+    theta = result.x + np.array([0.1, -0.1, 0.2, 0.1])
+    gradient = tg.grad(epidemic.negative_log_likelihood)(theta)
+    for k, shift in enumerate(1e-4 * np.eye(4)):
+        ends = [epidemic.negative_log_likelihood(theta + h) for h in (shift, -shift)]
+        assert gradient[k] == pytest.approx((ends[0] - ends[1]) / 2e-4, rel=1e-4, abs=1e-3)
+
+
+def test_stiff_reaction_has_the_slopes_of_sensitivity_equations():
+    """The sensitivities of the concentrations satisfy linear equations, solved beside them."""
+    reaction = example("stiff_reaction")
+    rates, integrate = np.exp(reaction.TRUE), pytest.importorskip("scipy.integrate")
+
+    def both(t, state):
+        y, s = state[:3], state[3:].reshape(3, 3)
+        by_rates = np.array(
+            [[-y[0], 0, y[1] * y[2]], [y[0], -(y[1] ** 2), -y[1] * y[2]], [0, y[1] ** 2, 0]]
+        )
+        moved = reaction.jacobian(t, y, rates) @ s + by_rates * rates
+        return np.concatenate([reaction.slopes(t, y, rates), moved.ravel()])
+
+    start = np.concatenate([[1.0], np.zeros(11)])
+    times = reaction.TIMES[:18]
+    exact = (
+        integrate.solve_ivp(both, (0, times[-1]), start, "Radau", times, rtol=1e-9, atol=1e-13)
+        .y[3:]
+        .reshape(3, 3, -1)
+    )
+    found = tg.jacobian(lambda logs: reaction.concentrations(logs)[:, :18])(reaction.TRUE)
+    assert np.allclose(found, np.moveaxis(exact, 1, 2), rtol=1e-3, atol=1e-6)
