@@ -85,8 +85,8 @@ class SolverCall:
             is_stray = strays.are_in(read)
         if is_stray and made is None:
             raise TypeError(STRAY.format(self.name))
-        if is_stray:
-            refuse(STRAY.format(self.name))
+        if made is not None and (is_stray or made.refusal):
+            refuse(made.refusal or STRAY.format(self.name))
 
     def __str__(self) -> str:
         return self.name
