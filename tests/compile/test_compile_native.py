@@ -276,6 +276,8 @@ def test_threads_while_it_is_compiled():
     for thread in threads:
         thread.join()
     c.wait()
+    for k in range(4):  # the compiler may have been slower than all calls
+        run(k)
     assert not errors and is_native(c)
 
 
