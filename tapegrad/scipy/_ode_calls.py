@@ -14,7 +14,7 @@ from .._core.tensor.trace import DerivativeLost, refuse
 from .._core.tensor.values import is_recorded, is_tensor, wrap
 from .._implicit.linear import STRAY
 from ._differentiable import differentiable
-from ._ode_flow import Derived, Order, Plan, SolverCall, plain
+from ._ode_flow import Order, Plan, SolverCall, derived, plain
 from ._ode_records import (
     given_to_odeint,
     given_to_solve_ivp,
@@ -87,7 +87,7 @@ def _of_plain(name: str, args: tuple, kwargs: dict):
 
 def _answer(flow: SolverCall, values: list) -> tuple[Plan, Iterator]:
     """SciPy's results and, one after the other, the tensors for them."""
-    outs = iter(Derived.apply(Order(flow, len(values)), *values))
+    outs = iter(derived(Order(flow, len(values)), *values))
     flow.check_reads(plain(values))
     return Plan(flow, plain(values)), outs
 
@@ -164,7 +164,7 @@ class Dense:
         given = [one if is_tensor(one) else wrap(np.asarray(one, dtype=float)) for one in given]
         if not any(map(is_recorded, given)):
             return order(plain(given))[0]
-        (found,) = Derived.apply(order, *given)
+        (found,) = derived(order, *given)
         return found
 
     def __getattr__(self, name: str):

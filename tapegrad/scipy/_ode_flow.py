@@ -327,21 +327,21 @@ class Order:
     """
 
     def __init__(self, flow: SolverCall, count: int, has_times: bool = False, number: int = 0):
-        self.flow, self._count, self._has_times, self.number = flow, count, has_times, number
-        self.results = 0  # how many there are, found in the first call
+        self.flow, self.count, self._has_times, self.number = flow, count, has_times, number
+        self.results, self.shapes = 0, list[tuple[int, ...]]()  # found in the first call
 
     @remembered
     def next(self) -> Order:
-        return Order(self.flow, self._count, self._has_times, self.number + 1)
+        return Order(self.flow, self.count, self._has_times, self.number + 1)
 
     def __call__(self, inputs: Sequence) -> list[np.ndarray]:
         """The results for plain inputs and, in a trace, those without derivative."""
-        given = inputs[len(inputs) - self._count :]
+        given = inputs[len(inputs) - self.count :]
         if not self.number and not self._has_times:
             self.flow.record(given, is_new=True)
         plan = Plan(self.flow, given[self._has_times :], given[0] if self._has_times else None)
         found = self._of(plan, inputs)
-        self.results = len(found)
+        self.results, self.shapes = len(found), [*map(np.shape, found)]
         is_told = not self.number and self.flow.is_traced
         return [*found, *map(np.asarray, plan.fields)] if is_told else found
 
@@ -352,10 +352,10 @@ class Order:
         if self.number == 1:
             return plan.pulled(inputs[:results], inputs[results:])
         if self.number == 2:
-            count, rest = self._count, inputs[self._count + results :]
+            count, rest = self.count, inputs[self.count + results :]
             return plan.pushed(inputs[:count], inputs[count : count + results], rest)
         functions: list[Callable] = [lambda *given: plan.repeated(given, self.number)]
-        operands = self._count
+        operands = self.count
         for _ in range(self.number):
             functions.append(_adjoint(functions[-1], results))
             results, operands = operands, results + operands
@@ -385,9 +385,33 @@ class Derived(Function):
     @staticmethod
     def backward(ctx, *gradients):
         order = ctx.order
-        found = Derived.apply(order.next, *gradients[: order.results], *ctx.saved_tensors)
+        found = derived(order.next, *gradients[: order.results], *ctx.saved_tensors)
         needs = ctx.needs_input_grad[1:]
         return None, *[one if need else None for one, need in zip(found, needs, strict=True)]
+
+
+class DerivedTwice(Derived):
+    """The operation of the results or of their adjoints, whose tangents the second order has."""
+
+    @staticmethod
+    def jvp(ctx, _, *tangents):
+        order, inputs = ctx.order, ctx.saved_tensors
+        moves = [
+            PUBLIC["zeros_like"](one) if t is None else t
+            for one, t in zip(inputs, tangents, strict=True)
+        ]
+        if not order.number:
+            adjoints = [wrap(np.zeros(shape)) for shape in order.shapes]
+            return tuple(derived(order.next.next, *moves, *adjoints, *inputs)[: order.results])
+        at = len(inputs) - order.count
+        turned = derived(order, *moves[:at], *inputs[at:])
+        moved = derived(order.next, *moves[at:], *inputs)[at:]
+        return tuple([one + more for one, more in zip(turned, moved, strict=True)])
+
+
+def derived(order: Order, *inputs):
+    """The results of an order of derivatives as tensors."""
+    return (Derived if order.number > 1 else DerivedTwice).apply(order, *inputs)
 
 
 def plain(values: Sequence) -> list:

@@ -644,3 +644,26 @@ def test_programs_solve_anew_when_data_have_changed():
     for _ in range(2):
         assert_allclose(compiled(0.5), np.exp(-1.0), rtol=1e-6)
         assert_allclose(compiled.value_and_grad(0.5), [np.exp(-1.0), -2 * np.exp(-1.0)], rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["RK45", "DOP853", "Radau", "BDF"])
+def test_tangents_of_results_and_of_adjoints(method):
+    """Of y' = -p0 p1 y: a compiled Jacobian takes tangents, and hvp those of adjoints."""
+
+    def f(p):
+        given = {"method": method, "rtol": 1e-9, "atol": 1e-10}
+        return solve_ivp(lambda t, y: -p[0] * p[1] * y, (0.0, 1.0), [1.0, 2.0], **given).y[:, -1]
+
+    c, far = tg.compile(f), 1e-7 if method != "BDF" else 1e-6
+    total, v = tg.compile(lambda p: np.sum(f(p))), np.array([0.3, -0.7])
+    for k in range(3):
+        a, b = p = np.array([0.5, 0.8]) + 0.1 * k
+        y = np.array([1.0, 2.0]) * np.exp(-a * b)
+        expected = -np.outer(y, [b, a])
+        for jacobian in (c.jacobian, tg.jacobian(f)):
+            np.testing.assert_allclose(jacobian(p), expected, rtol=0, atol=far)
+        _, moved = tg.jvp(f, (p,), (v,))
+        np.testing.assert_allclose(moved, expected @ v, rtol=0, atol=far)
+        hessian = np.sum(y) * np.array([[b * b, a * b - 1], [a * b - 1, a * a]])
+        for product in (tg.hvp(total)(p, v), total.hvp(p, v)):
+            np.testing.assert_allclose(product, hessian @ v, rtol=0, atol=10 * far)
