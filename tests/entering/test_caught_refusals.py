@@ -175,7 +175,7 @@ REFUSED = {
 KEPT = (
     "complex|complex of a complex|tolist|tolist of a complex|"
     "float|math|np.asarray|np.asarray of a complex|np.array of a list|write|flat|out=|polynomial|"
-    "scipy|brentq|bisect|ridder|fsolve|root|leastsq"
+    "scipy|brentq|bisect|ridder|odeint|fsolve|root|leastsq"
 ).split("|")
 RUNS = [
     (name, enter) for name in REFUSED for enter in (False, True) if not enter or name not in KEPT
