@@ -5,10 +5,12 @@ from __future__ import annotations
 import collections
 import functools
 import types
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from .._core.codegen import process
 from .._core.tensor.pytree import held_by, own_code
 from .closures import Captured, OperandPlace, assigned_in, is_users
 from .own_variables import EMPTY, content
@@ -89,6 +91,33 @@ class _Key:
             self._of_items(f.__kwdefaults__ or {}),
             tuple([(name, self.of(space[name])) for name in named]),
         )
+
+
+_T = TypeVar("_T")
+
+
+class KeptByStructure(Generic[_T]):
+    """What was made for captured objects, kept for others of the same structure.
+
+    `found` has those used last at the end.
+    """
+
+    def __init__(self, most: int = 256):
+        self.found: collections.OrderedDict[tuple, tuple[_T, Captured]] = collections.OrderedDict()
+        self._most, self._lock = most, process.lock()
+
+    def get(self, kind: tuple, captured: Captured, make: Callable[[], _T]) -> _T | None:
+        """What there is of a kind, or is made; None if the structure is not known."""
+        if (known := structure(captured)) is None:
+            return None
+        with self._lock:
+            hit = self.found.get((kind, known))
+            if hit is None or structure(hit[1]) != known:  # as where an attribute has changed
+                hit = self.found[kind, known] = make(), captured
+                if len(self.found) > self._most:
+                    self.found.popitem(last=False)
+            self.found.move_to_end((kind, known))
+            return hit[0]
 
 
 # --- numbers in variables of functions ------------------------------------------------------------

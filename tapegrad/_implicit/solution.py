@@ -7,7 +7,6 @@ tensors: so the derivative has a derivative itself, in which x is the result of 
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import copy
 import dataclasses
@@ -17,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from .._core.codegen import process
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.operators import users_level
 from .._core.tensor.trace import Trace, is_steering, refuse
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
 from .._custom.closures import Captured, Strays
-from .._custom.structure import structure, with_numbers_lifted
+from .._custom.structure import KeptByStructure, with_numbers_lifted
 from .._derivatives.inputs import InputTensors
 from .._derivatives.recorded_reverse import recorded_adjoints
 from .._entering.entering import entering
@@ -210,9 +208,8 @@ class _Adjoints:
         return matrix, _solved(matrix, out), *found
 
 
-#: Adjoints that are computed eagerly before they are compiled, unknowns for which they are, and
-#: programs that are kept.
-_EAGER, _MOST, _MOST_KEPT = 20, 100, 256
+#: Adjoints that are computed eagerly before they are compiled, and unknowns for which they are.
+_EAGER, _MOST = 20, 100
 
 
 #: What is given as a float, if it has no axes.
@@ -223,7 +220,7 @@ class _CompiledAdjoints:
     """Compiled adjoints of calls whose functions differ in numbers alone, as those of a loop."""
 
     def __init__(self, problem: Problem, needs, count: int):
-        self.problem, self._calls = problem, 0
+        self._calls = 0
         self._program = compile(_Adjoints(problem, needs, count))
         self._program._flows.has_warned = True  # where there is no program it runs eagerly
 
@@ -239,27 +236,20 @@ class _CompiledAdjoints:
             return self._program(*given)
 
 
-#: Those that were made, those used last at the end.
-_kept: collections.OrderedDict[tuple, _CompiledAdjoints] = collections.OrderedDict()
-_lock = process.lock()
+_kept = KeptByStructure[_CompiledAdjoints]()
 
 
 def _compiled_like(problem: Problem, needs, aux, x) -> tuple[_CompiledAdjoints, list]:
     """Adjoints for functions like those of a problem, and the numbers in which they differ."""
     captured, numbers = problem.with_numbers_lifted(len(needs))
-    alike = copy.copy(problem)
-    alike.captured, needs = captured, [*needs, *[False] * len(numbers)]
-    kind = problem.name, tuple(needs), len(aux), np.shape(x)
-    if (known := structure(captured)) is None:
-        return _CompiledAdjoints(alike, needs, len(aux)), numbers
-    with _lock:
-        hit = _kept.get((kind, known))
-        if hit is None or structure(hit.problem.captured) != known:  # an attribute has changed
-            hit = _kept[kind, known] = _CompiledAdjoints(alike, needs, len(aux))
-            if len(_kept) > _MOST_KEPT:
-                _kept.popitem(last=False)
-        _kept.move_to_end((kind, known))
-    return hit, numbers
+    alike, needs = copy.copy(problem), (*needs, *[False] * len(numbers))
+    alike.captured = captured
+
+    def made() -> _CompiledAdjoints:
+        return _CompiledAdjoints(alike, needs, len(aux))
+
+    kind = problem.name, needs, len(aux), np.shape(x)
+    return _kept.get(kind, captured, made) or made(), numbers
 
 
 class _Repeated(Repeated):

@@ -9,7 +9,6 @@ behind it.
 from __future__ import annotations
 
 import builtins
-import collections
 import functools
 import math
 import types
@@ -19,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from .._core.codegen import process
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.trace import DerivativeLost
@@ -33,7 +31,7 @@ from .._core.tensor.values import (
 )
 from .._custom.closures import Captured
 from .._custom.own_variables import are_close, with_own_variables
-from .._custom.structure import structure
+from .._custom.structure import KeptByStructure
 from .._entering.entering import entering
 from .._program.compile import compile as compiled
 from .._transforms.gradients import grad
@@ -290,29 +288,19 @@ def _called(captured: Captured, layout: VectorLayout, x, theta):
     return found
 
 
-#: Integrands by what they are made of, those used last at the end.
-_kept: collections.OrderedDict[tuple, tuple[Integrand, Captured]] = collections.OrderedDict()
-_MOST_KEPT = 256
-_lock = process.lock()
+_kept = KeptByStructure[Integrand]()
 
 
 def _integrand_like(
     name: str, captured: Captured, layout: VectorLayout, compiles: bool
 ) -> Integrand:
     """The integrand of functions that differ in recorded values alone."""
-    known = structure(captured) if compiles else None
-    call, size = _calling(captured, layout), layout.size
-    if known is None:
-        return Integrand(name, call, size, False, None)
-    key = (name, *layout.parts, known)
-    with _lock:
-        hit = _kept.get(key)
-        if hit is None or structure(hit[1]) != known:  # as where an attribute has changed
-            hit = _kept[key] = Integrand(name, call, size, True, None), captured
-            if len(_kept) > _MOST_KEPT:
-                _kept.popitem(last=False)
-        _kept.move_to_end(key)
-        return hit[0]
+
+    def made(kept: bool = True) -> Integrand:
+        return Integrand(name, _calling(captured, layout), layout.size, kept, None)
+
+    found = _kept.get((name, *layout.parts), captured, made) if compiles else None
+    return made(False) if found is None else found
 
 
 def _calling(captured: Captured, layout: VectorLayout) -> Callable:
