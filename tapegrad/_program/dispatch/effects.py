@@ -43,6 +43,7 @@ class Effects:
         self._f = f
         #: What the function does that programs do not: what it changes, the file and the line.
         self.found: str | None = None
+        self.is_silent = False  # where no call of the user's asks for a program
 
     def of_recording(self, before: list[Checked]) -> list[Checked]:
         """Numbers among effects that a recording has changed, or lists that it has made longer.
@@ -70,6 +71,8 @@ class Effects:
             return
         more = f", and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         self.found = ", ".join(found[:_SHOWN]) + more
+        if self.is_silent:
+            return
         warnings.warn(
             f"tapegrad.compile: {name} {self.found}, when it is recorded and compared, but not in "
             "later calls, which its program computes: do that in the code that calls it",

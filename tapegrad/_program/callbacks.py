@@ -1,0 +1,86 @@
+"""Functions of users as programs that fixed machine code calls by address, without Python.
+
+`replay.callback_kernels` has what such code does with the address.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from .._core.tensor import runtime as rt
+from .build.executable import Program
+from .compile import compile
+from .dispatch.signature import Arguments
+from .ir.steps import ARENA, DOUBLE, View
+
+
+class Callback:
+    """A function of numbers and arrays with one vector as result, by the address of its words.
+
+    `adjoints` says whether adjoints can be computed, by all arguments. `is_current()` says whether
+    all that the function reads from outside is as it was when its program was made.
+    """
+
+    def __init__(self, compiled, program: Program, result: View):
+        self.program, self._names = program, compiled._families.names
+        item, code = program.code.item, program.code
+        step = item * result.strides[0] if result.shape else item
+        self.size = result.size
+        arguments = [n for one in code.inputs for n in (item * one.view.offset, one.view.size)]
+        head = program.address, item * result.offset, step, result.size, len(code.inputs)
+        self._words = np.array([*head, *arguments], np.int64)
+        self.address = self._words.ctypes.data
+        try:
+            program.check()
+        except TypeError:  # a partial derivative that does not exist
+            self.adjoints = False
+        else:
+            self.adjoints = True
+
+    def is_current(self) -> bool:
+        return self._names is None or self._names.unchanged()
+
+
+def callback_of(f: Callable, args: Sequence) -> Callback | None:
+    """A function, recorded at floats and arrays of float64, as a callback; None if it is none.
+
+    It is none if it has no program, its result is no vector that depends on the arguments, or
+    Python is called in its program; and if it changes anything outside, which Python would do in
+    every call. What it reads from outside is as it is now, see `Callback.is_current`.
+    """
+    given = [float(one) if np.ndim(one) == 0 else np.array(one, float) for one in args]
+    numbers = tuple(range(len(given)))
+    compiled = compile(f, argnums=numbers, native=False)
+    compiled._flows.has_warned = compiled._effects.is_silent = True
+    with rt.tracing(None), contextlib.suppress(ValueError):
+        program = compiled._program_for(Arguments(tuple(given), {}, numbers))
+        variants = [one for family in compiled._families.found.values() for one in family.found]
+        (variant,) = [one for one in variants if one.program is program]
+        result = _result_of(program, variant.leaves)
+        if result is not None and compiled._effects.found is None and _is_alone(program):
+            return Callback(compiled, program, result)
+    return None
+
+
+def _result_of(program: Program, leaves: list) -> View | None:
+    """Where the result is, if it is a vector of floats in the arena."""
+    outputs = program.code.outputs
+    if len(outputs) != 1 or len(leaves) != 1 or outputs[0].dtype != DOUBLE:
+        return None
+    view = outputs[0].view
+    return view if len(view.shape) == 1 and view.base == ARENA else None
+
+
+def _is_alone(program: Program) -> bool:
+    """Whether it does without Python, and finds its inputs in the arena as they were before."""
+    code = program.code
+    inputs = [one.view for one in code.inputs]
+    if code.dtype != DOUBLE or any(one.base != ARENA or not one.is_contiguous for one in inputs):
+        return False
+    written = [view for step in code.steps for view in step.views_written]
+    if any(a.overlaps(b) for a in written for b in inputs):
+        return False
+    return not any(step.calls_python_in(code.item) for step in code.steps)
