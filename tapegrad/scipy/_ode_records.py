@@ -93,16 +93,19 @@ class Steps:
 
 
 class Record:
-    """SciPy's result of an initial value problem, and the steps by which it is differentiated."""
+    """A result of an initial value problem, and the steps by which it is differentiated.
 
-    def __init__(self, result, taken: Steps | None, again: Callable | None):
-        self.result, self._taken, self._again = result, taken, again
-        self.is_repeated = taken is not None
+    They are found by `find` when they are needed; `are_own` if they are those of the method. `own`
+    is the solution by kernels, if it is one.
+    """
+
+    def __init__(self, result, find: Callable[[], Steps], are_own: bool, own: Any = None):
+        self.result, self.are_own, self.own, self._find = result, are_own, own, find
 
     @remembered
     def steps(self) -> Steps:
         """Those that were taken; of BDF and LSODA those of Radau to the same time."""
-        return self._taken if self._taken is not None else self._again()  # type: ignore[misc]
+        return self._find()
 
 
 class _Noted:
@@ -149,6 +152,13 @@ class _Noted:
         return found
 
 
+CHANGED = (
+    "tapegrad.{}: for the derivative the steps of the solver are repeated, which give other states "
+    "than before: data that the functions read have changed since then, or the functions give "
+    "other values at each call; give them copies of data"
+)
+
+
 # --- solve_ivp ------------------------------------------------------------------------------------
 
 
@@ -173,6 +183,7 @@ def given_to_solve_ivp(args: Sequence, kwargs: dict) -> dict[str, Any]:
         "events": every,
         "is_vectorized": bool(given["vectorized"]),
         "is_swapped": False,
+        "is_bare": events is None and not given["dense_output"],
         "method": name_of(given["method"]),
         "options": given["options"],
     }
@@ -194,11 +205,12 @@ def solve_ivp(args: Sequence, kwargs: dict) -> Record:
     if name not in _REPEATED:
         result = integrate().solve_ivp(*args, **kwargs)
         final = result.sol.ts[-1] if result.sol is not None else None
-        return Record(result, None, lambda: _by_radau(given, _end(given, result, final)))
+        return Record(result, lambda: _by_radau(given, _end(given, result, final)), False)
     noted = _Noted(name)
     bound.arguments["method"] = noted.kind()
     result = integrate().solve_ivp(*bound.args, **bound.kwargs)
-    return Record(result, noted.steps(), None)
+    steps = noted.steps()
+    return Record(result, lambda: steps, True)
 
 
 def _end(given: dict, result, final) -> float:
@@ -260,6 +272,7 @@ def given_to_odeint(args: Sequence, kwargs: dict) -> dict[str, Any]:
         "events": [],
         "is_vectorized": False,
         "is_swapped": not given["tfirst"],
+        "is_bare": True,
         "method": "odeint",
         "options": options,
     }
@@ -269,4 +282,4 @@ def odeint(args: Sequence, kwargs: dict) -> Record:
     """As `solve_ivp`."""
     result = integrate().odeint(*args, **kwargs)
     given = given_to_odeint(args, kwargs)
-    return Record(result, None, lambda: _by_radau(given, float(given["span"][-1])))
+    return Record(result, lambda: _by_radau(given, float(given["span"][-1])), False)

@@ -1,0 +1,530 @@
+"""Initial value problems solved in compiled code, by the kernels of `_ode_kernels`.
+
+The right-hand side is a callback, kept for calls whose functions differ in numbers alone. Steps are
+those that SciPy takes, but for rounding. The begins of steps are kept; if they are too many, those
+of each second, fourth, … step, from which the steps between are taken again for adjoints.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import importlib
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._core.tensor import runtime as rt
+from .._core.tensor.pytree import own_code
+from .._custom.closures import Captured, OperandPlace
+from .._custom.structure import KeptByStructure, with_numbers_lifted
+from .._entering.entering import entering
+from .._program.callbacks import Callback, callback_of
+from . import _ode_kernels as kernels
+from ._ode_records import CHANGED, Initial, integrate
+
+#: Bytes of begins of steps that are kept before there are fewer of them.
+BOUND = 1 << 20
+#: The most numbers of a state and steps together for which nothing else is looked after.
+_TURN = 1 << 17
+_CAPABLE = ("RK23", "RK45", "DOP853")
+_CONTROLS = ("rtol", "atol", "max_step", "first_step")
+
+
+# --- methods --------------------------------------------------------------------------------------
+
+
+class Tableau:
+    """The tables of one of SciPy's explicit methods, extended by the stages after a step.
+
+    The state at a part x of a step is y + h · the sum of slopes with weights, which are polynomials
+    of x without a constant: `P` has their coefficients.
+    """
+
+    def __init__(self, name: str):
+        kind = getattr(integrate(), name)
+        more, count = getattr(kind, "A_EXTRA", np.zeros((0, 0))), kind.n_stages
+        self.stages, self.all_stages = count + 1, count + 1 + len(more)
+        self.is_eighth = name == "DOP853"
+        self.A, self.C = np.zeros((self.all_stages,) * 2), np.zeros(self.all_stages)
+        self.A[:count, : kind.A.shape[1]], self.C[:count] = kind.A, kind.C
+        self.A[count, :count], self.C[count] = kind.B, 1.0
+        if self.is_eighth:
+            self.A[count + 1 :, : more.shape[1]], self.C[count + 1 :] = more, kind.C_EXTRA
+            self.E, self.P = np.array([kind.E5, kind.E3]), self._nested(kind.D)
+        else:
+            self.E, self.P = np.array([kind.E]), np.ascontiguousarray(kind.P)
+        self.exponent = -1.0 / (kind.error_estimator_order + 1)
+        rules = importlib.import_module(kind.__module__)
+        self.rules = rules.SAFETY, rules.MIN_FACTOR, rules.MAX_FACTOR
+
+    def _nested(self, D: np.ndarray) -> np.ndarray:
+        """The interpolant of DOP853, which SciPy has as nested products of x and 1 − x."""
+        last, unit = self.stages - 1, np.eye(self.all_stages)
+        change = self.A[last]
+        parts = [change, unit[0] - change, 2.0 * change - unit[last] - unit[0], *D]
+        found = np.zeros((self.all_stages, len(parts) + 1))
+        for k, part in enumerate(reversed(parts)):
+            found[:, 0] += part
+            times_x = np.roll(found, 1, axis=1)
+            found = times_x if k % 2 == 0 else found - times_x
+        return np.ascontiguousarray(found[:, 1:])
+
+
+tableau_of = functools.cache(Tableau)
+
+
+# --- the right-hand side --------------------------------------------------------------------------
+
+
+class RightSide:
+    """The right-hand side of problems alike: a function of the time, the state and values."""
+
+    def __init__(self, captured: Captured, form: dict[str, Any]):
+        self._function = _calling(captured, form)
+        self._found: Callback | None = None
+        self._tries = 0
+
+    def callback(self, t: float, y: np.ndarray, values: Sequence) -> Callback | None:
+        """The callback, if it can be compiled; made with these values unless there is one."""
+        found = self._found
+        if found is not None and found.is_current():
+            return found
+        if self._tries == _TRIES:
+            return None
+        self._tries += 1
+        with rt.outside():
+            found = callback_of(self._function, (t, y, *values))
+        if found is None or not found.adjoints or found.size != y.size:
+            self._tries, found = _TRIES, None
+        self._found = found
+        return found
+
+
+#: The number of times that a right-hand side is compiled, since what it reads has changed.
+_TRIES = 8
+
+
+def _calling(captured: Captured, form: dict[str, Any]) -> Callable:
+    """The function (t, y, *values)."""
+    objects = captured.objects
+
+    def call(t, y, *values):
+        assert objects  # programs find in its variables what the user's function reads
+        return _slope(captured, form, t, y, values)
+
+    space = {"_slope": _slope, "__name__": "right_side", "__builtins__": vars(builtins)}
+    return types.FunctionType(call.__code__, space, call.__name__, None, call.__closure__)
+
+
+def _slope(captured: Captured, form: dict[str, Any], t, y, values: Sequence):
+    fun, rest = captured.filled(values)
+    return Initial({**form, "fun": fun, "args": rest, "y0": y}, entering).f(t, y)
+
+
+_kept = KeptByStructure[RightSide]()
+
+
+class RightSideObjects:
+    """What the right-hand side of a call is made of, and the numbers that are values beside.
+
+    `given` is the problem with places for the `count` recorded values.
+    """
+
+    def __init__(self, given: dict[str, Any], count: int):
+        self._form = {name: given[name] for name in ("is_vectorized", "is_swapped")}
+        self._form.update(span=(0.0, 0.0), t_eval=None, events=[])
+        rest, numbers = _with_places(given["args"] or (), count)
+        captured = Captured(given["fun"], rest)
+        first = count + len(numbers)
+        self._captured, more = with_numbers_lifted(captured, first) or (captured, [])
+        self._numbers = [*numbers, *more]
+        self.is_known = not _reads_globals(self._captured)
+
+    def values(self, values: Sequence) -> list[np.ndarray]:
+        """All values of the right-hand side, as they are now."""
+        return [np.array(one, dtype=float) for one in (*values, *self._numbers)]
+
+    def right_side(self, size: int, values: list[np.ndarray]) -> RightSide | None:
+        """The one for calls like this; None if it is not known which these are."""
+        kind = size, *[self._form[name] for name in ("is_vectorized", "is_swapped")]
+        kind = *kind, *[one.shape for one in values]
+        make = functools.partial(RightSide, self._captured, self._form)
+        return _kept.get(kind, self._captured, make) if self.is_known else None
+
+
+def _with_places(rest, first: int) -> tuple[Any, list]:
+    """Further arguments with places for floats; and these."""
+    if not isinstance(rest, (tuple, list)):
+        raise _NotCompiled
+    numbers: list = []
+
+    def placed(one):
+        if type(one) is not float and type(one) is not np.float64:
+            return one
+        numbers.append(one)
+        return OperandPlace(first + len(numbers) - 1)
+
+    return tuple([placed(one) for one in rest]), numbers
+
+
+class _NotCompiled(Exception):
+    """A call that SciPy is left with."""
+
+
+def _reads_globals(captured: Captured) -> bool:
+    """Whether functions read recorded values from globals, of which copies have others."""
+    return any(
+        id(f.__globals__.get(name)) in captured.marked
+        for f in captured.marked.values()
+        if type(f) is types.FunctionType
+        for name in own_code(f).co_names
+    )
+
+
+# --- what is asked for ----------------------------------------------------------------------------
+
+
+class Task:
+    """An initial value problem of plain values that the kernels solve; others raise an error."""
+
+    def __init__(self, given: dict[str, Any]):
+        options, self.method = dict(given["options"]), given["method"]
+        if self.method not in _CAPABLE or not given["is_bare"]:
+            raise _NotCompiled
+        if not options.keys() <= {*_CONTROLS}:
+            raise _NotCompiled
+        span = given["span"]
+        if len(span) != 2:
+            raise _NotCompiled
+        self.start, self.end = map(float, span)
+        self.y0 = np.array(given["y0"])
+        if self.y0.dtype.kind not in "fiu" or self.y0.ndim != 1 or not self.y0.size:
+            raise _NotCompiled
+        self.y0 = self.y0.astype(float)
+        self.direction = 1.0 if self.end > self.start else -1.0
+        self.asked = self._times(given["t_eval"])
+        whole = abs(self.end - self.start)
+        self.rtol = self._tolerance(options.get("rtol", 1e-3))
+        self.atol = self._tolerance(options.get("atol", 1e-6))
+        self.max_step = float(options.get("max_step", np.inf))
+        first = options.get("first_step")
+        self.first_step = -1.0 if first is None else float(first)
+        is_right = np.all(self.rtol >= _LEAST) and np.all(self.atol >= 0.0) and self.max_step > 0.0
+        is_right = is_right and (first is None or 0.0 < self.first_step <= whole)
+        if not (is_right and 0.0 < whole < np.inf and np.all(np.isfinite(self.y0))):
+            raise _NotCompiled
+
+    def _times(self, t_eval) -> np.ndarray | None:
+        """The times that are asked for, in the direction of the solution."""
+        if t_eval is None:
+            return None
+        found = np.asarray(t_eval)
+        if found.dtype != np.float64 or found.ndim != 1 or not found.size:
+            raise _NotCompiled
+        sign = self.direction
+        is_within = sign * (found[0] - self.start) >= 0.0 and sign * (found[-1] - self.end) <= 0.0
+        if not is_within or not np.all(sign * np.diff(found) > 0.0):
+            raise _NotCompiled
+        return np.array(found)
+
+    def _tolerance(self, given) -> np.ndarray:
+        found = np.asarray(given, dtype=float)
+        if found.shape not in ((), self.y0.shape):
+            raise _NotCompiled
+        return np.ascontiguousarray(np.broadcast_to(found, self.y0.shape))
+
+
+#: Relative tolerances below this SciPy replaces, with a warning.
+_LEAST = 100.0 * np.finfo(float).eps
+
+
+# --- a solution -----------------------------------------------------------------------------------
+
+
+class SolveMemory:
+    """The words of a solve, with the memory that they name, for one use at a time."""
+
+    def __init__(self, task: Task, callback: Callback, values: Sequence[np.ndarray]):
+        self.words = np.zeros(kernels.SOLVE_WORDS, np.int64)
+        self.floats, self.address = self.words.view(np.float64), self.words.ctypes.data
+        self._keep: dict[int, Any] = {}
+        self._callback, self._values = callback, values
+        self.tableau, n = tableau_of(task.method), task.y0.size
+        self._set_method(task)
+        count = self.tableau.all_stages
+        self._tables = [np.zeros(count, np.int64), np.zeros(count, np.int64)]
+        for word, shape in (
+            (kernels.NEXT, n),
+            (kernels.SUMS, n),
+            (kernels.WEIGHTS, count),
+            (kernels.SLOPES, (count, n)),
+            (kernels.STATES, n),
+        ):
+            self.point(word, np.zeros(shape))
+
+    def _set_method(self, task: Task) -> None:
+        table = self.tableau
+        for word, value in (
+            (kernels.SIZE, task.y0.size),
+            (kernels.STAGES, table.stages),
+            (kernels.ALL_STAGES, table.all_stages),
+            (kernels.POWERS, table.P.shape[1]),
+            (kernels.IS_EIGHTH, table.is_eighth),
+            (kernels.CALLBACK, self._callback.address),
+        ):
+            self.words[word // 8] = value
+        for word, number in (
+            (kernels.EXPONENT, table.exponent),
+            (kernels.MAX_STEP, task.max_step),
+            (kernels.BOUND, task.end),
+            (kernels.DIRECTION, task.direction),
+            (kernels.SAFETY, table.rules[0]),
+            (kernels.MIN_FACTOR, table.rules[1]),
+            (kernels.MAX_FACTOR, table.rules[2]),
+        ):
+            self.floats[word // 8] = number
+        for word, array in (
+            (kernels.A, table.A),
+            (kernels.C, table.C),
+            (kernels.E, table.E),
+            (kernels.P, table.P),
+            (kernels.RTOL, task.rtol),
+            (kernels.ATOL, task.atol),
+        ):
+            self.point(word, array)
+
+    def point(self, word: int, array: np.ndarray) -> None:
+        """Write the address of an array, which is kept."""
+        self._keep[word] = array
+        self.words[word // 8] = array.ctypes.data
+
+    def state(self, row: np.ndarray, steps: int) -> None:
+        """Go to the begin of a step, from a row for it and the number of steps before."""
+        self.floats[kernels.TIME // 8], self.floats[kernels.STEP // 8] = row[:2]
+        self.floats[kernels.SLOPE_TIME // 8] = row[2]
+        self.words[kernels.COUNT // 8] = steps
+        self.point(kernels.STATE, row[3:].copy())
+
+    def state_now(self) -> np.ndarray:
+        """The state, as a row."""
+        return self._keep[kernels.STATE][None].copy()
+
+    def keep_rows(self, rows: np.ndarray, count: int = 0) -> None:
+        """Note begins of steps in some rows, of which there are so many."""
+        self.point(kernels.ROWS, rows)
+        self.words[kernels.ROWS_ROOM // 8] = len(rows)
+        self.words[kernels.ROWS_COUNT // 8] = count
+
+    @contextlib.contextmanager
+    def calls(self, ahead: bool) -> Iterator[None]:
+        """Memory for calls of the right-hand side: of one, or of all stages for adjoints."""
+        program, count = self._callback.program, self.tableau.all_stages
+        runs = [program.begin() for _ in range(count if ahead else 1)]
+        try:
+            for one, value in zip(program.code.inputs[2:], self._values, strict=True):
+                for run in runs:
+                    run.values[one.view.offset : one.view.offset + value.size] = value.ravel()
+            table = self._tables[ahead]
+            table[:] = [run.address for run in runs] if ahead else runs[0].address
+            self.point(kernels.RUNS, table)
+            self.words[kernels.IS_AHEAD // 8] = ahead
+            yield
+        finally:
+            for run in runs:
+                program.end(run)
+
+    def steps(self, most: int, turned: Callable[[int], bool]) -> int:
+        """Take steps; `turned` is told why it has stopped, and says whether it goes on."""
+        turn = max(1, _TURN // (8 + self.words[kernels.SIZE // 8]))
+        while most > 0:
+            before = self.words[kernels.COUNT // 8]
+            why = kernels.compiled()["advance"](self.address, min(most, turn))
+            most -= self.words[kernels.COUNT // 8] - before
+            if why not in (kernels.DONE, kernels.PAUSED) and not turned(why):
+                raise _NotCompiled
+            if why == kernels.DONE:
+                break
+        return most
+
+
+class KernelSolution:
+    """A solution, with begins of steps: of one step in `stride`."""
+
+    def __init__(self, task: Task, callback: Callback, values: Sequence[np.ndarray]):
+        self._of = task, callback, values
+        self.task, size = task, task.y0.size
+        memory = SolveMemory(*self._of)
+        self.rows = np.empty((max(64, BOUND // (8 * (size + 3))), size + 3))
+        self.stride = memory.words[kernels.STRIDE // 8] = 1
+        memory.keep_rows(self.rows)
+        memory.state(np.array([task.start, task.first_step, task.start, *task.y0]), 0)
+        self._ask(memory)
+        with memory.calls(False):
+            if kernels.compiled()["begin"](memory.address) != kernels.DONE:
+                raise _NotCompiled
+            memory.steps(1 << 62, functools.partial(self._turned, memory))
+        self.count = int(memory.words[kernels.COUNT // 8])
+        self.calls = int(memory.words[kernels.CALLS // 8])
+        self.rows = self.rows[: memory.words[kernels.ROWS_COUNT // 8]]
+        self._finish(memory)
+
+    def _ask(self, memory: SolveMemory) -> None:
+        """Room for the results."""
+        task, size = self.task, self.task.y0.size
+        if task.asked is not None:
+            self.t, self.y = task.asked, np.empty((len(task.asked), size))
+            memory.point(kernels.ASKED, self.t)
+            memory.point(kernels.BETWEEN, self.y)
+            memory.words[kernels.ASKED_COUNT // 8] = len(self.t)
+            return
+        self.t, self.y = np.empty(_ROOM), np.empty((_ROOM, size))
+        self.t[0], self.y[0] = task.start, task.y0
+        self._point(memory)
+
+    def _point(self, memory: SolveMemory) -> None:
+        memory.point(kernels.TIMES, self.t)
+        memory.point(kernels.RESULTS, self.y)
+        memory.words[kernels.RESULTS_ROOM // 8] = len(self.t)
+
+    def _turned(self, memory: SolveMemory, why: int) -> bool:
+        if why == kernels.RESULTS_FULL:
+            self._resize(2 * len(self.t))
+            self._point(memory)
+        elif why == kernels.ROWS_FULL:
+            if 2 * self.stride > len(self.rows):  # there are as many rows as steps between two
+                full, self.rows = len(self.rows), np.concatenate([self.rows, self.rows])
+                memory.keep_rows(self.rows, full)
+            else:
+                kept = (len(self.rows) + 1) // 2
+                self.rows[:kept] = self.rows[::2].copy()
+                self.stride *= 2
+                memory.words[kernels.STRIDE // 8] = self.stride
+                memory.words[kernels.ROWS_COUNT // 8] = kept
+        else:
+            return False
+        return True
+
+    def _resize(self, count: int) -> None:
+        """Memory for more results, or for no more than there are."""
+        self.t.resize(count, refcheck=False)
+        self.y.resize((count, self.y.shape[1]), refcheck=False)
+
+    def _finish(self, memory: SolveMemory) -> None:
+        self._last = memory.state_now()
+        if self.task.asked is None:
+            self._resize(self.count + 1)
+
+    @property
+    def result(self):
+        """SciPy's result."""
+        y = np.ascontiguousarray(self.y.T) if self.task.asked is not None else self.y.T
+        found = dict(t=self.t, y=y, sol=None, t_events=None, y_events=None)
+        found.update(nfev=self.calls, njev=0, nlu=0, status=0, message=_messages()[0], success=True)
+        return _result_class()(**found)
+
+    def steps(self) -> tuple[np.ndarray, np.ndarray]:
+        """The times and states of all steps."""
+        if self.task.asked is None:
+            return self.t, self.y
+        rows = [rows for _, rows in self._segments(range(len(self.rows)))]
+        every = np.concatenate(rows)
+        return np.append(every[:, 0], self.task.end), np.concatenate([every[:, 3:], self._last])
+
+    def _segments(self, numbers) -> Iterator[tuple[int, np.ndarray]]:
+        """The number of the first step, and begins of the steps, of some segments."""
+        if self.stride == 1:
+            yield 0, self.rows
+            return
+        memory, room = SolveMemory(*self._of), np.empty((self.stride, self.rows.shape[1]))
+        memory.words[kernels.STRIDE // 8] = 1
+        for number in numbers:
+            first = number * self.stride
+            count = min(self.stride, self.count - first)
+            memory.state(self.rows[number], 0)
+            memory.keep_rows(room)
+            with memory.calls(False):
+                if kernels.compiled()["begin"](memory.address) != kernels.DONE:
+                    raise RuntimeError(_LOST)
+                left = memory.steps(count, lambda why: False)
+            if left:
+                raise RuntimeError(_LOST)
+            yield first, room[:count]
+
+    def pulled(self, seeds: tuple, wanted: int, has_times: bool) -> tuple:
+        """The adjoints of the first state, of the begin and end, of times, and of values.
+
+        `seeds` are those of the states after steps, or at times: the other is None.
+        """
+        of_steps, of_between = seeds
+        if not self._of[1].is_current():
+            raise RuntimeError(CHANGED.format("scipy.integrate.solve_ivp"))
+        size, memory = self.task.y0.size, SolveMemory(*self._of)
+        of_state = np.array(of_steps[-1]) if of_steps is not None else np.zeros(size)
+        of_asked = np.zeros(0 if of_between is None else len(of_between))
+        of_values = [np.zeros(one.shape) for one in self._of[2][:wanted]]
+        memory.point(kernels.OF_STATE, of_state)
+        if of_steps is not None:
+            memory.point(kernels.OF_STATES, of_steps)
+        else:
+            memory.point(kernels.ASKED, self.t)
+            memory.point(kernels.OF_BETWEEN, of_between)
+            memory.point(kernels.OF_ASKED, of_asked)
+            memory.words[kernels.ASKED_COUNT // 8] = len(of_asked)
+            memory.words[kernels.ASKED_NEXT // 8] = len(of_asked)
+        table = [one.ctypes.data for one in of_values] + [0] * (len(self._of[2]) - wanted)
+        memory.point(kernels.OF_VALUES, np.array(table, np.int64))
+        memory.words[kernels.VALUES // 8] = len(table)
+        memory.words[kernels.HAS_TIMES // 8] = has_times
+        memory.point(kernels.ADJOINTS, np.zeros((memory.tableau.all_stages, size)))
+        memory.floats[kernels.END // 8] = self.task.end
+        with memory.calls(True):
+            for first, rows in self._segments(reversed(range(len(self.rows)))):
+                self._pull(memory, first, rows)
+        of_start, of_step = memory.floats[[kernels.OF_TIME // 8, kernels.OF_STEP // 8]].tolist()
+        return of_state, (of_start - of_step, of_step), of_asked, of_values
+
+    def _pull(self, memory: SolveMemory, first: int, rows: np.ndarray) -> None:
+        memory.keep_rows(rows, len(rows))
+        turn = max(1, _TURN // (8 + self.task.y0.size))
+        why = kernels.PAUSED
+        while why == kernels.PAUSED:
+            is_last = int(memory.floats[kernels.END // 8] == self.task.end)
+            why = kernels.compiled()["pull"](memory.address, first, is_last, turn)
+        if why != kernels.DONE:
+            raise RuntimeError(_LOST)
+
+
+#: The number of results for which there is room at first.
+_ROOM = 1024
+_LOST = (
+    "tapegrad.scipy.integrate: the steps of a solution are repeated for the derivative, and the "
+    "right-hand side has no value where it had one"
+)
+
+
+@functools.cache
+def _result_class() -> type:
+    return importlib.import_module("scipy.integrate._ivp.ivp").OdeResult
+
+
+@functools.cache
+def _messages() -> dict[int, str]:
+    return importlib.import_module("scipy.integrate._ivp.ivp").MESSAGES
+
+
+def solution_of(
+    given: dict[str, Any], own: RightSideObjects, values: Sequence
+) -> KernelSolution | None:
+    """The solution of a problem, computed by the kernels; None for one that is left to SciPy."""
+    try:
+        task = Task(given)
+        every = own.values(values)
+        right_side = own.right_side(task.y0.size, every)
+        callback = right_side and right_side.callback(task.start, task.y0, every)
+        return KernelSolution(task, callback, every) if callback else None
+    except _NotCompiled:
+        return None
