@@ -358,7 +358,8 @@ class KernelSolution:
         self._of = task, callback, values
         self.task, size = task, task.y0.size
         memory = SolveMemory(*self._of)
-        self.rows = np.empty((max(64, BOUND // (8 * (size + 3))), size + 3))
+        self._room = max(64, BOUND // (8 * (size + 3)))
+        self.rows = np.empty((self._room, size + 3))
         self.stride = memory.words[kernels.STRIDE // 8] = 1
         memory.keep_rows(self.rows)
         memory.state(np.array([task.start, task.first_step, task.start, *task.y0]), 0)
@@ -430,28 +431,31 @@ class KernelSolution:
         """The times and states of all steps."""
         if self.task.asked is None:
             return self.t, self.y
-        rows = [rows for _, rows in self._segments(range(len(self.rows)))]
-        every = np.concatenate(rows)
+        every = np.concatenate([rows.copy() for _, rows in self._segments()][::-1])
         return np.append(every[:, 0], self.task.end), np.concatenate([every[:, 3:], self._last])
 
-    def _segments(self, numbers) -> Iterator[tuple[int, np.ndarray]]:
-        """The number of the first step, and begins of the steps, of some segments."""
+    def _segments(self) -> Iterator[tuple[int, np.ndarray]]:
+        """The number of the first step, and the begins of all steps, of some segments.
+
+        The last segment comes first.
+        """
         if self.stride == 1:
             yield 0, self.rows
             return
-        memory, room = SolveMemory(*self._of), np.empty((self.stride, self.rows.shape[1]))
+        memory = SolveMemory(*self._of)
         memory.words[kernels.STRIDE // 8] = 1
-        for number in numbers:
+        rows = max(1, self._room // self.stride)
+        room = np.empty((rows * self.stride, self.rows.shape[1]))
+        for number in reversed(range(0, len(self.rows), rows)):
             first = number * self.stride
-            count = min(self.stride, self.count - first)
+            count = min(len(room), self.count - first)
             memory.state(self.rows[number], 0)
             memory.keep_rows(room)
             with memory.calls(False):
                 if kernels.compiled()["begin"](memory.address) != kernels.DONE:
                     raise RuntimeError(_LOST)
-                left = memory.steps(count, lambda why: False)
-            if left:
-                raise RuntimeError(_LOST)
+                if memory.steps(count, lambda why: False):
+                    raise RuntimeError(_LOST)
             yield first, room[:count]
 
     def pulled(self, seeds: tuple, wanted: int, has_times: bool) -> tuple:
@@ -482,7 +486,7 @@ class KernelSolution:
         memory.point(kernels.ADJOINTS, np.zeros((memory.tableau.all_stages, size)))
         memory.floats[kernels.END // 8] = self.task.end
         with memory.calls(True):
-            for first, rows in self._segments(reversed(range(len(self.rows)))):
+            for first, rows in self._segments():
                 self._pull(memory, first, rows)
         of_start, of_step = memory.floats[[kernels.OF_TIME // 8, kernels.OF_STEP // 8]].tolist()
         return of_state, (of_start - of_step, of_step), of_asked, of_values
