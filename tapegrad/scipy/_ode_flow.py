@@ -18,7 +18,7 @@ from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
 from .._core.tensor.trace import Trace, refuse
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
-from .._custom.closures import Captured, Strays
+from .._custom.closures import Captured, OperandPlace, Strays
 from .._derivatives.inputs import Inputs, InputTensors
 from .._entering.entering import entering
 from .._implicit.linear import STRAY
@@ -72,6 +72,14 @@ class SolverCall:
             found = self._by_kernels(filled, values) or self._solve(*filled)
         self._last = [np.array(one) for one in values], found
         return found
+
+    @remembered
+    def place_of_state(self) -> int | None:
+        """The number of the value that is the first state, −1 if none is in it, or else None."""
+        y0 = self._given(*self._captured.objects)["y0"]
+        if type(y0) is OperandPlace:
+            return y0.number
+        return None if id(y0) in self._captured.marked else -1
 
     def _by_kernels(self, filled: tuple, values) -> Record | None:
         """The solution by compiled code, if it has what is asked for."""
@@ -192,6 +200,8 @@ class Plan:
 
     @remembered
     def _t_eval(self):
+        if self.record.own is not None:
+            return self.record.own.task.asked
         return self.flow.initial(self.values, lambda f: f).t_eval
 
     @property
@@ -323,7 +333,11 @@ class Plan:
             start, end = start + of_t[:-1].sum(), end + of_t[-1]
         else:
             of_asked = of_asked + of_t
-        return self._of_inputs(inputs, [first, start, end, of_asked], of_values)
+        if self.flow.moves or self.flow.asks or (place := self.flow.place_of_state) is None:
+            return self._of_inputs(inputs, [first, start, end, of_asked], of_values)
+        if place >= 0:
+            of_values[place] += first.reshape(of_values[place].shape)
+        return of_values
 
     def pushed(self, moves: Sequence, gradients: Sequence, inputs: Sequence) -> list[np.ndarray]:
         """The tangents of the results, and of what `pulled` gives, from those of the inputs."""

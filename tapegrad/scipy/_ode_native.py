@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.tape.sweeps import memory_of
 from .._core.tensor import runtime as rt
 from .._core.tensor.pytree import own_code
 from .._custom.closures import Captured, OperandPlace
@@ -57,9 +58,31 @@ class Tableau:
             self.E, self.P = np.array([kind.E5, kind.E3]), self._nested(kind.D)
         else:
             self.E, self.P = np.array([kind.E]), np.ascontiguousarray(kind.P)
-        self.exponent = -1.0 / (kind.error_estimator_order + 1)
+        self._tables = self.A, self.C, self.E, self.P
+        self._exponent = -1.0 / (kind.error_estimator_order + 1)
         rules = importlib.import_module(kind.__module__)
-        self.rules = rules.SAFETY, rules.MIN_FACTOR, rules.MAX_FACTOR
+        self.words = self._words(rules)
+
+    def _words(self, rules) -> np.ndarray:
+        """The words of a solve that are those of the method."""
+        made = np.zeros(kernels.SOLVE_WORDS, np.int64)
+        for word, value in (
+            (kernels.STAGES, self.stages),
+            (kernels.ALL_STAGES, self.all_stages),
+            (kernels.POWERS, self.P.shape[1]),
+            (kernels.IS_EIGHTH, self.is_eighth),
+            (kernels.STRIDE, 1),
+            *((word, memory_of(x)) for word, x in zip(_TABLES, self._tables, strict=True)),
+        ):
+            made[word // 8] = value
+        for word, number in (
+            (kernels.EXPONENT, self._exponent),
+            (kernels.SAFETY, rules.SAFETY),
+            (kernels.MIN_FACTOR, rules.MIN_FACTOR),
+            (kernels.MAX_FACTOR, rules.MAX_FACTOR),
+        ):
+            made.view(np.float64)[word // 8] = number
+        return made
 
     def _nested(self, D: np.ndarray) -> np.ndarray:
         """The interpolant of DOP853, which SciPy has as nested products of x and 1 − x."""
@@ -74,6 +97,7 @@ class Tableau:
         return np.ascontiguousarray(found[:, 1:])
 
 
+_TABLES = kernels.A, kernels.C, kernels.E, kernels.P
 tableau_of = functools.cache(Tableau)
 
 
@@ -142,6 +166,7 @@ class RightSideObjects:
         first = count + len(numbers)
         self._captured, more = with_numbers_lifted(captured, first) or (captured, [])
         self._numbers = [*numbers, *more]
+        self._found: dict[tuple, RightSide | None] = {}
         self.is_known = not _reads_globals(self._captured)
 
     def values(self, values: Sequence) -> list[np.ndarray]:
@@ -152,8 +177,11 @@ class RightSideObjects:
         """The one for calls like this; None if it is not known which these are."""
         kind = size, *[self._form[name] for name in ("is_vectorized", "is_swapped")]
         kind = *kind, *[one.shape for one in values]
-        make = functools.partial(RightSide, self._captured, self._form)
-        return _kept.get(kind, self._captured, make) if self.is_known else None
+        if kind not in self._found:
+            make = functools.partial(RightSide, self._captured, self._form)
+            found = _kept.get(kind, self._captured, make) if self.is_known else None
+            self._found[kind] = found
+        return self._found[kind]
 
 
 def _with_places(rest, first: int) -> tuple[Any, list]:
@@ -213,9 +241,9 @@ class Task:
         self.max_step = float(options.get("max_step", np.inf))
         first = options.get("first_step")
         self.first_step = -1.0 if first is None else float(first)
-        is_right = np.all(self.rtol >= _LEAST) and np.all(self.atol >= 0.0) and self.max_step > 0.0
+        is_right = self.rtol.min() >= _LEAST and self.atol.min() >= 0.0 and self.max_step > 0.0
         is_right = is_right and (first is None or 0.0 < self.first_step <= whole)
-        if not (is_right and 0.0 < whole < np.inf and np.all(np.isfinite(self.y0))):
+        if not (is_right and 0.0 < whole < np.inf and np.isfinite(self.y0).all()):
             raise _NotCompiled
 
     def _times(self, t_eval) -> np.ndarray | None:
@@ -227,15 +255,16 @@ class Task:
             raise _NotCompiled
         sign = self.direction
         is_within = sign * (found[0] - self.start) >= 0.0 and sign * (found[-1] - self.end) <= 0.0
-        if not is_within or not np.all(sign * np.diff(found) > 0.0):
+        if not is_within or not (sign * (found[1:] - found[:-1]) > 0.0).all():
             raise _NotCompiled
         return np.array(found)
 
     def _tolerance(self, given) -> np.ndarray:
-        found = np.asarray(given, dtype=float)
-        if found.shape not in ((), self.y0.shape):
+        if np.shape(given) not in ((), self.y0.shape):
             raise _NotCompiled
-        return np.ascontiguousarray(np.broadcast_to(found, self.y0.shape))
+        made = np.empty(self.y0.shape)
+        made[:] = given
+        return made
 
 
 #: Relative tolerances below this SciPy replaces, with a warning.
@@ -249,58 +278,33 @@ class SolveMemory:
     """The words of a solve, with the memory that they name, for one use at a time."""
 
     def __init__(self, task: Task, callback: Callback, values: Sequence[np.ndarray]):
-        self.words = np.zeros(kernels.SOLVE_WORDS, np.int64)
-        self.floats, self.address = self.words.view(np.float64), self.words.ctypes.data
-        self._keep: dict[int, Any] = {}
-        self._callback, self._values = callback, values
         self.tableau, n = tableau_of(task.method), task.y0.size
-        self._set_method(task)
+        self.words = self.tableau.words.copy()
+        self.floats, self.address = self.words.view(np.float64), memory_of(self.words)
+        self._keep: dict[int, np.ndarray] = {}
+        self._callback, self._values = callback, values
+        self.words[kernels.SIZE // 8] = n
+        self.words[kernels.CALLBACK // 8] = callback.address
+        self.floats[kernels.MAX_STEP // 8] = task.max_step
+        self.floats[kernels.BOUND // 8] = task.end
+        self.floats[kernels.DIRECTION // 8] = task.direction
+        self.point(kernels.RTOL, task.rtol)
+        self.point(kernels.ATOL, task.atol)
         count = self.tableau.all_stages
         self._tables = [np.zeros(count, np.int64), np.zeros(count, np.int64)]
-        for word, shape in (
-            (kernels.NEXT, n),
-            (kernels.SUMS, n),
-            (kernels.WEIGHTS, count),
-            (kernels.SLOPES, (count, n)),
-            (kernels.STATES, n),
-        ):
-            self.point(word, np.zeros(shape))
-
-    def _set_method(self, task: Task) -> None:
-        table = self.tableau
-        for word, value in (
-            (kernels.SIZE, task.y0.size),
-            (kernels.STAGES, table.stages),
-            (kernels.ALL_STAGES, table.all_stages),
-            (kernels.POWERS, table.P.shape[1]),
-            (kernels.IS_EIGHTH, table.is_eighth),
-            (kernels.CALLBACK, self._callback.address),
-        ):
-            self.words[word // 8] = value
-        for word, number in (
-            (kernels.EXPONENT, table.exponent),
-            (kernels.MAX_STEP, task.max_step),
-            (kernels.BOUND, task.end),
-            (kernels.DIRECTION, task.direction),
-            (kernels.SAFETY, table.rules[0]),
-            (kernels.MIN_FACTOR, table.rules[1]),
-            (kernels.MAX_FACTOR, table.rules[2]),
-        ):
-            self.floats[word // 8] = number
-        for word, array in (
-            (kernels.A, table.A),
-            (kernels.C, table.C),
-            (kernels.E, table.E),
-            (kernels.P, table.P),
-            (kernels.RTOL, task.rtol),
-            (kernels.ATOL, task.atol),
-        ):
-            self.point(word, array)
+        sizes = {word: n for word in (kernels.NEXT, kernels.SUMS, kernels.STATES)}
+        sizes.update({kernels.SLOPES: count * n, kernels.ADJOINTS: count * n})
+        sizes[kernels.WEIGHTS] = count
+        self._room = np.zeros(sum(sizes.values()))
+        at = memory_of(self._room)
+        for word, size in sizes.items():
+            self.words[word // 8] = at
+            at += 8 * size
 
     def point(self, word: int, array: np.ndarray) -> None:
         """Write the address of an array, which is kept."""
         self._keep[word] = array
-        self.words[word // 8] = array.ctypes.data
+        self.words[word // 8] = memory_of(array)
 
     def state(self, row: np.ndarray, steps: int) -> None:
         """Go to the begin of a step, from a row for it and the number of steps before."""
@@ -360,7 +364,7 @@ class KernelSolution:
         memory = SolveMemory(*self._of)
         self._room = max(64, BOUND // (8 * (size + 3)))
         self.rows = np.empty((self._room, size + 3))
-        self.stride = memory.words[kernels.STRIDE // 8] = 1
+        self.stride = 1
         memory.keep_rows(self.rows)
         memory.state(np.array([task.start, task.first_step, task.start, *task.y0]), 0)
         self._ask(memory)
@@ -443,7 +447,6 @@ class KernelSolution:
             yield 0, self.rows
             return
         memory = SolveMemory(*self._of)
-        memory.words[kernels.STRIDE // 8] = 1
         rows = max(1, self._room // self.stride)
         room = np.empty((rows * self.stride, self.rows.shape[1]))
         for number in reversed(range(0, len(self.rows), rows)):
@@ -479,11 +482,10 @@ class KernelSolution:
             memory.point(kernels.OF_ASKED, of_asked)
             memory.words[kernels.ASKED_COUNT // 8] = len(of_asked)
             memory.words[kernels.ASKED_NEXT // 8] = len(of_asked)
-        table = [one.ctypes.data for one in of_values] + [0] * (len(self._of[2]) - wanted)
+        table = [memory_of(one) for one in of_values] + [0] * (len(self._of[2]) - wanted)
         memory.point(kernels.OF_VALUES, np.array(table, np.int64))
         memory.words[kernels.VALUES // 8] = len(table)
         memory.words[kernels.HAS_TIMES // 8] = has_times
-        memory.point(kernels.ADJOINTS, np.zeros((memory.tableau.all_stages, size)))
         memory.floats[kernels.END // 8] = self.task.end
         with memory.calls(True):
             for first, rows in self._segments():
