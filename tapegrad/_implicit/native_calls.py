@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import sys
+import types
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -22,8 +24,9 @@ from .._program.replay.moves import move_words, words
 from .._program.replay.parts import SIGNATURE
 from . import solver_kernels as kernels
 
-#: Calls that SciPy solves before the equations are compiled.
-EAGER = 20
+#: Calls that SciPy solves before the equations are compiled; how often they are, since what they
+#: read from outside has changed.
+EAGER, RECORDS = 20, 8
 
 
 @dataclasses.dataclass
@@ -93,15 +96,47 @@ class _CompiledEquations:
         self._function = _Equations(problem, functions)
         self._calls, self._lock = 0, process.lock()
         self._found: Callback | None = None
+        self._records, self._is_callback = 0, True
 
     def at(self, x: np.ndarray, values: list) -> Callback | None:
-        """The equations, recorded here if they are not yet; None while calls are few."""
+        """The equations, recorded here if they are not yet; None while calls are few.
+
+        They are recorded again where something that they read from outside is another.
+        """
         with self._lock:
             self._calls += 1
-            if self._calls == EAGER + 1:
-                self._found = callback_of(self._function, [x, *values])
-        found = self._found
-        return found if found is not None and found.adjoints and found.is_current() else None
+            if self._calls <= EAGER or not self._is_callback:
+                return None
+            if self._found is None or not self._found.is_current():
+                self._recorded(x, values)
+            return self._found
+
+    def _recorded(self, x: np.ndarray, values: list) -> None:
+        self._found, self._records = None, self._records + 1
+        readers = callables_in(self._function.problem.captured.objects)
+        if self._records <= RECORDS and all(map(_is_of_module, readers)):
+            found = callback_of(self._function, [x, *values], readers)
+            self._found = found if found is not None and found.adjoints else None
+        self._is_callback = self._found is not None
+
+
+def callables_in(tree) -> list[Callable]:
+    """The functions in tuples, lists and dicts."""
+    if isinstance(tree, (tuple, list, dict)):
+        items = tree.values() if isinstance(tree, dict) else tree
+        return [one for item in items for one in callables_in(item)]
+    return [tree] if callable(tree) else []
+
+
+def _is_of_module(f) -> bool:
+    """Whether a function reads the globals of its module, which change; a copy has its own."""
+    while isinstance(f, functools.partial):
+        f = f.func
+    f = getattr(f, "__func__", f)
+    if not isinstance(f, types.FunctionType):
+        return True
+    module = sys.modules.get(f.__module__)
+    return module is None or f.__globals__ is vars(module)
 
 
 _kept = KeptByStructure[_CompiledEquations]()
