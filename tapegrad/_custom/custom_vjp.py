@@ -19,7 +19,7 @@ from .._core.tape import store
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import copy_tensor, in_dtype, link, unlisted, view_like
 from .._core.tensor.registry import refused
-from .._core.tensor.trace import is_steering, refuse, steered, steering_tensor
+from .._core.tensor.trace import CustomCall, is_steering, refuse, steered, steering_tensor
 from .._core.tensor.values import (
     FLOATS,
     is_complex,
@@ -39,7 +39,7 @@ from .._derivatives.tape_traversal import seen_as
 _bridge = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 
-class VjpCall:
+class VjpCall(CustomCall):
     """The call of an operation: `arguments` as they were, `recorded` those that programs replace.
 
     `wanted` says which of all arguments have adjoints; `bridge` is the address of the function that

@@ -123,29 +123,35 @@ class KeptByStructure(Generic[_T]):
 # --- numbers in variables of functions ------------------------------------------------------------
 
 
-def with_numbers_lifted(captured: Captured, first: int) -> tuple[Captured, list] | None:
+def with_numbers_lifted(
+    captured: Captured, first: int, of_objects: bool = False
+) -> tuple[Captured, list] | None:
     """Captured objects in which further numbers have places, from `first` on; and these numbers.
 
     They are floats and arrays of them in variables of enclosing functions, and arrays among the
     objects, as the data of each turn of a loop: those of different turns differ in nothing else.
-    None if there are none.
+    Floats among the objects and in their containers are such numbers if it is asked for. None if
+    there are none.
     """
-    lifted = _Lifted(first)
+    lifted = _Lifted(first, of_objects)
     objects = lifted.of(captured.objects)
     return (Captured(*objects), lifted.numbers) if lifted.numbers else None
+
+
+_FLOATS = (float, np.float64)
 
 
 class _Lifted:
     """Objects with places for numbers; functions and containers that lead to any are copies."""
 
-    def __init__(self, first: int):
-        self._first, self.numbers = first, list[Any]()
+    def __init__(self, first: int, of_objects: bool):
+        self._first, self._of_objects, self.numbers = first, of_objects, list[Any]()
         self._made: dict[int, Any] = {}
 
     def of(self, one) -> Any:
         """A function, an array, or a tuple, list or dict that leads to one."""
         kind = type(one)
-        if _is_floats(one):
+        if _is_floats(one) or (self._of_objects and kind in _FLOATS):
             return self._place_of(one)
         if kind is types.FunctionType and one.__closure__ and is_users(one):
             return self._made.get(id(one)) or self._of_function(one)
@@ -173,8 +179,7 @@ class _Lifted:
         return made
 
     def _of_content(self, value) -> Any:
-        is_number = type(value) is float or type(value) is np.float64
-        return self._place_of(value) if is_number else self.of(value)
+        return self._place_of(value) if type(value) in _FLOATS else self.of(value)
 
     def _place_of(self, value) -> OperandPlace:
         """A place for a number, or for an array as it is when its numbers are read."""

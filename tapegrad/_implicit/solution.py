@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -27,11 +28,13 @@ from .._derivatives.inputs import InputTensors
 from .._derivatives.recorded_reverse import recorded_adjoints
 from .._entering.entering import entering
 from .._program.compile import compile
+from .._program.ir.steps import DOUBLE
 from .._transforms.gradients import pushed
 from .._transforms.jacobians import blocks_of
 from ..autograd._function_calls import Repeated, apart
 from ..autograd.function import Function
 from .linear import LONG_STEP, STRAY, Linearised, as_inputs, is_decided, is_long, is_regular
+from .native_calls import NativeCall, NativeSolver, StepViews, view_of
 
 
 @dataclasses.dataclass
@@ -56,8 +59,15 @@ class Problem:
     other.
     """
 
-    def __init__(self, name: str, solve: Callable, equations: Callable, objects: tuple):
-        self.name, self._solve, self._equations = name, solve, equations
+    def __init__(
+        self,
+        name: str,
+        solve: Callable,
+        equations: Callable,
+        objects: tuple,
+        native: NativeSolver | None = None,
+    ):
+        self.name, self._solve, self._equations, self.native = name, solve, equations, native
         self.captured = Captured(*objects)
         self.tensors, self.captured.tensors = self.captured.tensors, []
         self.has_warned = False
@@ -80,9 +90,9 @@ class Problem:
             )
         return solved
 
-    def with_numbers_lifted(self, first: int) -> tuple[Captured, list]:
+    def with_numbers_lifted(self, first: int, of_objects: bool = False) -> tuple[Captured, list]:
         """The objects with places for further numbers, from `first` on, and these numbers."""
-        return with_numbers_lifted(self.captured, first) or (self.captured, [])
+        return with_numbers_lifted(self.captured, first, of_objects) or (self.captured, [])
 
     def residual(self, x, aux, values, entered: Callable):
         """F as a tensor of the shape of x."""
@@ -97,6 +107,12 @@ class Problem:
                 )
             out = PUBLIC["reshape"](out, shape_of(x))
         return out
+
+    def further(self, names: tuple[str, ...], x, values) -> list:
+        """Further functions of x, by their names in `native`."""
+        objects = self.captured.filled(values)
+        found = [self.native.function(name, *objects) for name in names] if self.native else []
+        return [entering(one)(x) for one in found]
 
     def check_reads(self, needs, x, aux, values) -> None:
         """Refuse the trace if the equations read recorded values that are not found.
@@ -253,13 +269,20 @@ def _compiled_like(problem: Problem, needs, aux, x) -> tuple[_CompiledAdjoints, 
 
 
 class _Repeated(Repeated):
-    """The call of a solver in a program: it is given arrays, and its adjoints are compiled."""
+    """The call of a solver in a program: it is given arrays, and its adjoints are compiled.
+
+    Compiled code makes the call where the solver has a native method, and the solution no parts of
+    its own for constraints.
+    """
 
     def __init__(self, compute: Callable, cls, ctx, args, out):
         super().__init__(compute, cls, ctx, args, out)
         self.problem, self.name = args[0], args[0].name
         self._compiled: tuple[_CompiledAdjoints, list] | None = None
         self._values = [None if one else np.asarray(value_of(x)) for one, x in self._pairs(args)]
+        self.needs_values = self.problem.native is not None
+        self._native: NativeCall | None = None
+        self._last: tuple[Solved, list] | None = None  # the last call of the solver
 
     def _pairs(self, args) -> list:
         return [*zip(self.recorded, args, strict=True)][1:]
@@ -279,7 +302,26 @@ class _Repeated(Repeated):
                 return None, None
             part[...] = value
         held = np.array(solved.x, dtype=float), solved.aux, values
+        self._last = (solved, values) if self.needs_values else None
         return whole, held
+
+    def held(self, operands: list[np.ndarray], array: np.ndarray) -> Any:
+        given = iter(operands)
+        values = [next(given) if one is None else one for one in self._values]
+        return self._views(array)[0].copy(), (), values
+
+    def table(self, operands: list, out: Any, wanted: list[bool]) -> np.ndarray | None:
+        shape, dtype = self.whole
+        if self._last is None or dtype != DOUBLE or not out.is_contiguous:
+            return None
+        solved, values = self._last
+        if self._native is None:
+            numbers = itertools.count()
+            places = [next(numbers) if one is None else None for one in self._values]
+            self._native = NativeCall(self.problem, places)
+        whole = np.empty(shape, dtype)
+        parts = [view_of(part, whole, out) for part in self._views(whole)]
+        return self._native.table(solved, values, StepViews(operands, wanted, parts))
 
     def _views(self, whole: np.ndarray) -> list[np.ndarray]:
         if len(self.parts) == 1:

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from .._core.tensor import runtime as rt
+from .._core.tensor.dependencies import Dependencies, joined
 from .build.executable import Program
 from .compile import compile
+from .dispatch.names_read import names_read
 from .dispatch.signature import Arguments
 from .ir.steps import ARENA, DOUBLE, View
 
@@ -24,8 +26,8 @@ class Callback:
     all that the function reads from outside is as it was when its program was made.
     """
 
-    def __init__(self, compiled, program: Program, result: View):
-        self.program, self._names = program, compiled._families.names
+    def __init__(self, program: Program, result: View, names: Dependencies):
+        self.program, self._names = program, names
         item, code = program.code.item, program.code
         step = item * result.strides[0] if result.shape else item
         self.size = result.size
@@ -41,27 +43,34 @@ class Callback:
             self.adjoints = True
 
     def is_current(self) -> bool:
-        return self._names is None or self._names.unchanged()
+        return self._names.unchanged()
 
 
-def callback_of(f: Callable, args: Sequence) -> Callback | None:
+def callback_of(
+    f: Callable, args: Sequence, functions: Iterable[Callable] | None = None
+) -> Callback | None:
     """A function, recorded at floats and arrays of float64, as a callback; None if it is none.
 
     It is none if it has no program, its result is no vector that depends on the arguments, or
     Python is called in its program; and if it changes anything outside, which Python would do in
-    every call. What it reads from outside is as it is now, see `Callback.is_current`.
+    every call. What it reads from outside is as it is now, see `Callback.is_current`: what
+    `functions` read, the users' that it calls, where it is none itself.
     """
+    names = joined([*map(names_read, [f] if functions is None else functions)])
+    if names.unknown is not None or names.long:
+        return None
     given = [float(one) if np.ndim(one) == 0 else np.array(one, float) for one in args]
     numbers = tuple(range(len(given)))
     compiled = compile(f, argnums=numbers, native=False)
     compiled._flows.has_warned = compiled._effects.is_silent = True
     with rt.tracing(None), contextlib.suppress(ValueError):
+        names = names.with_elements()
         program = compiled._program_for(Arguments(tuple(given), {}, numbers))
         variants = [one for family in compiled._families.found.values() for one in family.found]
         (variant,) = [one for one in variants if one.program is program]
         result = _result_of(program, variant.leaves)
         if result is not None and compiled._effects.found is None and _is_alone(program):
-            return Callback(compiled, program, result)
+            return Callback(program, result, names)
     return None
 
 

@@ -16,7 +16,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.apply import check_dtype
 from .._core.tensor.operators import listen, stop_listening
 from .._core.tensor.pytree import reachable, tree_leaves
-from .._core.tensor.trace import refuse
+from .._core.tensor.trace import CustomCall, refuse
 from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor, name_of, value_of, wrap
 from .._derivatives.forward_mode import BY_HAND as TANGENTS
 from .._derivatives.recorded_reverse import BY_HAND as ADJOINTS
@@ -451,7 +451,7 @@ def kept(arg):
     return arg
 
 
-class Repeated:
+class Repeated(CustomCall):
     """A call of a Function, which can be repeated (see `trace.CustomCall`).
 
     `compute(ctx, args)` calls forward. `tensors` are the places of the results that are tensors,

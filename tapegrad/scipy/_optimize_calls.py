@@ -16,6 +16,7 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import DerivativeLost, learned, refuse
 from .._core.tensor.values import is_tensor
 from .._implicit.linear import STRAY
+from .._implicit.native_calls import NativeSolver
 from .._implicit.solution import Problem, Solved, answer
 from ._differentiable import differentiable, of_functions
 
@@ -33,6 +34,8 @@ class Solver:
 
     def __init__(self, name: str, equations: Callable, read: Callable, finish: Callable):
         self.name, self._equations, self._read, self._finish = name, equations, read, finish
+        #: What is known of methods in compiled code, made with `named`.
+        self.native: NativeSolver | None = None
 
     @remembered
     def theirs(self) -> Callable:
@@ -40,14 +43,14 @@ class Solver:
 
     def __call__(self, *args, **kwargs):
         name, given = f"scipy.optimize.{self.name}", (args, kwargs)
-        problem = Problem(name, self._solve, self._conditions, given)
+        problem = Problem(name, self._solve, self._conditions, given, self.native)
         if not problem.tensors:
             return self._of_plain(args, kwargs, name)
         x, solved = answer(problem)
         result = solved.result
         if problem.is_traced:
             result = traced(result, iter(solved.fields.values()))
-        return self._finish(self._named(args, kwargs), result, x)
+        return self._finish(self.named(args, kwargs), result, x)
 
     @remembered
     def _parameters(self) -> tuple[tuple[str, ...], Given, str]:
@@ -58,7 +61,7 @@ class Solver:
         defaults = {one.name: one.default for one in every if one.default is not one.empty}
         return names, defaults, (rest or [""])[0]
 
-    def _named(self, args: tuple, kwargs: dict) -> Given:
+    def named(self, args: tuple, kwargs: dict) -> Given:
         """All arguments by name. SciPy itself gets those that are given: its signatures differ."""
         names, defaults, rest = self._parameters
         given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
@@ -74,19 +77,25 @@ class Solver:
             raise
 
     def _conditions(self, args: tuple, kwargs: dict) -> Callable:
-        return self._equations(self._named(args, kwargs))
+        return self._equations(self.named(args, kwargs))
 
     def _solve(self, args: tuple, kwargs: dict) -> Solved:
         result = self.theirs(*args, **kwargs)
-        solved = self._read(self._named(args, kwargs), result)
+        solved = self._read(self.named(args, kwargs), result)
         solved.result = result
         solved.fields = {str(k): one for k, one in enumerate(numbers_in(result))}
         return solved
 
 
-def solver(name: str, equations: Callable, read: Callable, finish: Callable) -> None:
-    """Let SciPy's function of a name in `optimize` be differentiated."""
+def solver(
+    name: str, equations: Callable, read: Callable, finish: Callable, native: Callable | None = None
+) -> None:
+    """Let SciPy's function of a name in `optimize` be differentiated.
+
+    `native(named)` gives what is known of methods in compiled code.
+    """
     made = Solver(name, equations, read, finish)
+    made.native = None if native is None else native(made.named)
 
     @of_functions
     @differentiable(f"optimize.{name}")
@@ -108,7 +117,8 @@ def of_x(f: Callable, args, is_pair: bool = False) -> Callable:
 # --- SciPy's results ------------------------------------------------------------------------------
 
 
-def _is_number(value) -> bool:
+def is_number(value) -> bool:
+    """Whether a part of a result is a number, or an array of some."""
     return isinstance(value, (bool, int, float, np.number, np.bool_)) or (
         isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
     )
@@ -119,7 +129,7 @@ def numbers_in(result) -> list:
     if isinstance(result, (tuple, dict)):
         items = result.values() if isinstance(result, dict) else result
         return [number for item in items for number in numbers_in(item)]
-    return [result] if _is_number(result) else []
+    return [result] if is_number(result) else []
 
 
 def traced(result, tensors):
@@ -137,7 +147,7 @@ def traced(result, tensors):
         made = dict.__new__(_guarded(type(result)))
         dict.update(made, found)
         return made
-    return next(tensors) if _is_number(result) else result
+    return next(tensors) if is_number(result) else result
 
 
 def _is_followed(value) -> bool:

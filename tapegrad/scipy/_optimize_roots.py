@@ -5,8 +5,15 @@ SciPy solves with plain values. The derivative of the root is that of the implic
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .._implicit.solution import Solved
+from . import _optimize_native as native
 from ._optimize_calls import Given, first, first_of, in_field, of_x, solver
+
+
+def _natively(choose: native.Choice) -> Callable:
+    return lambda named: native.RootSolver(named, choose)
 
 
 def _first_of(given: Given, result) -> Solved:
@@ -35,9 +42,11 @@ def _of_newton(given: Given):
     return of_x(given["func"], given["args"])
 
 
-solver("newton", _of_newton, _first_of, _with_root)
-for _name in ("bisect", "brenth", "brentq", "ridder", "toms748"):
-    solver(_name, _of_f, _first_of, _with_root)
+solver("newton", _of_newton, _first_of, _with_root, _natively(native.of_newton))
+for _name in ("bisect", "brenth", "brentq", "ridder"):
+    _choice = native.in_interval(_name)
+    solver(_name, _of_f, _first_of, _with_root, _natively(_choice))
+solver("toms748", _of_f, _first_of, _with_root)
 
 
 def _of_root_scalar(given: Given):
@@ -50,6 +59,7 @@ solver(
     _of_root_scalar,
     lambda given, result: Solved(result.root, has_converged=result.converged),
     in_field("root"),
+    _natively(native.of_root_scalar),
 )
 
 
@@ -60,7 +70,7 @@ def _of_fsolve(given: Given):
     return of_x(given["func"], given["args"])
 
 
-solver("fsolve", _of_fsolve, _first_of, first)
+solver("fsolve", _of_fsolve, _first_of, first, _natively(native.of_fsolve))
 
 
 def _of_root(given: Given):
@@ -72,6 +82,7 @@ solver(
     _of_root,
     lambda given, result: Solved(result.x, has_converged=result.success),
     in_field("x"),
+    _natively(native.of_root),
 )
 
 

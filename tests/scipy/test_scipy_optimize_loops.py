@@ -1,4 +1,4 @@
-"""Solvers in loops: functions that differ in numbers alone share compiled adjoints."""
+"""Solvers in loops: functions that differ in numbers alone share compiled equations."""
 
 import threading
 
@@ -9,19 +9,19 @@ from scipy.optimize import brentq, root
 import tapegrad as tg
 from tapegrad._custom.closures import Captured
 from tapegrad._custom.structure import structure, with_numbers_lifted
-from tapegrad._implicit import solution
+from tapegrad._implicit import native_calls
 
 P = np.array([1.0, 2.0])
 
 
 @pytest.fixture
 def kept():
-    """The compiled adjoints that a test makes."""
-    solution._kept.found.clear()
-    return solution._kept.found
+    """The compiled equations that a test makes."""
+    native_calls._kept.found.clear()
+    return native_calls._kept.found
 
 
-def test_a_loop_over_data_compiles_the_adjoints_once(kept):
+def test_a_loop_over_data_compiles_the_equations_once(kept):
     data = np.linspace(0.3, 2.0, 30)
 
     def f(p):

@@ -102,6 +102,8 @@ class CustomCall(Protocol):
     """
 
     name: str
+    #: Whether operands and the array are read for adjoints: then they stay where they are.
+    needs_values: bool = False
 
     def value(self, operands: list[np.ndarray]) -> tuple[np.ndarray | None, Any]:
         """The array of the row for other operands, and what `adjoints` gets of this call.
@@ -111,6 +113,16 @@ class CustomCall(Protocol):
 
     def adjoints(self, held: Any, g: np.ndarray) -> list[np.ndarray | None]:
         """The adjoints of the operands from that of the array, None for those without."""
+
+    def held(self, operands: list[np.ndarray], array: np.ndarray) -> Any:
+        """What `adjoints` gets of a call that compiled code has made, if it `needs_values`."""
+
+    def table(self, operands: list, out: Any, wanted: list[bool]) -> np.ndarray | None:
+        """Words by which compiled code makes the call, with views of a step; see `custom_kernels`.
+
+        None while there are none. `wanted` says which operands have adjoints.
+        """
+        return None
 
 
 class Trace:

@@ -342,7 +342,11 @@ class Custom(ArrayStep):
 
     plural = "calls of a user's operations"
     calls_python = True
-    needs_values = False  # the call keeps what its adjoint reads
+
+    @property
+    def needs_values(self) -> bool:  # type: ignore[override]
+        """Whether operands and results are read; else the call keeps what its adjoint reads."""
+        return self.call.needs_values
 
     def key(self, places: Any) -> None:
         """None is the same as another: it may have effects, or depend on more than operands."""

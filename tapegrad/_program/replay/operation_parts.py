@@ -22,8 +22,8 @@ from ..._core.tensor.runtime import silence
 from ..._core.tensor.values import value_of
 from ..._derivatives.recorded_reverse import parts_of, summed_to
 from ..ir.kernel_step import Computed, Custom, Kernel
-from ..ir.steps import ARENA, View
-from . import rule_kernels
+from ..ir.steps import ARENA, DOUBLE, View
+from . import custom_kernels, rule_kernels
 from . import structural_kernels as kernels
 from .moves import move_words, words
 from .parts import NO_BASES, SIGNATURE, Bases, Part, Wanted, part_of
@@ -516,6 +516,8 @@ class _RepeatedCalls:
         self.step, self.own = step, float_of(item)
         self.wanted = [dtype.kind == "f" and wanted(view) for view, dtype in step.operands]
         self.held: dict[int, Any] = {}
+        self.data = np.zeros(custom_kernels.CUSTOM_WORDS, np.int64)
+        self._table: np.ndarray | None = None
 
     def value(self, run: int) -> int:
         """Call the operation with copies of its operands; returns the status of a part."""
@@ -523,37 +525,68 @@ class _RepeatedCalls:
 
     def value_ahead(self, run: int) -> int:
         """The same where adjoints follow."""
-        status, self.held[run] = self._called(run)
+        status, held = self._called(run)
+        if not self.step.call.needs_values:
+            self.held[run] = held
         return status
 
     def _called(self, run: int) -> tuple[int, Any]:
         step, own = self.step, self.own
-        given = [array_of(run, view, own).astype(dtype, "C") for view, dtype in step.operands]
-        values, held = step.call.value(given)
+        values, held = step.call.value(self._given(run))
         if values is None or not fits(values, step.out, own):
             _word(run + RUN_FAILED).value = step.out.offset
             return GUARD_FAILED, None
         array_of(run, step.out, own)[...] = values
+        if self._table is None:
+            self._find_table()
         return FINISHED, held
+
+    def _given(self, run: int) -> list[np.ndarray]:
+        operands = self.step.operands
+        return [array_of(run, view, self.own).astype(dtype, "C") for view, dtype in operands]
+
+    def _find_table(self) -> None:
+        """Let compiled code make the calls, where it can."""
+        step = self.step
+        is_plain = self.own == DOUBLE and all([dtype == DOUBLE for _, dtype in step.operands])
+        if not is_plain or not step.call.needs_values:
+            return
+        table = step.call.table([view for view, _ in step.operands], step.out, self.wanted)
+        if table is not None:
+            self._table = table  # before its address: another thread may read that
+            self.data[custom_kernels.CUSTOM_TABLE // 8] = table.ctypes.data
 
     def adjoints(self, run: int) -> int:
         """Add the adjoints of the operands."""
         step, own = self.step, self.own
+        if step.call.needs_values:
+            held = step.call.held(self._given(run), array_of(run, step.out, own).copy())
+        else:
+            held = self.held[run]
         g = array_of(run, step.out, own, RUN_ADJOINT_BASES).copy()
-        found = step.call.adjoints(self.held[run], g)
+        found = step.call.adjoints(held, g)
         for (view, _), wanted, part in zip(step.operands, self.wanted, found, strict=True):
             if wanted and part is not None and has_adjoints(run, view):
                 add_to_view(array_of(run, view, own, RUN_ADJOINT_BASES), part)
         return FINISHED
 
 
+@once
+def compiled_custom() -> dict[str, int]:
+    return compile_source(custom_kernels.TEXT, dict.fromkeys(custom_kernels.EXPORTS, SIGNATURE))
+
+
 @part_of.register(Custom)
 def part_of_custom(step: Custom, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM) -> Part:
-    calls = _RepeatedCalls(step, wanted, item)
-    functions = [c_function(calls.value)]
-    ahead = reverse = 0
-    if step.is_reached and any(calls.wanted):
-        functions += [c_function(calls.value_ahead), c_function(calls.adjoints)]
-        ahead, reverse = map(address_of, functions[1:])
-    data = np.zeros(1, np.int64)
-    return Part(address_of(functions[0]), reverse, data, ahead=ahead, keep=functions, tier="Python")
+    calls, code = _RepeatedCalls(step, wanted, item), compiled_custom()
+    functions = [c_function(one) for one in (calls.value, calls.value_ahead, calls.adjoints)]
+    calls.data[custom_kernels.CUSTOM_VALUE // 8 :] = [*map(address_of, functions)]
+    is_pulled = step.is_reached and any(calls.wanted)
+    return Part(
+        code["custom_value"],
+        code["custom_adjoints"] if is_pulled else 0,
+        calls.data,
+        ahead=code["custom_ahead"] if is_pulled else 0,
+        keep=(calls, functions),
+        tier="Python",
+    )

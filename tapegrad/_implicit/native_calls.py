@@ -1,0 +1,257 @@
+"""Calls of solvers in programs without Python: the equations as a callback, the table of a call."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._core.codegen import process
+from .._core.codegen.factory import compile_source
+from .._core.operations import PUBLIC
+from .._custom.closures import Captured, OperandPlace
+from .._custom.structure import KeptByStructure
+from .._entering.entering import entering
+from .._program.callbacks import Callback, callback_of
+from .._program.ir.steps import DOUBLE, View, contiguous
+from .._program.replay.moves import move_words, words
+from .._program.replay.parts import SIGNATURE
+from . import solver_kernels as kernels
+
+#: Calls that SciPy solves before the equations are compiled; how often they are, since what they
+#: read from outside has changed.
+EAGER, RECORDS = 20, 8
+
+
+@dataclasses.dataclass
+class Method:
+    """How a call of a solver is made by a method of `solver_kernels`.
+
+    `settings` are floats and places of numbers, which follow one another in the memory of the
+    method. `found` has, for each part of the result, where in this memory the method writes it: the
+    first word, and the strides of its axes. `functions` are further functions of the unknowns whose
+    results it wants behind those of the equations.
+    """
+
+    name: str
+    settings: list[Any]
+    found: list[tuple[int, tuple[int, ...]]]
+    functions: tuple[str, ...] = ()
+
+
+class NativeSolver(Protocol):
+    """What is known of a solver with a method in compiled code."""
+
+    def method(self, solved: Any, *objects: Any) -> Method | None:
+        """The method of a call, whose objects have places; None if there is none for them."""
+
+    def function(self, name: str, *objects: Any) -> Callable:
+        """A further function of the unknowns."""
+
+
+@dataclasses.dataclass
+class StepViews:
+    """The views of a step: operands, which of them have adjoints, the parts of its result."""
+
+    operands: list[View]
+    wanted: list[bool]
+    parts: list[View]
+
+
+def view_of(part: np.ndarray, whole: np.ndarray, out: View) -> View:
+    """The part of a result that has such a place in an array like it."""
+    start = part.ctypes.data - whole.ctypes.data
+    item = whole.itemsize
+    return View(out.offset + start // item, part.shape, tuple([n // item for n in part.strides]))
+
+
+# --- the equations, compiled ----------------------------------------------------------------------
+
+
+class _Equations:
+    """The equations of a problem, and further functions, as one vector."""
+
+    def __init__(self, problem, functions: tuple[str, ...]):
+        self.problem, self.functions = problem, functions
+
+    def __call__(self, x, *values):
+        parts = [self.problem.residual(x, (), values, entering)]
+        parts += self.problem.further(self.functions, x, values)
+        vectors = [PUBLIC["reshape"](one, (-1,)) for one in parts]
+        return PUBLIC["concatenate"](vectors) if len(vectors) > 1 else vectors[0]
+
+
+class _CompiledEquations:
+    """Equations of calls whose functions differ in numbers alone, compiled after some calls."""
+
+    def __init__(self, problem, captured: Captured, functions: tuple[str, ...]):
+        problem = copy.copy(problem)
+        problem.captured = captured
+        self._function = _Equations(problem, functions)
+        self._calls, self._lock = 0, process.lock()
+        self._found: Callback | None = None
+        self._records, self._is_callback = 0, True
+
+    def at(self, x: np.ndarray, values: list) -> Callback | None:
+        """The equations, recorded here if they are not yet; None while calls are few.
+
+        They are recorded again where something that they read from outside is another.
+        """
+        with self._lock:
+            self._calls += 1
+            if self._calls <= EAGER or not self._is_callback:
+                return None
+            if self._found is None or not self._found.is_current():
+                self._recorded(x, values)
+            return self._found
+
+    def _recorded(self, x: np.ndarray, values: list) -> None:
+        self._found, self._records = None, self._records + 1
+        readers = callables_in(self._function.problem.captured.objects)
+        if self._records <= RECORDS and all(map(_is_of_module, readers)):
+            found = callback_of(self._function, [x, *values], readers)
+            self._found = found if found is not None and found.adjoints else None
+        self._is_callback = self._found is not None
+
+
+def callables_in(tree) -> list[Callable]:
+    """The functions in tuples, lists and dicts."""
+    if isinstance(tree, (tuple, list, dict)):
+        items = tree.values() if isinstance(tree, dict) else tree
+        return [one for item in items for one in callables_in(item)]
+    return [tree] if callable(tree) else []
+
+
+def _is_of_module(f) -> bool:
+    """Whether a function reads the globals of its module, which change; a copy has its own."""
+    while isinstance(f, functools.partial):
+        f = f.func
+    f = getattr(f, "__func__", f)
+    if not isinstance(f, types.FunctionType):
+        return True
+    module = sys.modules.get(f.__module__)
+    return module is None or f.__globals__ is vars(module)
+
+
+_kept = KeptByStructure[_CompiledEquations]()
+
+
+@functools.cache
+def compiled() -> dict[str, int]:
+    return compile_source(kernels.TEXT, dict.fromkeys(kernels.EXPORTS, SIGNATURE))
+
+
+# --- a call ---------------------------------------------------------------------------------------
+
+
+class NativeCall:
+    """A call of a solver in a step of a program, whose table is made.
+
+    `places` are the numbers of the step's operands by values of the problem, None for those that
+    are not recorded.
+    """
+
+    def __init__(self, problem, places: list[int | None]):
+        self._problem = problem
+        self._captured, self._numbers = problem.with_numbers_lifted(len(places), of_objects=True)
+        self._places = [*places, *[None] * len(self._numbers)]
+        self._compiled: _CompiledEquations | None = None
+        self._is_refused = False
+        self._kept: list = []  # what the table has addresses of
+
+    def table(self, solved: Any, values: list, step: StepViews) -> np.ndarray | None:
+        """The table, None while there are no compiled equations, or where there is no method."""
+        if self._is_refused:
+            return None
+        method = self._problem.native.method(solved, *self._captured.objects)
+        every = [*values, *self._numbers]
+        self._is_refused = method is None or not all(map(_is_float, [solved.x, *every]))
+        if method is None or self._is_refused:
+            return None
+        if self._compiled is None:
+            self._compiled = self._shared(method, np.shape(solved.x))
+        callback = self._compiled.at(solved.x, every)
+        if callback is None:
+            return None
+        return self._words(method, callback, every, step)
+
+    def _shared(self, method: Method, shape: tuple[int, ...]) -> _CompiledEquations:
+        def made() -> _CompiledEquations:
+            return _CompiledEquations(self._problem, self._captured, method.functions)
+
+        kind = self._problem.name, method.functions, shape, len(self._places)
+        return _kept.get(kind, self._captured, made) or made()
+
+    def _words(
+        self, method: Method, callback: Callback, every: list, step: StepViews
+    ) -> np.ndarray:
+        inputs = [one.view for one in callback.program.code.inputs]
+        constants, values, adjoints = [], [], []
+        for k, (place, one) in enumerate(zip(self._places, every, strict=True), 1):
+            if place is None:
+                constants.append(np.array([k, *self._memory_of(one)]))
+                continue
+            operand = step.operands[place]
+            values.append(_move(inputs[k], operand))
+            if step.wanted[place]:
+                adjoints.append(move_words(operand, inputs[k], False, True, DOUBLE.itemsize))
+        solution = step.parts[0]
+        settings, copied, moved = self._settings(method, every, step)
+        found = [
+            _move(part, View(at, part.shape, strides))
+            for part, (at, strides) in zip(step.parts, method.found, strict=True)
+            if part.size
+        ]
+        gradient = _move(contiguous(0, solution.shape), solution)
+        lists = (constants, values, copied, moved, found, [_move(inputs[0], solution)], [gradient])
+        code = compiled()
+        head = code[method.name], code["pulled"], callback.address
+        counts = solution.size, len(inputs), len(settings), self._memory_of(settings)[0]
+        self._kept.append(callback)
+        return _table([*head, *counts], (*lists, adjoints))
+
+    def _settings(self, method: Method, every: list, step: StepViews) -> tuple:
+        """The settings, copies of those that are arrays, moves of those that are operands."""
+        numbers, copied, moved, at = [], [], [], 0
+        for one in method.settings:
+            place = None
+            if isinstance(one, OperandPlace):
+                place, one = self._places[one.number], every[one.number]
+            if place is not None:
+                view = step.operands[place]
+                moved.append(_move(contiguous(at, view.shape), view))
+            elif isinstance(one, np.ndarray):
+                copied.append(np.array([at, *self._memory_of(one)]))
+            numbers.append(np.ravel(one))
+            at += np.size(one)
+        return np.concatenate(numbers).astype(float), copied, moved
+
+    def _memory_of(self, one) -> tuple[int, int]:
+        """Address and bytes of a number or an array; an array is read as it is then."""
+        array = np.ascontiguousarray(one, float)
+        self._kept.append(array)
+        return array.ctypes.data, array.nbytes
+
+
+def _move(target: View, source: View) -> np.ndarray:
+    return move_words(target, source, True, True, DOUBLE.itemsize)
+
+
+def _is_float(one) -> bool:
+    return np.asarray(one).dtype == np.float64
+
+
+def _table(head: list[int], lists: tuple) -> np.ndarray:
+    """The words of a table: its head, where lists are, the lists."""
+    at, places, items = 8 * kernels.HEAD_WORDS, [], []
+    for one in lists:
+        items.append(words(len(one), *one))
+        places.append(at)
+        at += items[-1].nbytes
+    return words(head, places, *items)
