@@ -94,7 +94,7 @@ class SolverCall:
 
         def find() -> Steps:
             times, states = own.steps()
-            return Steps(method, times, (states, None), True)
+            return Steps(method, times, states, True, own.error)
 
         return Record(own.result, find, True, own)
 

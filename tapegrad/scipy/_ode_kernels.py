@@ -226,19 +226,30 @@ def take_step(solve, h):
 
 
 @helper
-def square_of_error(solve, weights, h):
-    """The sum of squares of an estimate of the error, in units of what is tolerated."""
-    n = load_i64(solve, SIZE)
-    y, z = f64s(load_i64(solve, STATE)), f64s(load_i64(solve, NEXT))
+def square_of(solve, x, h, y, z):
+    """The sum of squares of h · x, in units of what is tolerated of two states."""
+    a, old, new = f64s(x), f64s(y), f64s(z)
     rtol, atol = f64s(load_i64(solve, RTOL)), f64s(load_i64(solve, ATOL))
-    errors = f64s(sum_of_stages(solve, weights, load_i64(solve, STAGES)))
     total = 0.0
-    for i in range(n):
-        old, new = abs(y[i]), abs(z[i])
-        size = old if old > new else new
-        error = errors[i] * h / (atol[i] + size * rtol[i])
+    for i in range(load_i64(solve, SIZE)):
+        one, other = abs(old[i]), abs(new[i])
+        size = one if one > other else other
+        error = a[i] * h / (atol[i] + size * rtol[i])
         total += error * error
     return total
+
+
+@helper
+def error_norm(solve, x, y, z):
+    """The norm of x, in these units."""
+    return sqrt(square_of(solve, x, 1.0, y, z) / load_i64(solve, SIZE))
+
+
+@helper
+def square_of_error(solve, weights, h):
+    """The sum of squares of an estimate of the error."""
+    errors = sum_of_stages(solve, weights, load_i64(solve, STAGES))
+    return square_of(solve, errors, h, load_i64(solve, STATE), load_i64(solve, NEXT))
 
 
 @helper
@@ -309,30 +320,20 @@ def accepted_step(solve):
 
 
 @helper
-def norm_of(x, y, by, solve):
-    """The norm of (x − by · y), in units of what is tolerated of the first state."""
-    n, a, b, states = load_i64(solve, SIZE), f64s(x), f64s(y), f64s(load_i64(solve, STATE))
-    rtol, atol = f64s(load_i64(solve, RTOL)), f64s(load_i64(solve, ATOL))
-    total = 0.0
-    for i in range(n):
-        one = (a[i] - by * b[i]) / (atol[i] + abs(states[i]) * rtol[i])
-        total += one * one
-    return sqrt(total / n)
-
-
-@helper
 def first_step(solve):
     """The length of the first step, chosen as SciPy does; −1 if a slope is not computed."""
     t, direction = load_f64(solve, TIME), load_f64(solve, DIRECTION)
     y, slope, state = load_i64(solve, STATE), load_i64(solve, SLOPES), load_i64(solve, NEXT)
     n, whole = load_i64(solve, SIZE), abs(load_f64(solve, BOUND) - t)
-    d0, d1 = norm_of(y, y, 0.0, solve), norm_of(slope, slope, 0.0, solve)
+    d0, d1 = error_norm(solve, y, y, y), error_norm(solve, slope, y, y)
     h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
     h0 = whole if whole < h0 else h0
     add_sum(state, y, slope, n, h0 * direction)
     if not slope_of(solve, 1, t + h0 * direction, state, slope + n * 8):
         return -1.0
-    d2 = norm_of(slope + n * 8, slope, 1.0, solve) / h0
+    change = load_i64(solve, SUMS)
+    add_sum(change, slope + n * 8, slope, n, -1.0)
+    d2 = error_norm(solve, change, y, y) / h0
     if d1 <= 1e-15 and d2 <= 1e-15:
         h1 = h0 * 1e-3 if h0 * 1e-3 > 1e-6 else 1e-6
     else:
@@ -404,10 +405,10 @@ def write_between(solve, t, h, end):
 
 
 @helper
-def write_row(solve):
-    """Note the begin of a step."""
+def write_row(solve, size):
+    """Note the begin of a step in a row of so many bytes."""
     n, number = load_i64(solve, SIZE), load_i64(solve, ROWS_COUNT)
-    row = load_i64(solve, ROWS) + number * (ROW_STATE + n * 8)
+    row = load_i64(solve, ROWS) + number * size
     store_f64(row, ROW_TIME, load_f64(solve, TIME))
     store_f64(row, ROW_STEP, load_f64(solve, STEP))
     store_f64(row, ROW_SLOPE_TIME, load_f64(solve, SLOPE_TIME))
@@ -438,7 +439,7 @@ def advance(solve, most):
         if count % load_i64(solve, STRIDE) == 0:
             if load_i64(solve, ROWS_COUNT) >= load_i64(solve, ROWS_ROOM):
                 return ROWS_FULL
-            write_row(solve)
+            write_row(solve, ROW_STATE + n * 8)
         status = accepted_step(solve)
         if status != DONE:
             return status

@@ -25,80 +25,16 @@ from .._custom.structure import KeptByStructure, with_numbers_lifted
 from .._entering.entering import entering
 from .._program.callbacks import Callback, callback_of
 from . import _ode_kernels as kernels
-from ._ode_records import CHANGED, Initial, integrate
+from . import _ode_stiff_kernels as stiff
+from ._ode_records import CHANGED, ROUNDED, Initial, error_of_newton
+from ._ode_tables import tables_of
 
 #: Bytes of begins of steps that are kept before there are fewer of them.
 BOUND = 1 << 20
 #: The most numbers of a state and steps together for which nothing else is looked after.
 _TURN = 1 << 17
-_CAPABLE = ("RK23", "RK45", "DOP853")
+_CAPABLE = ("RK23", "RK45", "DOP853", "Radau")
 _CONTROLS = ("rtol", "atol", "max_step", "first_step")
-
-
-# --- methods --------------------------------------------------------------------------------------
-
-
-class Tableau:
-    """The tables of one of SciPy's explicit methods, extended by the stages after a step.
-
-    The state at a part x of a step is y + h · the sum of slopes with weights, which are polynomials
-    of x without a constant: `P` has their coefficients.
-    """
-
-    def __init__(self, name: str):
-        kind = getattr(integrate(), name)
-        more, count = getattr(kind, "A_EXTRA", np.zeros((0, 0))), kind.n_stages
-        self.stages, self.all_stages = count + 1, count + 1 + len(more)
-        self.is_eighth = name == "DOP853"
-        self.A, self.C = np.zeros((self.all_stages,) * 2), np.zeros(self.all_stages)
-        self.A[:count, : kind.A.shape[1]], self.C[:count] = kind.A, kind.C
-        self.A[count, :count], self.C[count] = kind.B, 1.0
-        if self.is_eighth:
-            self.A[count + 1 :, : more.shape[1]], self.C[count + 1 :] = more, kind.C_EXTRA
-            self.E, self.P = np.array([kind.E5, kind.E3]), self._nested(kind.D)
-        else:
-            self.E, self.P = np.array([kind.E]), np.ascontiguousarray(kind.P)
-        self._tables = self.A, self.C, self.E, self.P
-        self._exponent = -1.0 / (kind.error_estimator_order + 1)
-        rules = importlib.import_module(kind.__module__)
-        self.words = self._words(rules)
-
-    def _words(self, rules) -> np.ndarray:
-        """The words of a solve that are those of the method."""
-        made = np.zeros(kernels.SOLVE_WORDS, np.int64)
-        for word, value in (
-            (kernels.STAGES, self.stages),
-            (kernels.ALL_STAGES, self.all_stages),
-            (kernels.POWERS, self.P.shape[1]),
-            (kernels.IS_EIGHTH, self.is_eighth),
-            (kernels.STRIDE, 1),
-            *((word, memory_of(x)) for word, x in zip(_TABLES, self._tables, strict=True)),
-        ):
-            made[word // 8] = value
-        for word, number in (
-            (kernels.EXPONENT, self._exponent),
-            (kernels.SAFETY, rules.SAFETY),
-            (kernels.MIN_FACTOR, rules.MIN_FACTOR),
-            (kernels.MAX_FACTOR, rules.MAX_FACTOR),
-        ):
-            made.view(np.float64)[word // 8] = number
-        return made
-
-    def _nested(self, D: np.ndarray) -> np.ndarray:
-        """The interpolant of DOP853, which SciPy has as nested products of x and 1 − x."""
-        last, unit = self.stages - 1, np.eye(self.all_stages)
-        change = self.A[last]
-        parts = [change, unit[0] - change, 2.0 * change - unit[last] - unit[0], *D]
-        found = np.zeros((self.all_stages, len(parts) + 1))
-        for k, part in enumerate(reversed(parts)):
-            found[:, 0] += part
-            times_x = np.roll(found, 1, axis=1)
-            found = times_x if k % 2 == 0 else found - times_x
-        return np.ascontiguousarray(found[:, 1:])
-
-
-_TABLES = kernels.A, kernels.C, kernels.E, kernels.P
-tableau_of = functools.cache(Tableau)
 
 
 # --- the right-hand side --------------------------------------------------------------------------
@@ -243,6 +179,13 @@ class Task:
         self.first_step = -1.0 if first is None else float(first)
         is_right = self.rtol.min() >= _LEAST and self.atol.min() >= 0.0 and self.max_step > 0.0
         is_right = is_right and (first is None or 0.0 < self.first_step <= whole)
+        if self.y0.size > tables_of(self.method).most:
+            raise _NotCompiled
+        if self.method == "Radau":
+            if np.ndim(options.get("rtol", 1e-3)):
+                raise _NotCompiled
+            rtol = float(self.rtol[0])
+            self.newton_tolerance = max(10 * np.finfo(float).eps / rtol, min(0.03, rtol**0.5))
         if not (is_right and 0.0 < whole < np.inf and np.isfinite(self.y0).all()):
             raise _NotCompiled
 
@@ -278,8 +221,8 @@ class SolveMemory:
     """The words of a solve, with the memory that they name, for one use at a time."""
 
     def __init__(self, task: Task, callback: Callback, values: Sequence[np.ndarray]):
-        self.tableau, n = tableau_of(task.method), task.y0.size
-        self.words = self.tableau.words.copy()
+        self.tables, n = tables_of(task.method), task.y0.size
+        self.words = self.tables.words.copy()
         self.floats, self.address = self.words.view(np.float64), memory_of(self.words)
         self._keep: dict[int, np.ndarray] = {}
         self._callback, self._values = callback, values
@@ -290,11 +233,11 @@ class SolveMemory:
         self.floats[kernels.DIRECTION // 8] = task.direction
         self.point(kernels.RTOL, task.rtol)
         self.point(kernels.ATOL, task.atol)
-        count = self.tableau.all_stages
-        self._tables = [np.zeros(count, np.int64), np.zeros(count, np.int64)]
-        sizes = {word: n for word in (kernels.NEXT, kernels.SUMS, kernels.STATES)}
-        sizes.update({kernels.SLOPES: count * n, kernels.ADJOINTS: count * n})
-        sizes[kernels.WEIGHTS] = count
+        if task.method == "Radau":
+            self.floats[stiff.TOLERANCE // 8] = task.newton_tolerance
+            self.point(stiff.ARGUMENTS, np.array([*map(ord, "NT"), n, 3 * n, 1, 0], np.int64))
+        self._runs = [np.zeros(max(3, self.tables.runs), np.int64) for _ in range(2)]
+        sizes = self.tables.sizes(n)
         self._room = np.zeros(sum(sizes.values()))
         at = memory_of(self._room)
         for word, size in sizes.items():
@@ -311,7 +254,8 @@ class SolveMemory:
         self.floats[kernels.TIME // 8], self.floats[kernels.STEP // 8] = row[:2]
         self.floats[kernels.SLOPE_TIME // 8] = row[2]
         self.words[kernels.COUNT // 8] = steps
-        self.point(kernels.STATE, row[3:].copy())
+        size = self.words[kernels.SIZE // 8]
+        self.point(kernels.STATE, row[3 : 3 + size].copy())
 
     def state_now(self) -> np.ndarray:
         """The state, as a row."""
@@ -326,13 +270,13 @@ class SolveMemory:
     @contextlib.contextmanager
     def calls(self, ahead: bool) -> Iterator[None]:
         """Memory for calls of the right-hand side: of one, or of all stages for adjoints."""
-        program, count = self._callback.program, self.tableau.all_stages
+        program, count = self._callback.program, self.tables.runs
         runs = [program.begin() for _ in range(count if ahead else 1)]
         try:
             for one, value in zip(program.code.inputs[2:], self._values, strict=True):
                 for run in runs:
                     run.values[one.view.offset : one.view.offset + value.size] = value.ravel()
-            table = self._tables[ahead]
+            table = self._runs[ahead]
             table[:] = [run.address for run in runs] if ahead else runs[0].address
             self.point(kernels.RUNS, table)
             self.words[kernels.IS_AHEAD // 8] = ahead
@@ -341,12 +285,16 @@ class SolveMemory:
             for run in runs:
                 program.end(run)
 
+    def begin(self) -> bool:
+        """Compute what the first step needs; returns whether it has."""
+        return self.tables.compiled[self.tables.begin](self.address) == kernels.DONE
+
     def steps(self, most: int, turned: Callable[[int], bool]) -> int:
         """Take steps; `turned` is told why it has stopped, and says whether it goes on."""
         turn = max(1, _TURN // (8 + self.words[kernels.SIZE // 8]))
         while most > 0:
             before = self.words[kernels.COUNT // 8]
-            why = kernels.compiled()["advance"](self.address, min(most, turn))
+            why = self.tables.compiled[self.tables.advance](self.address, min(most, turn))
             most -= self.words[kernels.COUNT // 8] - before
             if why not in (kernels.DONE, kernels.PAUSED) and not turned(why):
                 raise _NotCompiled
@@ -362,20 +310,30 @@ class KernelSolution:
         self._of = task, callback, values
         self.task, size = task, task.y0.size
         memory = SolveMemory(*self._of)
-        self._room = max(64, BOUND // (8 * (size + 3)))
-        self.rows = np.empty((self._room, size + 3))
+        width = memory.tables.width(size)
+        self._room = max(64, BOUND // (8 * width))
+        self.rows = np.empty((self._room, width))
         self.stride = 1
         memory.keep_rows(self.rows)
         memory.state(np.array([task.start, task.first_step, task.start, *task.y0]), 0)
         self._ask(memory)
         with memory.calls(False):
-            if kernels.compiled()["begin"](memory.address) != kernels.DONE:
+            if not memory.begin():
                 raise _NotCompiled
             memory.steps(1 << 62, functools.partial(self._turned, memory))
         self.count = int(memory.words[kernels.COUNT // 8])
-        self.calls = int(memory.words[kernels.CALLS // 8])
+        self.counts = {"nfev": int(memory.words[kernels.CALLS // 8]), "njev": 0, "nlu": 0}
+        if task.method == "Radau":
+            self.counts["njev"] = int(memory.words[stiff.JACOBIANS // 8])
+            self.counts["nlu"] = int(memory.words[stiff.FACTORS // 8])
         self.rows = self.rows[: memory.words[kernels.ROWS_COUNT // 8]]
         self._finish(memory)
+
+    @property
+    def error(self) -> float:
+        """That of `Steps`."""
+        task = self.task
+        return error_of_newton(task.rtol, task.atol) if task.method == "Radau" else ROUNDED
 
     def _ask(self, memory: SolveMemory) -> None:
         """Room for the results."""
@@ -400,7 +358,7 @@ class KernelSolution:
             self._resize(2 * len(self.t))
             self._point(memory)
         elif why == kernels.ROWS_FULL:
-            if 2 * self.stride > len(self.rows):  # there are as many rows as steps between two
+            if 2 * self.stride > len(self.rows) or not memory.tables.is_thinned:
                 full, self.rows = len(self.rows), np.concatenate([self.rows, self.rows])
                 memory.keep_rows(self.rows, full)
             else:
@@ -428,15 +386,16 @@ class KernelSolution:
         """SciPy's result."""
         y = np.ascontiguousarray(self.y.T) if self.task.asked is not None else self.y.T
         found = dict(t=self.t, y=y, sol=None, t_events=None, y_events=None)
-        found.update(nfev=self.calls, njev=0, nlu=0, status=0, message=_messages()[0], success=True)
+        found.update(self.counts, status=0, message=_messages()[0], success=True)
         return _result_class()(**found)
 
-    def steps(self) -> tuple[np.ndarray, np.ndarray]:
-        """The times and states of all steps."""
-        if self.task.asked is None:
-            return self.t, self.y
+    def steps(self) -> tuple[np.ndarray, tuple]:
+        """The times and states of all steps and, of Radau, Z of the stages."""
+        size = self.task.y0.size
         every = np.concatenate([rows.copy() for _, rows in self._segments()][::-1])
-        return np.append(every[:, 0], self.task.end), np.concatenate([every[:, 3:], self._last])
+        states = np.concatenate([every[:, 3 : 3 + size], self._last])
+        kept = every[:, 3 + size :].reshape(-1, 3, size) if self.task.method == "Radau" else None
+        return np.append(every[:, 0], self.task.end), (states, kept)
 
     def _segments(self) -> Iterator[tuple[int, np.ndarray]]:
         """The number of the first step, and the begins of all steps, of some segments.
@@ -455,7 +414,7 @@ class KernelSolution:
             memory.state(self.rows[number], 0)
             memory.keep_rows(room)
             with memory.calls(False):
-                if kernels.compiled()["begin"](memory.address) != kernels.DONE:
+                if not memory.begin():
                     raise RuntimeError(_LOST)
                 if memory.steps(count, lambda why: False):
                     raise RuntimeError(_LOST)
@@ -499,7 +458,7 @@ class KernelSolution:
         why = kernels.PAUSED
         while why == kernels.PAUSED:
             is_last = int(memory.floats[kernels.END // 8] == self.task.end)
-            why = kernels.compiled()["pull"](memory.address, first, is_last, turn)
+            why = memory.tables.compiled[memory.tables.pull](memory.address, first, is_last, turn)
         if why != kernels.DONE:
             raise RuntimeError(_LOST)
 

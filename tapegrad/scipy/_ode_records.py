@@ -70,6 +70,10 @@ class Initial:
         return len(self._events)
 
 
+#: How far a step that is repeated may end elsewhere, as a part of the state, for rounding.
+ROUNDED = 1e-6
+
+
 class Steps:
     """Steps that a method has taken: times, states and, of Radau, Z of the stages.
 
@@ -77,10 +81,10 @@ class Steps:
     other steps are constants. If Z is not kept, there is one state for each time and no more.
     """
 
-    def __init__(self, method, times: np.ndarray, states: tuple, is_whole: bool):
+    def __init__(self, method, times: np.ndarray, states: tuple, is_whole: bool, error: float):
         self.method, self.is_whole, self.times = method, is_whole, times
         self.states, self.kept = states
-        self.error = 1e-6  # how far a step may end elsewhere, as a part of the state
+        self.error = error  # how far a step may end elsewhere, as a part of the state
 
     def __len__(self) -> int:
         return len(self.times) - 1
@@ -108,13 +112,18 @@ class Record:
         return self._find()
 
 
+def error_of_newton(rtol, atol) -> float:
+    """How far a step may end elsewhere where Newton's method has stopped earlier."""
+    return 1e-3 + 10.0 * float(np.max(rtol)) + float(np.max(atol))
+
+
 class _Noted:
     """The steps of a solver of SciPy's class, noted while it is used."""
 
     def __init__(self, name: str):
         self.times, self.states, self.kept = (array.array("d") for _ in range(3))
         self._size = 0
-        self.bound, self.error = np.nan, 1e-6
+        self.bound, self.error = np.nan, ROUNDED
         self.name = name
 
     def kind(self) -> type:
@@ -126,7 +135,7 @@ class _Noted:
             noted.note(solver)
             noted.bound = solver.t_bound
             if noted.name == "Radau":  # where Newton's method has stopped
-                noted.error = 1e-3 + 10.0 * np.max(solver.rtol) + np.max(solver.atol)
+                noted.error = error_of_newton(solver.rtol, solver.atol)
 
         def step(solver):
             is_taken, message = theirs._step_impl(solver)
@@ -147,9 +156,8 @@ class _Noted:
         is_whole = self.times[-1] == self.bound and len(self.times) > 1
         states = np.array(self.states).reshape(len(self.times), self._size)
         kept = np.array(self.kept).reshape(-1, 3, self._size) if self.kept else None
-        found = Steps(method_of(self.name), np.array(self.times), (states, kept), is_whole)
-        found.error = self.error
-        return found
+        method, times = method_of(self.name), np.array(self.times)
+        return Steps(method, times, (states, kept), is_whole, self.error)
 
 
 CHANGED = (
