@@ -94,8 +94,20 @@ from .._program.replay.run_layout import FINISHED
     END,  # the time at which the last of the rows ends
     WEIGHTS,  # address of room for a number for each stage
     ROOM,  # for a number
-) = range(0, 8 * 56, 8)
-SOLVE_WORDS = 56
+    TANGENT,  # the callback of tangents of slopes: of the arguments of the other, and of tangents
+    TANGENT_RUN,  # memory for calls of it
+    TANGENT_TIME,  # the places among its arguments of the tangents of the time and of the state
+    TANGENT_STATE,
+    CHANGES,  # address of ALL_STAGES rows: tangents of slopes
+    CHANGE,  # addresses of the tangents of the state, and of that after a step
+    NEXT_CHANGE,
+    OF_START,  # the tangents of the ends of the interval
+    OF_END,
+    CHANGES_OF_STATES,  # address of rows: tangents of the states after steps, or 0
+    CHANGES_BETWEEN,  # address of rows: of the states at times that are asked for
+    CHANGES_OF_ASKED,  # address of the tangents of these times
+) = range(0, 8 * 68, 8)
+SOLVE_WORDS = 68
 #: Words of a row of steps: the time, the length of the next step, the time of the slope; the state.
 ROW_TIME, ROW_STEP, ROW_SLOPE_TIME, ROW_STATE = range(0, 32, 8)
 #: Why `advance` and `pull` return.
@@ -573,10 +585,128 @@ def pull(solve, first, is_last, most):
     return PAUSED if load_i64(solve, ROWS_COUNT) > 0 else DONE
 
 
+# --- tangents -------------------------------------------------------------------------------------
+
+
+@helper
+def change_of_slope(solve, t, y, of_t, of_y, out):
+    """The tangent of the slope at a time and a state; returns whether it is computed."""
+    callback, run, n = load_i64(solve, TANGENT), load_i64(solve, TANGENT_RUN), load_i64(solve, SIZE)
+    store_f64(argument_at(callback, run, 0), 0, t)
+    memcpy(argument_at(callback, run, 1), y, n * 8)
+    store_f64(argument_at(callback, run, load_i64(solve, TANGENT_TIME)), 0, of_t)
+    memcpy(argument_at(callback, run, load_i64(solve, TANGENT_STATE)), of_y, n * 8)
+    status = call_value(callback, run)
+    store_i64(solve, STATUS, status)
+    at, step, to = result_at(callback, run, 0), load_i64(callback, CALLBACK_STEP), f64s(out)
+    for i in range(n):
+        to[i] = load_f64(at, i * step)
+    return status == FINISHED
+
+
+@helper
+def sum_of_rows(rows, weights, count, n, to):
+    """Write the sum of some rows with their weights."""
+    memset(to, 0, n * 8)
+    for j in range(count):
+        weight = load_f64(weights, j * 8)
+        if weight != 0.0:
+            add_sum(to, to, rows + j * n * 8, n, weight)
+
+
+@helper
+def push_between(solve, t, h, of_t, of_h, number):
+    """The tangent of the state at a time in a step."""
+    n, stages, weights = (
+        load_i64(solve, SIZE),
+        load_i64(solve, ALL_STAGES),
+        load_i64(solve, WEIGHTS),
+    )
+    to, sums = load_i64(solve, CHANGES_BETWEEN) + number * n * 8, load_i64(solve, SUMS)
+    x = (load_f64(load_i64(solve, ASKED), number * 8) - t) / h
+    of_x = load_f64(load_i64(solve, CHANGES_OF_ASKED), number * 8) - of_t - x * of_h
+    weights_of(solve, x, weights)
+    sum_of_rows(load_i64(solve, CHANGES), weights, stages, n, sums)
+    add_sum(to, load_i64(solve, CHANGE), sums, n, h)
+    sum_of_rows(load_i64(solve, SLOPES), weights, stages, n, sums)
+    add_sum(to, to, sums, n, of_h)
+    slopes_of(solve, x, weights)
+    sum_of_rows(load_i64(solve, SLOPES), weights, stages, n, sums)
+    add_sum(to, to, sums, n, of_x)
+
+
+@helper
+def push_step(solve, row, h, of_h, count):
+    """The tangent of the state after a step from that before it; and at some times in it."""
+    n, t, y = load_i64(solve, SIZE), load_f64(row, ROW_TIME), row + ROW_STATE
+    last, all_stages = load_i64(solve, STAGES) - 1, load_i64(solve, ALL_STAGES)
+    change, next_change = load_i64(solve, CHANGE), load_i64(solve, NEXT_CHANGE)
+    state, sums, changes = load_i64(solve, STATES), load_i64(solve, SUMS), load_i64(solve, CHANGES)
+    of_t, end = load_f64(solve, OF_START), load_i64(solve, NEXT)
+    for stage in range(all_stages if count > 0 else last + 1):
+        weights = load_i64(solve, A) + stage * all_stages * 8
+        sum_of_rows(changes, weights, stage, n, sums)
+        add_sum(end, change, sums, n, h)
+        sum_of_rows(load_i64(solve, SLOPES), weights, stage, n, sums)
+        add_sum(end, end, sums, n, of_h)
+        if stage == last:
+            memcpy(next_change, end, n * 8)
+            if count == 0:
+                return True
+        if not do_stage(solve, stage, t, y, h, state):
+            return False
+        c = load_f64(load_i64(solve, C), stage * 8)
+        out = changes + stage * n * 8
+        if not change_of_slope(solve, t + c * h, state, of_t + c * of_h, end, out):
+            return False
+    for k in range(count):
+        push_between(solve, t, h, of_t, of_h, load_i64(solve, ASKED_NEXT) + k)
+    return True
+
+
+@helper
+def times_within(solve, end, is_last):
+    """How many of the times that are asked for, from the next one on, lie in a step."""
+    number, count = load_i64(solve, ASKED_NEXT), load_i64(solve, ASKED_COUNT)
+    asked, direction, found = load_i64(solve, ASKED), load_f64(solve, DIRECTION), 0
+    while number + found < count:
+        beyond = direction * (load_f64(asked, (number + found) * 8) - end) > 0.0
+        if beyond and not is_last:
+            break
+        found += 1
+    return found
+
+
+@helper
+def push(solve, first, is_last):
+    """The tangent of the state after the last of all rows from that before the first.
+
+    Arguments are those of `pull`. Returns why it has stopped.
+    """
+    n, count = load_i64(solve, SIZE), load_i64(solve, ROWS_COUNT)
+    for number in range(count):
+        row = load_i64(solve, ROWS) + number * (ROW_STATE + n * 8)
+        is_end = number + 1 == count
+        end = load_f64(solve, END) if is_end else load_f64(row + ROW_STATE + n * 8, ROW_TIME)
+        of_h = 0.0
+        if is_end and is_last != 0:
+            of_h = load_f64(solve, OF_END) - load_f64(solve, OF_START)
+        asked = times_within(solve, end, is_end and is_last != 0)
+        if not push_step(solve, row, end - load_f64(row, ROW_TIME), of_h, asked):
+            return STOPPED
+        store_i64(solve, ASKED_NEXT, load_i64(solve, ASKED_NEXT) + asked)
+        memcpy(load_i64(solve, CHANGE), load_i64(solve, NEXT_CHANGE), n * 8)
+        if load_i64(solve, CHANGES_OF_STATES) != 0:
+            to = load_i64(solve, CHANGES_OF_STATES) + (first + number + 1) * n * 8
+            memcpy(to, load_i64(solve, CHANGE), n * 8)
+    return DONE
+
+
 EXPORTS = {
     "begin": "solve",
     "advance": "solve, most",
     "pull": "solve, first, is_last, most",
+    "push": "solve, first, is_last",
 }
 SOURCE = "from tapegrad.scipy import _ode_kernels\n" + "".join(
     f"\n\ndef {name}({given}):\n    return _ode_kernels.{name}({given})\n"

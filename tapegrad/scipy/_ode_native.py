@@ -24,6 +24,7 @@ from .._custom.closures import Captured, OperandPlace
 from .._custom.structure import KeptByStructure, with_numbers_lifted
 from .._entering.entering import entering
 from .._program.callbacks import Callback, callback_of
+from .._transforms.jacobians import jvp
 from . import _ode_kernels as kernels
 from . import _ode_stiff_kernels as stiff
 from ._ode_records import CHANGED, ROUNDED, Initial, error_of_newton
@@ -41,26 +42,37 @@ _CONTROLS = ("rtol", "atol", "max_step", "first_step")
 
 
 class RightSide:
-    """The right-hand side of problems alike: a function of the time, the state and values."""
+    """The right-hand side of problems alike: a function of the time, the state and values.
 
-    def __init__(self, captured: Captured, form: dict[str, Any]):
-        self._function = _calling(captured, form)
-        self._found: Callback | None = None
-        self._tries = 0
+    `wanted` says how many of the values may be differentiated by.
+    """
+
+    def __init__(self, captured: Captured, form: dict[str, Any], wanted: int):
+        self._functions = _calling(captured, form, wanted)
+        self._found: list[Callback | None] = [None, None]
+        self._tries = [0, 0]
 
     def callback(self, t: float, y: np.ndarray, values: Sequence) -> Callback | None:
         """The callback, if it can be compiled; made with these values unless there is one."""
-        found = self._found
+        found = self._of(0, y.size, (t, y, *values))
+        return found if found is not None and found.adjoints else None
+
+    def tangent(self, y: np.ndarray, values: Sequence, moves: Sequence) -> Callback | None:
+        """That of the tangent of the slope: its arguments are followed by tangents of them."""
+        return self._of(1, y.size, (0.0, y, *values, 0.0, np.zeros(y.shape), *moves))
+
+    def _of(self, number: int, size: int, arguments: tuple) -> Callback | None:
+        found = self._found[number]
         if found is not None and found.is_current():
             return found
-        if self._tries == _TRIES:
+        if self._tries[number] == _TRIES:
             return None
-        self._tries += 1
+        self._tries[number] += 1
         with rt.outside():
-            found = callback_of(self._function, (t, y, *values))
-        if found is None or not found.adjoints or found.size != y.size:
-            self._tries, found = _TRIES, None
-        self._found = found
+            found = callback_of(self._functions[number], arguments)
+        if found is None or found.size != size:
+            self._tries[number], found = _TRIES, None
+        self._found[number] = found
         return found
 
 
@@ -68,21 +80,39 @@ class RightSide:
 _TRIES = 8
 
 
-def _calling(captured: Captured, form: dict[str, Any]) -> Callable:
-    """The function (t, y, *values)."""
+def _calling(captured: Captured, form: dict[str, Any], wanted: int) -> list[Callable]:
+    """The function (t, y, *values), and that of its tangent."""
     objects = captured.objects
 
     def call(t, y, *values):
         assert objects  # programs find in its variables what the user's function reads
         return _slope(captured, form, t, y, values)
 
-    space = {"_slope": _slope, "__name__": "right_side", "__builtins__": vars(builtins)}
-    return types.FunctionType(call.__code__, space, call.__name__, None, call.__closure__)
+    def change(t, y, *given):
+        assert objects
+        return _change(captured, form, wanted, (t, y, *given))
+
+    space = {"_slope": _slope, "_change": _change, "__name__": "right_side"}
+    space["__builtins__"] = vars(builtins)
+    return [
+        types.FunctionType(f.__code__, space, f.__name__, None, f.__closure__)
+        for f in (call, change)
+    ]
 
 
 def _slope(captured: Captured, form: dict[str, Any], t, y, values: Sequence):
     fun, rest = captured.filled(values)
     return Initial({**form, "fun": fun, "args": rest, "y0": y}, entering).f(t, y)
+
+
+def _change(captured: Captured, form: dict[str, Any], wanted: int, given: tuple):
+    at, moves = given[: len(given) - wanted - 2], given[len(given) - wanted - 2 :]
+    fixed = at[2 + wanted :]
+
+    def slope(t, y, *values):
+        return _slope(captured, form, t, y, (*values, *fixed))
+
+    return jvp(slope, at[: 2 + wanted], moves)[1]
 
 
 _kept = KeptByStructure[RightSide]()
@@ -103,7 +133,7 @@ class RightSideObjects:
         self._captured, more = with_numbers_lifted(captured, first) or (captured, [])
         self._numbers = [*numbers, *more]
         self._found: dict[tuple, RightSide | None] = {}
-        self.is_known = not _reads_globals(self._captured)
+        self.is_known, self._count = not _reads_globals(self._captured), count
 
     def values(self, values: Sequence) -> list[np.ndarray]:
         """All values of the right-hand side, as they are now."""
@@ -111,10 +141,10 @@ class RightSideObjects:
 
     def right_side(self, size: int, values: list[np.ndarray]) -> RightSide | None:
         """The one for calls like this; None if it is not known which these are."""
-        kind = size, *[self._form[name] for name in ("is_vectorized", "is_swapped")]
+        kind = size, self._count, *[self._form[name] for name in ("is_vectorized", "is_swapped")]
         kind = *kind, *[one.shape for one in values]
         if kind not in self._found:
-            make = functools.partial(RightSide, self._captured, self._form)
+            make = functools.partial(RightSide, self._captured, self._form, self._count)
             found = _kept.get(kind, self._captured, make) if self.is_known else None
             self._found[kind] = found
         return self._found[kind]
@@ -270,20 +300,15 @@ class SolveMemory:
     @contextlib.contextmanager
     def calls(self, ahead: bool) -> Iterator[None]:
         """Memory for calls of the right-hand side: of one, or of all stages for adjoints."""
-        program, count = self._callback.program, self.tables.runs
-        runs = [program.begin() for _ in range(count if ahead else 1)]
-        try:
-            for one, value in zip(program.code.inputs[2:], self._values, strict=True):
-                for run in runs:
-                    run.values[one.view.offset : one.view.offset + value.size] = value.ravel()
+        with contextlib.ExitStack() as stack:
+            given = self._callback, 2, self._values
+            count = self.tables.runs if ahead else 1
+            runs = [stack.enter_context(running(*given)) for _ in range(count)]
             table = self._runs[ahead]
             table[:] = [run.address for run in runs] if ahead else runs[0].address
             self.point(kernels.RUNS, table)
             self.words[kernels.IS_AHEAD // 8] = ahead
             yield
-        finally:
-            for run in runs:
-                program.end(run)
 
     def begin(self) -> bool:
         """Compute what the first step needs; returns whether it has."""
@@ -306,8 +331,10 @@ class SolveMemory:
 class KernelSolution:
     """A solution, with begins of steps: of one step in `stride`."""
 
-    def __init__(self, task: Task, callback: Callback, values: Sequence[np.ndarray]):
-        self._of = task, callback, values
+    def __init__(
+        self, task: Task, right_side: RightSide, callback: Callback, values: Sequence[np.ndarray]
+    ):
+        self._right_side, self._of = right_side, (task, callback, values)
         self.task, size = task, task.y0.size
         memory = SolveMemory(*self._of)
         width = memory.tables.width(size)
@@ -397,10 +424,10 @@ class KernelSolution:
         kept = every[:, 3 + size :].reshape(-1, 3, size) if self.task.method == "Radau" else None
         return np.append(every[:, 0], self.task.end), (states, kept)
 
-    def _segments(self) -> Iterator[tuple[int, np.ndarray]]:
+    def _segments(self, turned: bool = True) -> Iterator[tuple[int, np.ndarray]]:
         """The number of the first step, and the begins of all steps, of some segments.
 
-        The last segment comes first.
+        The last segment comes first if they are `turned`.
         """
         if self.stride == 1:
             yield 0, self.rows
@@ -408,7 +435,8 @@ class KernelSolution:
         memory = SolveMemory(*self._of)
         rows = max(1, self._room // self.stride)
         room = np.empty((rows * self.stride, self.rows.shape[1]))
-        for number in reversed(range(0, len(self.rows), rows)):
+        every = range(0, len(self.rows), rows)
+        for number in reversed(every) if turned else every:
             first = number * self.stride
             count = min(len(room), self.count - first)
             memory.state(self.rows[number], 0)
@@ -462,6 +490,62 @@ class KernelSolution:
         if why != kernels.DONE:
             raise RuntimeError(_LOST)
 
+    def pushed(self, first, ends: tuple, of_asked, moves: Sequence[np.ndarray]):
+        """The tangents of the states after steps, or at times; None if they are not compiled.
+
+        They are given those of the first state, of the ends, of these times, and of values.
+        """
+        (task, _, values), size = self._of, self.task.y0.size
+        tangent = self._right_side.tangent(task.y0, values, moves)
+        if tangent is None or not self._of[1].is_current():
+            return None
+        memory, count = SolveMemory(*self._of), len(self.t)
+        change, made = np.array(first, dtype=float), np.empty((count, size))
+        memory.point(kernels.CHANGE, change)
+        memory.floats[[kernels.OF_START // 8, kernels.OF_END // 8]] = ends
+        if task.asked is None:
+            made[0] = change
+            memory.point(kernels.CHANGES_OF_STATES, made)
+        else:
+            memory.point(kernels.ASKED, self.t)
+            memory.words[kernels.ASKED_COUNT // 8] = count
+            memory.point(kernels.CHANGES_BETWEEN, made)
+            memory.point(kernels.CHANGES_OF_ASKED, np.array(of_asked, dtype=float))
+        memory.words[kernels.TANGENT // 8] = tangent.address
+        memory.words[kernels.TANGENT_TIME // 8] = 2 + len(values)
+        memory.words[kernels.TANGENT_STATE // 8] = 3 + len(values)
+        with memory.calls(True), running(tangent, 2, [*values, 0.0, first, *moves]) as run:
+            memory.words[kernels.TANGENT_RUN // 8] = run.address
+            for number, rows in self._segments(turned=False):
+                self._push(memory, number, rows)
+        return made
+
+    def _push(self, memory: SolveMemory, first: int, rows: np.ndarray) -> None:
+        is_last = first + len(rows) == self.count
+        after = self.task.end if is_last else self.rows[(first + len(rows)) // self.stride, 0]
+        turn = max(1, _TURN // (8 + self.task.y0.size))
+        for start in range(0, len(rows), turn):
+            some = rows[start : start + turn]
+            end = rows[start + turn, 0] if start + turn < len(rows) else after
+            memory.keep_rows(some, len(some))
+            memory.floats[kernels.END // 8] = end
+            is_end = int(is_last and start + turn >= len(rows))
+            push = memory.tables.compiled[memory.tables.push]
+            if push(memory.address, first + start, is_end) != kernels.DONE:
+                raise RuntimeError(_LOST)
+
+
+@contextlib.contextmanager
+def running(callback: Callback, first: int, values: Sequence) -> Iterator[Any]:
+    """Memory for calls of a callback, with some values from an argument on."""
+    run = callback.program.begin()
+    try:
+        for one, value in zip(callback.program.code.inputs[first:], values, strict=True):
+            run.values[one.view.offset : one.view.offset + one.view.size] = np.ravel(value)
+        yield run
+    finally:
+        callback.program.end(run)
+
 
 #: The number of results for which there is room at first.
 _ROOM = 1024
@@ -490,6 +574,8 @@ def solution_of(
         every = own.values(values)
         right_side = own.right_side(task.y0.size, every)
         callback = right_side and right_side.callback(task.start, task.y0, every)
-        return KernelSolution(task, callback, every) if callback else None
+        if not right_side or not callback:
+            return None
+        return KernelSolution(task, right_side, callback, every)
     except _NotCompiled:
         return None

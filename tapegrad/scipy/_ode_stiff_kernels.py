@@ -40,6 +40,11 @@ from ._ode_kernels import (
     BETWEEN,
     BOUND,
     CALLBACK,
+    CHANGE,
+    CHANGES,
+    CHANGES_BETWEEN,
+    CHANGES_OF_ASKED,
+    CHANGES_OF_STATES,
     COUNT,
     DIRECTION,
     DONE,
@@ -50,6 +55,8 @@ from ._ode_kernels import (
     NEXT,
     OF_ASKED,
     OF_BETWEEN,
+    OF_END,
+    OF_START,
     OF_STATE,
     OF_STATES,
     OF_STEP,
@@ -78,11 +85,14 @@ from ._ode_kernels import (
     TOO_SMALL,
     add_sum,
     begin,
+    change_of_slope,
     error_norm,
     next_number,
     product,
     pull_slope,
     slope_of,
+    sum_of_rows,
+    times_within,
     write_result,
     write_row,
 )
@@ -680,10 +690,89 @@ def pull_implicit(solve, first, is_last, most):
     return PAUSED if load_i64(solve, ROWS_COUNT) > 0 else DONE
 
 
+# --- tangents -------------------------------------------------------------------------------------
+
+
+@helper
+def push_stages(solve, t, y, h, of_h):
+    """The tangents of Z of the stages, from that of the state before a step; whether it has."""
+    n, weights, of_t = (
+        load_i64(solve, SIZE),
+        load_i64(solve, WEIGHTS_OF_STAGES),
+        load_f64(solve, OF_START),
+    )
+    state, changes, of_stages = (
+        load_i64(solve, NEXT),
+        load_i64(solve, CHANGES),
+        load_i64(solve, STAGES_W),
+    )
+    if not write_matrix(solve, t, y, h) or not write_slopes(solve, t, y, h):
+        return False
+    for k in range(3):
+        c, out = load_f64(load_i64(solve, NODES), k * 8), changes + k * n * 8
+        add_sum(state, y, load_i64(solve, STAGES_Z) + k * n * 8, n, 1.0)
+        at, of_at = t + c * h, of_t + c * of_h
+        if not change_of_slope(solve, at, state, of_at, load_i64(solve, CHANGE), out):
+            return False
+    sums = load_i64(solve, SUMS)
+    for m in range(3):
+        to = of_stages + m * n * 8
+        sum_of_rows(changes, weights + 24 * m, 3, n, to)
+        scale_by(to, h, n)
+        sum_of_rows(load_i64(solve, SLOPES), weights + 24 * m, 3, n, sums)
+        add_sum(to, to, sums, n, of_h)
+    given, pivots = load_i64(solve, ARGUMENTS), load_i64(solve, PIVOTS)
+    rows, matrix, one = given + ROWS_OF_STAGES, load_i64(solve, MATRIX), given + ONE
+    getrs(given + LETTER_T, rows, one, matrix, rows, pivots, of_stages, rows, given + ANSWER)
+    return True
+
+
+@helper
+def push_state_between(solve, t, h, of_h, number):
+    """The tangent of the state at a time in a step."""
+    n, z, of_stages = load_i64(solve, SIZE), load_i64(solve, STAGES_Z), load_i64(solve, STAGES_W)
+    to = load_i64(solve, CHANGES_BETWEEN) + number * n * 8
+    x = (load_f64(load_i64(solve, ASKED), number * 8) - t) / h
+    of_x = load_f64(load_i64(solve, CHANGES_OF_ASKED), number * 8) - load_f64(solve, OF_START)
+    of_x = (of_x - x * of_h) / h
+    memcpy(to, load_i64(solve, CHANGE), n * 8)
+    for k in range(3):
+        add_sum(to, to, of_stages + k * n * 8, n, weight_of(solve, x, k))
+        add_sum(to, to, z + k * n * 8, n, slope_of_weight(solve, x, k) * of_x)
+
+
+@helper
+def push_implicit(solve, first, is_last):
+    """As `push` of `_ode_kernels`."""
+    n, count = load_i64(solve, SIZE), load_i64(solve, ROWS_COUNT)
+    change = load_i64(solve, CHANGE)
+    for number in range(count):
+        row = load_i64(solve, ROWS) + number * row_bytes(n)
+        is_end, of_h = number + 1 == count, 0.0
+        end = load_f64(solve, END) if is_end else load_f64(row + row_bytes(n), ROW_TIME)
+        if is_end and is_last != 0:
+            of_h = load_f64(solve, OF_END) - load_f64(solve, OF_START)
+        t, y = load_f64(row, ROW_TIME), row + ROW_STATE
+        h = end - t
+        memcpy(load_i64(solve, STAGES_Z), y + n * 8, 3 * n * 8)
+        if not push_stages(solve, t, y, h, of_h):
+            return STOPPED
+        asked = times_within(solve, end, is_end and is_last != 0)
+        for k in range(asked):
+            push_state_between(solve, t, h, of_h, load_i64(solve, ASKED_NEXT) + k)
+        store_i64(solve, ASKED_NEXT, load_i64(solve, ASKED_NEXT) + asked)
+        add_sum(change, change, load_i64(solve, STAGES_W) + 2 * n * 8, n, 1.0)
+        if load_i64(solve, CHANGES_OF_STATES) != 0:
+            to = load_i64(solve, CHANGES_OF_STATES) + (first + number + 1) * n * 8
+            memcpy(to, change, n * 8)
+    return DONE
+
+
 EXPORTS = {
     "begin_implicit": "solve",
     "advance_implicit": "solve, most",
     "pull_implicit": "solve, first, is_last, most",
+    "push_implicit": "solve, first, is_last",
 }
 SOURCE = "from tapegrad.scipy import _ode_stiff_kernels\n" + "".join(
     f"\n\ndef {name}({given}):\n    return _ode_stiff_kernels.{name}({given})\n"

@@ -27,7 +27,7 @@ class ExplicitTables:
 
     #: The most elements of a state, and whether rows of steps may be fewer than steps.
     most, is_thinned = np.inf, True
-    begin, advance, pull = "begin", "advance", "pull"
+    begin, advance, pull, push = "begin", "advance", "pull", "push"
 
     def __init__(self, name: str):
         kind = getattr(integrate(), name)
@@ -85,8 +85,10 @@ class ExplicitTables:
 
     def sizes(self, size: int) -> dict[int, int]:
         """The numbers for which there is room, by the words of their addresses."""
-        made = {word: size for word in (kernels.NEXT, kernels.SUMS, kernels.STATES)}
-        made.update({kernels.SLOPES: self.runs * size, kernels.ADJOINTS: self.runs * size})
+        states = kernels.NEXT, kernels.SUMS, kernels.STATES, kernels.NEXT_CHANGE
+        made = {word: size for word in states}
+        rows = kernels.SLOPES, kernels.ADJOINTS, kernels.CHANGES
+        made.update({word: self.runs * size for word in rows})
         return {**made, kernels.WEIGHTS: self.runs}
 
 
@@ -95,7 +97,8 @@ class RadauTables:
 
     #: The matrix of all stages is solved with for adjoints: of three times as many rows.
     most, is_thinned = 40, False
-    begin, advance, pull = "begin_implicit", "advance_implicit", "pull_implicit"
+    begin, advance = "begin_implicit", "advance_implicit"
+    pull, push = "pull_implicit", "push_implicit"
     runs = 3
 
     def __init__(self):
@@ -133,7 +136,8 @@ class RadauTables:
         states = kernels.NEXT, kernels.SUMS, stiff.OLD_STATE, stiff.REAL_PIVOTS
         rows = stiff.STAGES_GUESS, stiff.STAGES_Z, stiff.STAGES_W, stiff.STAGES_CHANGE
         made = {word: size for word in (*states, stiff.COMPLEX_PIVOTS)}
-        made.update({word: 3 * size for word in (*rows, stiff.OLD_STAGES, stiff.PIVOTS)})
+        every = *rows, stiff.OLD_STAGES, stiff.PIVOTS, kernels.CHANGES
+        made.update({word: 3 * size for word in every})
         made.update({stiff.COMPLEX_SIDE: 2 * size, kernels.SLOPES: 4 * size})
         made.update({word: size * size for word in (stiff.JACOBIAN, stiff.REAL_FACTORS)})
         return {**made, stiff.COMPLEX_FACTORS: 2 * size * size, stiff.MATRIX: 9 * size * size}
