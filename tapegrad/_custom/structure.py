@@ -12,6 +12,7 @@ import numpy as np
 
 from .._core.codegen import process
 from .._core.tensor.pytree import held_by, own_code
+from .._core.tensor.values import is_recorded, is_tensor, value_of
 from .closures import Captured, OperandPlace, assigned_in, is_users
 from .own_variables import EMPTY, content
 
@@ -151,6 +152,8 @@ class _Lifted:
     def of(self, one) -> Any:
         """A function, an array, or a tuple, list or dict that leads to one."""
         kind = type(one)
+        if self._of_objects and is_tensor(one) and not is_recorded(one):
+            one = value_of(one)  # as an array that a traced function makes
         if _is_floats(one) or (self._of_objects and kind in _FLOATS):
             return self._place_of(one)
         if kind is types.FunctionType and one.__closure__ and is_users(one):

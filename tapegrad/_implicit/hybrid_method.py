@@ -163,7 +163,12 @@ def mirror(column, x, j, n):
 @helper
 def rotation(a, b):
     """Cosine and sine that turn (a, b) into (length, 0), the larger with a positive factor."""
-    if abs(a) < abs(b):
+    is_second, square = abs(a) < abs(b), a * a + b * b
+    if square > 1e-290 and square < 1e290:
+        factor = 1.0 / sqrt(square)
+        factor = -factor if (b if is_second else a) < 0.0 else factor
+        return a * factor, b * factor
+    if is_second:
         ratio = a / b
         s = 0.5 / sqrt(0.25 + 0.25 * ratio * ratio)
         return s * ratio, s
@@ -429,12 +434,13 @@ def verdict(s, t):
 def broyden(n, m):
     """Update the factors by what a step has shown; `w` is what the linear model says of it."""
     t, p = m.t, m.p
+    factor = 1.0 / t[STEP]
     for j in range(n):
         column, total = vector(m.Q, n, j), 0.0
         for i in range(n):
             total += column[i] * m.f_new[i]
-        m.new[j] = (total - m.w[j]) / t[STEP]
-        p[j] = m.d[j] * (m.d[j] * p[j] / t[STEP])
+        m.new[j] = (total - m.w[j]) * factor
+        p[j] = m.d[j] * (m.d[j] * p[j] * factor)
         if t[RATIO] >= 1e-4:
             m.qtf[j] = total
     update(m.R, m.Q, m.qtf, n, p, m.new, m.w)

@@ -25,8 +25,8 @@ from .._program.replay.parts import SIGNATURE
 from . import solver_kernels as kernels
 
 #: Calls that SciPy solves before the equations are compiled; how often they are, since what they
-#: read from outside has changed.
-EAGER, RECORDS = 20, 8
+#: read from outside has changed; of how many steps that share equations these get machine code.
+EAGER, RECORDS, MANY = 20, 8, 10
 
 
 @dataclasses.dataclass
@@ -96,15 +96,17 @@ class _CompiledEquations:
         self._function = _Equations(problem, functions)
         self._calls, self._lock = 0, process.lock()
         self._found: Callback | None = None
-        self._records, self._is_callback = 0, True
+        self._records, self._steps, self._is_callback = 0, 0, True
 
-    def at(self, x: np.ndarray, values: list) -> Callback | None:
+    def at(self, x: np.ndarray, values: list, is_new: bool) -> Callback | None:
         """The equations, recorded here if they are not yet; None while calls are few.
 
-        They are recorded again where something that they read from outside is another.
+        They are recorded again where something that they read from outside is another. `is_new`
+        says that the step has not called yet: those of a loop get machine code of their own.
         """
         with self._lock:
             self._calls += 1
+            self._steps += is_new
             if self._calls <= EAGER or not self._is_callback:
                 return None
             if self._found is None or not self._found.is_current():
@@ -116,6 +118,8 @@ class _CompiledEquations:
         readers = callables_in(self._function.problem.captured.objects)
         if self._records <= RECORDS and all(map(_is_of_module, readers)):
             found = callback_of(self._function, [x, *values], readers)
+            if found is not None and self._steps >= MANY:
+                found = found.native([x, *values])
             self._found = found if found is not None and found.adjoints else None
         self._is_callback = self._found is not None
 
@@ -174,9 +178,10 @@ class NativeCall:
         self._is_refused = method is None or not all(map(_is_float, [solved.x, *every]))
         if method is None or self._is_refused:
             return None
+        is_new = self._compiled is None
         if self._compiled is None:
             self._compiled = self._shared(method, np.shape(solved.x))
-        callback = self._compiled.at(solved.x, every)
+        callback = self._compiled.at(solved.x, every, is_new)
         if callback is None:
             return None
         return self._words(method, callback, every, step)

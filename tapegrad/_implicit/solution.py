@@ -96,7 +96,7 @@ class Problem:
 
     def residual(self, x, aux, values, entered: Callable):
         """F as a tensor of the shape of x."""
-        equations = entered(self._equations(*self.captured.filled(values)))
+        equations = _entered(self._equations(*self.captured.filled(values)), entered)
         out = equations(x, *aux)
         out = out if is_tensor(out) else PUBLIC["asarray"](out)
         if shape_of(out) != shape_of(x):
@@ -112,7 +112,7 @@ class Problem:
         """Further functions of x, by their names in `native`."""
         objects = self.captured.filled(values)
         found = [self.native.function(name, *objects) for name in names] if self.native else []
-        return [entering(one)(x) for one in found]
+        return [_entered(one, entering)(x) for one in found]
 
     def check_reads(self, needs, x, aux, values) -> None:
         """Refuse the trace if the equations read recorded values that are not found.
@@ -132,6 +132,12 @@ class Problem:
 
     def __str__(self) -> str:
         return self.name
+
+
+def _entered(equations, entered: Callable) -> Callable:
+    """Equations entered: those that know it by the function of the user's which they call."""
+    own = getattr(equations, "entered", None)
+    return entered(equations) if own is None else own(entered)
 
 
 def _untraced():

@@ -108,10 +108,21 @@ def arguments(args) -> tuple:
     return args if isinstance(args, tuple) else (args,)
 
 
-def of_x(f: Callable, args, is_pair: bool = False) -> Callable:
-    """A function of x alone; the first of its results, if it gives derivatives too."""
-    rest = arguments(args)
-    return lambda x: unlisted(f(x, *rest)[0] if is_pair else f(x, *rest))
+class OfX:
+    """A function of x alone; the first of its results, if it gives derivatives too.
+
+    It is `entered` by its function, which differs from that of another turn of a loop in data.
+    """
+
+    def __init__(self, f: Callable, args, is_pair: bool = False):
+        self._f, self._rest, self._is_pair = f, arguments(args), is_pair
+
+    def __call__(self, x):
+        found = self._f(x, *self._rest)
+        return unlisted(found[0] if self._is_pair else found)
+
+    def entered(self, how: Callable) -> Callable:
+        return OfX(how(self._f), self._rest, self._is_pair)
 
 
 # --- SciPy's results ------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from .._custom.closures import OperandPlace
 from .._implicit import hybrid_method as hybrid
 from .._implicit import scalar_roots as scalar
 from .._implicit.native_calls import Method
-from ._optimize_calls import Given, is_number, of_x
+from ._optimize_calls import Given, OfX, is_number
 
 Choice = Callable[[Given, Any], "Method | None"]
 
@@ -30,7 +30,7 @@ class RootSolver:
 
     def function(self, name: str, args: tuple, kwargs: dict) -> Callable:
         given = self._named(args, kwargs)
-        return of_x(given[name], given["args"])
+        return OfX(given[name], given["args"])
 
 
 # --- arguments and results ------------------------------------------------------------------------

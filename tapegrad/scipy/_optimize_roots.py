@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from .._implicit.solution import Solved
 from . import _optimize_native as native
-from ._optimize_calls import Given, first, first_of, in_field, of_x, solver
+from ._optimize_calls import Given, OfX, first, first_of, in_field, solver
 
 
 def _natively(choose: native.Choice) -> Callable:
@@ -25,7 +25,7 @@ def _first_of(given: Given, result) -> Solved:
 
 
 def _of_f(given: Given):
-    return of_x(given["f"], given["args"])
+    return OfX(given["f"], given["args"])
 
 
 def _with_root(given: Given, result, x):
@@ -39,7 +39,7 @@ def _with_root(given: Given, result, x):
 
 
 def _of_newton(given: Given):
-    return of_x(given["func"], given["args"])
+    return OfX(given["func"], given["args"])
 
 
 solver("newton", _of_newton, _first_of, _with_root, _natively(native.of_newton))
@@ -51,7 +51,7 @@ solver("toms748", _of_f, _first_of, _with_root)
 
 def _of_root_scalar(given: Given):
     has_more = given["fprime"] is True or given["fprime2"] is True
-    return of_x(given["f"], given["args"], has_more)
+    return OfX(given["f"], given["args"], has_more)
 
 
 solver(
@@ -67,14 +67,14 @@ solver(
 
 
 def _of_fsolve(given: Given):
-    return of_x(given["func"], given["args"])
+    return OfX(given["func"], given["args"])
 
 
 solver("fsolve", _of_fsolve, _first_of, first, _natively(native.of_fsolve))
 
 
 def _of_root(given: Given):
-    return of_x(given["fun"], given["args"], given["jac"] is True)
+    return OfX(given["fun"], given["args"], given["jac"] is True)
 
 
 solver(
@@ -87,7 +87,7 @@ solver(
 
 
 def _of_fixed_point(given: Given):
-    f = of_x(given["func"], given["args"])
+    f = OfX(given["func"], given["args"])
     return lambda x: x - f(x)
 
 
@@ -97,4 +97,4 @@ for _name in (
     *("anderson", "broyden1", "broyden2", "diagbroyden", "excitingmixing", "linearmixing"),
     "newton_krylov",
 ):
-    solver(_name, lambda given: of_x(given["F"], ()), _first_of, first)
+    solver(_name, lambda given: OfX(given["F"], ()), _first_of, first)

@@ -171,11 +171,12 @@ class Parts:
     """The parts of each step of a program; `slots` of the arena they need.
 
     `pivot` is the last step but for those with constant partial derivatives: their adjoints can be
-    computed before its values, so that it alone may be evaluated in one pass. −1 for none.
+    computed before its values, so that it alone may be evaluated in one pass. −1 for none. Fewer
+    operations on numbers than `few` are interpreted in any case.
     """
 
-    def __init__(self, code: Code, native: bool, cut: bool):
-        self.code, self.cut, self.item = code, cut, code.item
+    def __init__(self, code: Code, native: bool, cut: bool, few: int = FEW):
+        self.code, self.cut, self.few, self.item = code, cut, few, code.item
         self.slots = code.slots
         self._unused: list[np.ndarray] = []  # slots of values that live in registers only
         self.wanted = Wanted(code)
@@ -214,7 +215,8 @@ class Parts:
 
     def _planned(self) -> dict[int, list[Piece]]:
         """By step: pieces of operations on numbers; those within the budget are compiled."""
-        numbers = {k: step for k, step in self.code.of(Scalars).items() if len(step.op) >= FEW}
+        every = self.code.of(Scalars).items()
+        numbers = {k: step for k, step in every if len(step.op) >= self.few}
         found = {k: scalar_code.pieces_of(step, self._by_slot.known) for k, step in numbers.items()}
         scalar_code.within(scalar_code.BUDGET, itertools.chain(*found.values()))
         return found

@@ -25,7 +25,7 @@ from ..ir.uses import slots_of
 from ..replay import driver, run_layout
 from ..replay.operation_parts import error_of
 from ..replay.parts import NO_BASES, Part, Run, clearing
-from .assembly import Parts
+from .assembly import FEW, Parts
 from .scalarization import spread
 from .sum_chains import sum_chains
 
@@ -46,16 +46,22 @@ class Program:
     """A program, compiled; any number of threads may run it.
 
     With `native` its steps are compiled to native code; with `cut` long loops in it save what they
-    carry at intervals only. `source` is the origin of the program.
+    carry at intervals only; with fewer operations on numbers than `few` a step is interpreted.
+    `source` is the origin of the program.
     """
 
     def __init__(
-        self, code: Code, native: bool = False, cut: bool = False, source: Code | None = None
+        self,
+        code: Code,
+        native: bool = False,
+        cut: bool = False,
+        source: Code | None = None,
+        few: int = FEW,
     ):
         self.source = source or code
         self.code = code = spread(code) if native and code.dtype == DOUBLE else code
         self.native = native
-        self.parts = Parts(code, native, cut)
+        self.parts = Parts(code, native, cut, few)
         self._clears = {
             k: [clearing(view, code.item) for view in views] for k, views in code.clears.items()
         }

@@ -79,22 +79,18 @@ def move_words(target: View, source: View, sets: bool, wanted: bool, item: int) 
     lists = (target.shape, target.strides, source.strides)
     axes = merged(*[[one[k] for k in order] for one in lists]) or [(1, 0, 0)]
     n, step, from_step = axes.pop()
-    counts, back = [], np.zeros(2, np.int64)
-    for size, *strides in axes[::-1]:  # when an axis counts, those inside it go back
-        counts.append([size, *(item * (strides - back))])
-        back += (size - 1) * np.array(strides)
-    lines = int(np.prod([size for size, *_ in axes], dtype=np.int64))
-    sides = [
-        target.base,
-        item * target.offset,
-        item * step,
-        source.base,
-        item * source.offset,
-        item * from_step,
-    ]
-    found = words(0, sets, wanted, n, lines, len(axes), sides, *counts[::-1])
-    found[0] = found.nbytes
-    return found
+    counts: list[int] = []
+    lines, back, from_back = 1, 0, 0
+    for size, by, from_by in axes[::-1]:  # when an axis counts, those inside it go back
+        counts[:0] = [size, item * (by - back), item * (from_by - from_back)]
+        back, from_back = back + (size - 1) * by, from_back + (size - 1) * from_by
+        lines *= size
+    sides = target.base, item * target.offset, item * step
+    from_sides = source.base, item * source.offset, item * from_step
+    head = int(sets), int(wanted), n, lines, len(axes)
+    found = [0, *head, *sides, *from_sides, *counts]
+    found[0] = ITEM * len(found)
+    return np.array(found, np.int64)
 
 
 @part_of.register(Link)
