@@ -26,8 +26,9 @@ from .._transforms.gradients import pulled
 from .._transforms.jacobians import jvp, vjp
 from ..autograd.function import Function
 from ._ode_methods import method_of
-from ._ode_native import KernelSolution, RightSideObjects, solution_of
+from ._ode_native import KernelSolution, solution_of
 from ._ode_records import Initial, Record, Steps, as_array
+from ._ode_right_side import RightSideObjects
 from ._ode_second import Tangents
 from ._ode_sweep import SolutionSweep, taken
 from ._optimize_calls import numbers_in

@@ -34,7 +34,7 @@ from .._program.replay.callback_kernels import (
     result_at,
     seed,
 )
-from .._program.replay.run_layout import FINISHED
+from .._program.replay.run_layout import FINISHED, GUARD_FAILED
 
 #: Words of a solve, byte offsets.
 (
@@ -78,9 +78,12 @@ from .._program.replay.run_layout import FINISHED
     ASKED_COUNT,
     ASKED_NEXT,
     BETWEEN,  # address of rows of states at these times
-    CALLBACK,  # the right-hand side, of the time, the state, and values
+    CALLBACKS,  # address of a table: the right-hand side, of the time, the state, and values
+    CALLBACKS_COUNT,  # for its ways through branches
+    CHOSEN,  # address of a table: of each stage the number of the one that had its last value
+    WIDTH,  # of the table of memories
     IS_AHEAD,  # whether slopes are computed for adjoints of them
-    RUNS,  # address of a table of memories for calls, one for each stage
+    RUNS,  # address of a table of memories for calls: of each callback one for each stage
     OF_VALUES,  # address of a table of the addresses of adjoints of the values
     VALUES,  # how many there are
     STATUS,  # of the program that has stopped
@@ -94,8 +97,9 @@ from .._program.replay.run_layout import FINISHED
     END,  # the time at which the last of the rows ends
     WEIGHTS,  # address of room for a number for each stage
     ROOM,  # for a number
-    TANGENT,  # the callback of tangents of slopes: of the arguments of the other, and of tangents
-    TANGENT_RUN,  # memory for calls of it
+    TANGENTS,  # callbacks of tangents of slopes: of the arguments of the others, and of tangents
+    TANGENTS_COUNT,
+    TANGENT_RUNS,  # address of a table of memories for calls of them
     TANGENT_TIME,  # the places among its arguments of the tangents of the time and of the state
     TANGENT_STATE,
     CHANGES,  # address of ALL_STAGES rows: tangents of slopes
@@ -106,8 +110,12 @@ from .._program.replay.run_layout import FINISHED
     CHANGES_OF_STATES,  # address of rows: tangents of the states after steps, or 0
     CHANGES_BETWEEN,  # address of rows: of the states at times that are asked for
     CHANGES_OF_ASKED,  # address of the tangents of these times
-) = range(0, 8 * 68, 8)
-SOLVE_WORDS = 68
+    FAILED_TIME,  # where no callback had a value; and the address of the state
+    FAILED_STATE,
+    CALLS_BEFORE,  # how many there were before the step
+    ROWS_DONE,  # by `push`
+) = range(0, 8 * 76, 8)
+SOLVE_WORDS = 76
 #: Words of a row of steps: the time, the length of the next step, the time of the slope; the state.
 ROW_TIME, ROW_STEP, ROW_SLOPE_TIME, ROW_STATE = range(0, 32, 8)
 #: Why `advance` and `pull` return.
@@ -118,23 +126,62 @@ DONE, TOO_SMALL, STOPPED, ROWS_FULL, RESULTS_FULL, PAUSED = range(6)
 
 
 @helper
-def slope_of(solve, stage, t, y, out):
-    """Compute the slope at a time and a state, in the memory of a stage; returns whether it has."""
-    callback, run = load_i64(solve, CALLBACK), load_i64(load_i64(solve, RUNS), stage * 8)
-    n = load_i64(solve, SIZE)
+def callback_at(solve, stage):
+    """The callback that had the last value of a stage."""
+    number = load_i64(load_i64(solve, CHOSEN), stage * 8)
+    return load_i64(load_i64(solve, CALLBACKS), number * 8)
+
+
+@helper
+def run_at(solve, stage):
+    """Its memory."""
+    number = load_i64(load_i64(solve, CHOSEN), stage * 8)
+    return load_i64(load_i64(solve, RUNS), (number * load_i64(solve, WIDTH) + stage) * 8)
+
+
+@helper
+def call_slope(solve, stage, t, y):
+    """Call the callback that is chosen for a stage; returns why it stopped."""
+    callback, run = callback_at(solve, stage), run_at(solve, stage)
     store_f64(argument_at(callback, run, 0), 0, t)
-    memcpy(argument_at(callback, run, 1), y, n * 8)
-    store_i64(solve, CALLS, load_i64(solve, CALLS) + 1)
+    memcpy(argument_at(callback, run, 1), y, load_i64(solve, SIZE) * 8)
     if load_i64(solve, IS_AHEAD) != 0:
-        status = call_ahead(callback, run)
-    else:
-        status = call_value(callback, run)
-    store_i64(solve, STATUS, status)
-    if status != FINISHED:
-        return False
+        return call_ahead(callback, run)
+    return call_value(callback, run)
+
+
+@helper
+def copy_result(callback, run, n, out):
+    """Copy the result of a call."""
     at, step, to = result_at(callback, run, 0), load_i64(callback, CALLBACK_STEP), f64s(out)
     for i in range(n):
         to[i] = load_f64(at, i * step)
+
+
+@helper
+def note_failure(solve, t, y, status):
+    """Note where there is no value, and why."""
+    store_i64(solve, STATUS, status)
+    store_f64(solve, FAILED_TIME, t)
+    memcpy(load_i64(solve, FAILED_STATE), y, load_i64(solve, SIZE) * 8)
+
+
+@helper
+def slope_of(solve, stage, t, y, out):
+    """Compute the slope at a time and a state, in the memory of a stage; returns whether it has."""
+    count, chosen = load_i64(solve, CALLBACKS_COUNT), load_i64(solve, CHOSEN) + stage * 8
+    first, status = load_i64(chosen, 0), GUARD_FAILED
+    store_i64(solve, CALLS, load_i64(solve, CALLS) + 1)
+    for k in range(count):
+        store_i64(chosen, 0, (first + k) % count)
+        status = call_slope(solve, stage, t, y)
+        if status != GUARD_FAILED:
+            break
+    if status != FINISHED:
+        note_failure(solve, t, y, status)
+        return False
+    store_i64(solve, STATUS, FINISHED)
+    copy_result(callback_at(solve, stage), run_at(solve, stage), load_i64(solve, SIZE), out)
     return True
 
 
@@ -144,7 +191,7 @@ def pull_slope(solve, stage, weights):
 
     Those of values are added to their sums.
     """
-    callback, run = load_i64(solve, CALLBACK), load_i64(load_i64(solve, RUNS), stage * 8)
+    callback, run = callback_at(solve, stage), run_at(solve, stage)
     clear_seeds(callback, run)
     for i in range(load_i64(solve, SIZE)):
         seed(callback, run, i, load_f64(weights, i * 8))
@@ -157,6 +204,12 @@ def pull_slope(solve, stage, weights):
         if to != 0:
             add_sum(to, to, adjoint_at(callback, run, k + 2), argument_size(callback, k + 2), 1.0)
     return adjoint_at(callback, run, 1)
+
+
+@helper
+def adjoint_of_time(solve, stage):
+    """That of the time of a stage, after `pull_slope`."""
+    return load_f64(adjoint_at(callback_at(solve, stage), run_at(solve, stage), 0), 0)
 
 
 # --- sums of stages -------------------------------------------------------------------------------
@@ -444,6 +497,8 @@ def advance(solve, most):
     slopes, last = load_i64(solve, SLOPES), (load_i64(solve, STAGES) - 1) * n * 8
     for _ in range(most):
         t, count = load_f64(solve, TIME), load_i64(solve, COUNT)
+        step, slope_time = load_f64(solve, STEP), load_f64(solve, SLOPE_TIME)
+        store_i64(solve, CALLS_BEFORE, load_i64(solve, CALLS))
         if direction * (t - bound) >= 0.0:
             return DONE
         if load_i64(solve, TIMES) != 0 and count + 1 >= load_i64(solve, RESULTS_ROOM):
@@ -457,6 +512,9 @@ def advance(solve, most):
             return status
         end = load_f64(solve, TIME)
         if not write_between(solve, t, end - t, end):
+            store_f64(solve, TIME, t)
+            store_f64(solve, STEP, step)
+            store_f64(solve, SLOPE_TIME, slope_time)
             return STOPPED
         memcpy(load_i64(solve, STATE), load_i64(solve, NEXT), n * 8)
         memcpy(slopes, slopes + last, n * 8)
@@ -536,8 +594,7 @@ def pull_step(solve, t, y, h, asked, count):
             of_state = pull_slope(solve, stage, seed)
             if of_state == 0:
                 return 0.0
-            run = load_i64(load_i64(solve, RUNS), stage * 8)
-            of_t = load_f64(adjoint_at(load_i64(solve, CALLBACK), run, 0), 0)
+            of_t = adjoint_of_time(solve, stage)
             store_f64(solve, OF_TIME, load_f64(solve, OF_TIME) + of_t)
             of_step += load_f64(C_at, stage * 8) * of_t
         if of_state != 0:
@@ -591,16 +648,20 @@ def pull(solve, first, is_last, most):
 @helper
 def change_of_slope(solve, t, y, of_t, of_y, out):
     """The tangent of the slope at a time and a state; returns whether it is computed."""
-    callback, run, n = load_i64(solve, TANGENT), load_i64(solve, TANGENT_RUN), load_i64(solve, SIZE)
-    store_f64(argument_at(callback, run, 0), 0, t)
-    memcpy(argument_at(callback, run, 1), y, n * 8)
-    store_f64(argument_at(callback, run, load_i64(solve, TANGENT_TIME)), 0, of_t)
-    memcpy(argument_at(callback, run, load_i64(solve, TANGENT_STATE)), of_y, n * 8)
-    status = call_value(callback, run)
-    store_i64(solve, STATUS, status)
-    at, step, to = result_at(callback, run, 0), load_i64(callback, CALLBACK_STEP), f64s(out)
-    for i in range(n):
-        to[i] = load_f64(at, i * step)
+    n, status, k = load_i64(solve, SIZE), GUARD_FAILED, 0
+    while status == GUARD_FAILED and k < load_i64(solve, TANGENTS_COUNT):
+        callback = load_i64(load_i64(solve, TANGENTS), k * 8)
+        run = load_i64(load_i64(solve, TANGENT_RUNS), k * 8)
+        store_f64(argument_at(callback, run, 0), 0, t)
+        memcpy(argument_at(callback, run, 1), y, n * 8)
+        store_f64(argument_at(callback, run, load_i64(solve, TANGENT_TIME)), 0, of_t)
+        memcpy(argument_at(callback, run, load_i64(solve, TANGENT_STATE)), of_y, n * 8)
+        status = call_value(callback, run)
+        if status == FINISHED:
+            copy_result(callback, run, n, out)
+        k += 1
+    if status != FINISHED:
+        note_failure(solve, t, y, status)
     return status == FINISHED
 
 
@@ -685,6 +746,7 @@ def push(solve, first, is_last):
     """
     n, count = load_i64(solve, SIZE), load_i64(solve, ROWS_COUNT)
     for number in range(count):
+        store_i64(solve, ROWS_DONE, number)
         row = load_i64(solve, ROWS) + number * (ROW_STATE + n * 8)
         is_end = number + 1 == count
         end = load_f64(solve, END) if is_end else load_f64(row + ROW_STATE + n * 8, ROW_TIME)

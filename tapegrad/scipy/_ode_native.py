@@ -7,27 +7,21 @@ of each second, fourth, … step, from which the steps between are taken again f
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import functools
 import importlib
-import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._core.tape.sweeps import memory_of
-from .._core.tensor import runtime as rt
-from .._core.tensor.pytree import own_code
-from .._custom.closures import Captured, OperandPlace
-from .._custom.structure import KeptByStructure, with_numbers_lifted
-from .._entering.entering import entering
-from .._program.callbacks import Callback, callback_of
-from .._transforms.jacobians import jvp
+from .._program.callbacks import Callback
+from .._program.replay.run_layout import GUARD_FAILED
 from . import _ode_kernels as kernels
 from . import _ode_stiff_kernels as stiff
-from ._ode_records import CHANGED, ROUNDED, Initial, error_of_newton
+from ._ode_records import CHANGED, ROUNDED, error_of_newton
+from ._ode_right_side import NotCompiled, RightSide, RightSideObjects, running
 from ._ode_tables import tables_of
 
 #: Bytes of begins of steps that are kept before there are fewer of them.
@@ -36,147 +30,6 @@ BOUND = 1 << 20
 _TURN = 1 << 17
 _CAPABLE = ("RK23", "RK45", "DOP853", "Radau")
 _CONTROLS = ("rtol", "atol", "max_step", "first_step")
-
-
-# --- the right-hand side --------------------------------------------------------------------------
-
-
-class RightSide:
-    """The right-hand side of problems alike: a function of the time, the state and values.
-
-    `wanted` says how many of the values may be differentiated by.
-    """
-
-    def __init__(self, captured: Captured, form: dict[str, Any], wanted: int):
-        self._functions = _calling(captured, form, wanted)
-        self._found: list[Callback | None] = [None, None]
-        self._tries = [0, 0]
-
-    def callback(self, t: float, y: np.ndarray, values: Sequence) -> Callback | None:
-        """The callback, if it can be compiled; made with these values unless there is one."""
-        found = self._of(0, y.size, (t, y, *values))
-        return found if found is not None and found.adjoints else None
-
-    def tangent(self, y: np.ndarray, values: Sequence, moves: Sequence) -> Callback | None:
-        """That of the tangent of the slope: its arguments are followed by tangents of them."""
-        return self._of(1, y.size, (0.0, y, *values, 0.0, np.zeros(y.shape), *moves))
-
-    def _of(self, number: int, size: int, arguments: tuple) -> Callback | None:
-        found = self._found[number]
-        if found is not None and found.is_current():
-            return found
-        if self._tries[number] == _TRIES:
-            return None
-        self._tries[number] += 1
-        with rt.outside():
-            found = callback_of(self._functions[number], arguments)
-        if found is None or found.size != size:
-            self._tries[number], found = _TRIES, None
-        self._found[number] = found
-        return found
-
-
-#: The number of times that a right-hand side is compiled, since what it reads has changed.
-_TRIES = 8
-
-
-def _calling(captured: Captured, form: dict[str, Any], wanted: int) -> list[Callable]:
-    """The function (t, y, *values), and that of its tangent."""
-    objects = captured.objects
-
-    def call(t, y, *values):
-        assert objects  # programs find in its variables what the user's function reads
-        return _slope(captured, form, t, y, values)
-
-    def change(t, y, *given):
-        assert objects
-        return _change(captured, form, wanted, (t, y, *given))
-
-    space = {"_slope": _slope, "_change": _change, "__name__": "right_side"}
-    space["__builtins__"] = vars(builtins)
-    return [
-        types.FunctionType(f.__code__, space, f.__name__, None, f.__closure__)
-        for f in (call, change)
-    ]
-
-
-def _slope(captured: Captured, form: dict[str, Any], t, y, values: Sequence):
-    fun, rest = captured.filled(values)
-    return Initial({**form, "fun": fun, "args": rest, "y0": y}, entering).f(t, y)
-
-
-def _change(captured: Captured, form: dict[str, Any], wanted: int, given: tuple):
-    at, moves = given[: len(given) - wanted - 2], given[len(given) - wanted - 2 :]
-    fixed = at[2 + wanted :]
-
-    def slope(t, y, *values):
-        return _slope(captured, form, t, y, (*values, *fixed))
-
-    return jvp(slope, at[: 2 + wanted], moves)[1]
-
-
-_kept = KeptByStructure[RightSide]()
-
-
-class RightSideObjects:
-    """What the right-hand side of a call is made of, and the numbers that are values beside.
-
-    `given` is the problem with places for the `count` recorded values.
-    """
-
-    def __init__(self, given: dict[str, Any], count: int):
-        self._form = {name: given[name] for name in ("is_vectorized", "is_swapped")}
-        self._form.update(span=(0.0, 0.0), t_eval=None, events=[])
-        rest, numbers = _with_places(given["args"] or (), count)
-        captured = Captured(given["fun"], rest)
-        first = count + len(numbers)
-        self._captured, more = with_numbers_lifted(captured, first) or (captured, [])
-        self._numbers = [*numbers, *more]
-        self._found: dict[tuple, RightSide | None] = {}
-        self.is_known, self._count = not _reads_globals(self._captured), count
-
-    def values(self, values: Sequence) -> list[np.ndarray]:
-        """All values of the right-hand side, as they are now."""
-        return [np.array(one, dtype=float) for one in (*values, *self._numbers)]
-
-    def right_side(self, size: int, values: list[np.ndarray]) -> RightSide | None:
-        """The one for calls like this; None if it is not known which these are."""
-        kind = size, self._count, *[self._form[name] for name in ("is_vectorized", "is_swapped")]
-        kind = *kind, *[one.shape for one in values]
-        if kind not in self._found:
-            make = functools.partial(RightSide, self._captured, self._form, self._count)
-            found = _kept.get(kind, self._captured, make) if self.is_known else None
-            self._found[kind] = found
-        return self._found[kind]
-
-
-def _with_places(rest, first: int) -> tuple[Any, list]:
-    """Further arguments with places for floats; and these."""
-    if not isinstance(rest, (tuple, list)):
-        raise _NotCompiled
-    numbers: list = []
-
-    def placed(one):
-        if type(one) is not float and type(one) is not np.float64:
-            return one
-        numbers.append(one)
-        return OperandPlace(first + len(numbers) - 1)
-
-    return tuple([placed(one) for one in rest]), numbers
-
-
-class _NotCompiled(Exception):
-    """A call that SciPy is left with."""
-
-
-def _reads_globals(captured: Captured) -> bool:
-    """Whether functions read recorded values from globals, of which copies have others."""
-    return any(
-        id(f.__globals__.get(name)) in captured.marked
-        for f in captured.marked.values()
-        if type(f) is types.FunctionType
-        for name in own_code(f).co_names
-    )
 
 
 # --- what is asked for ----------------------------------------------------------------------------
@@ -188,16 +41,16 @@ class Task:
     def __init__(self, given: dict[str, Any]):
         options, self.method = dict(given["options"]), given["method"]
         if self.method not in _CAPABLE or not given["is_bare"]:
-            raise _NotCompiled
+            raise NotCompiled
         if not options.keys() <= {*_CONTROLS}:
-            raise _NotCompiled
+            raise NotCompiled
         span = given["span"]
         if len(span) != 2:
-            raise _NotCompiled
+            raise NotCompiled
         self.start, self.end = map(float, span)
         self.y0 = np.array(given["y0"])
         if self.y0.dtype.kind not in "fiu" or self.y0.ndim != 1 or not self.y0.size:
-            raise _NotCompiled
+            raise NotCompiled
         self.y0 = self.y0.astype(float)
         self.direction = 1.0 if self.end > self.start else -1.0
         self.asked = self._times(given["t_eval"])
@@ -210,14 +63,14 @@ class Task:
         is_right = self.rtol.min() >= _LEAST and self.atol.min() >= 0.0 and self.max_step > 0.0
         is_right = is_right and (first is None or 0.0 < self.first_step <= whole)
         if self.y0.size > tables_of(self.method).most:
-            raise _NotCompiled
+            raise NotCompiled
         if self.method == "Radau":
             if np.ndim(options.get("rtol", 1e-3)):
-                raise _NotCompiled
+                raise NotCompiled
             rtol = float(self.rtol[0])
             self.newton_tolerance = max(10 * np.finfo(float).eps / rtol, min(0.03, rtol**0.5))
         if not (is_right and 0.0 < whole < np.inf and np.isfinite(self.y0).all()):
-            raise _NotCompiled
+            raise NotCompiled
 
     def _times(self, t_eval) -> np.ndarray | None:
         """The times that are asked for, in the direction of the solution."""
@@ -225,16 +78,16 @@ class Task:
             return None
         found = np.asarray(t_eval)
         if found.dtype != np.float64 or found.ndim != 1 or not found.size:
-            raise _NotCompiled
+            raise NotCompiled
         sign = self.direction
         is_within = sign * (found[0] - self.start) >= 0.0 and sign * (found[-1] - self.end) <= 0.0
         if not is_within or not (sign * (found[1:] - found[:-1]) > 0.0).all():
-            raise _NotCompiled
+            raise NotCompiled
         return np.array(found)
 
     def _tolerance(self, given) -> np.ndarray:
         if np.shape(given) not in ((), self.y0.shape):
-            raise _NotCompiled
+            raise NotCompiled
         made = np.empty(self.y0.shape)
         made[:] = given
         return made
@@ -250,14 +103,17 @@ _LEAST = 100.0 * np.finfo(float).eps
 class SolveMemory:
     """The words of a solve, with the memory that they name, for one use at a time."""
 
-    def __init__(self, task: Task, callback: Callback, values: Sequence[np.ndarray]):
+    def __init__(self, task: Task, callbacks: Sequence[Callback], values: Sequence[np.ndarray]):
         self.tables, n = tables_of(task.method), task.y0.size
         self.words = self.tables.words.copy()
         self.floats, self.address = self.words.view(np.float64), memory_of(self.words)
         self._keep: dict[int, np.ndarray] = {}
-        self._callback, self._values = callback, values
+        self._callbacks, self._values = [*callbacks], values
+        self._stack, self._is_ahead = contextlib.ExitStack(), False
         self.words[kernels.SIZE // 8] = n
-        self.words[kernels.CALLBACK // 8] = callback.address
+        self.words[kernels.WIDTH // 8] = width = max(3, self.tables.runs)
+        self.point(kernels.CHOSEN, np.zeros(width, np.int64))
+        self.point(kernels.FAILED_STATE, np.zeros(n))
         self.floats[kernels.MAX_STEP // 8] = task.max_step
         self.floats[kernels.BOUND // 8] = task.end
         self.floats[kernels.DIRECTION // 8] = task.direction
@@ -266,7 +122,6 @@ class SolveMemory:
         if task.method == "Radau":
             self.floats[stiff.TOLERANCE // 8] = task.newton_tolerance
             self.point(stiff.ARGUMENTS, np.array([*map(ord, "NT"), n, 3 * n, 1, 0], np.int64))
-        self._runs = [np.zeros(max(3, self.tables.runs), np.int64) for _ in range(2)]
         sizes = self.tables.sizes(n)
         self._room = np.zeros(sum(sizes.values()))
         at = memory_of(self._room)
@@ -300,15 +155,49 @@ class SolveMemory:
     @contextlib.contextmanager
     def calls(self, ahead: bool) -> Iterator[None]:
         """Memory for calls of the right-hand side: of one, or of all stages for adjoints."""
-        with contextlib.ExitStack() as stack:
-            given = self._callback, 2, self._values
-            count = self.tables.runs if ahead else 1
-            runs = [stack.enter_context(running(*given)) for _ in range(count)]
-            table = self._runs[ahead]
-            table[:] = [run.address for run in runs] if ahead else runs[0].address
-            self.point(kernels.RUNS, table)
-            self.words[kernels.IS_AHEAD // 8] = ahead
+        self._is_ahead = ahead
+        self.words[kernels.IS_AHEAD // 8] = ahead
+        with contextlib.ExitStack() as self._stack:
+            self._set_calls()
             yield
+
+    def _set_calls(self) -> None:
+        count, width = self.tables.runs if self._is_ahead else 1, self.words[kernels.WIDTH // 8]
+        table = np.zeros((len(self._callbacks), width), np.int64)
+        for row, callback in zip(table, self._callbacks, strict=True):
+            given = callback, 2, self._values
+            runs = [self._stack.enter_context(running(*given)) for _ in range(count)]
+            row[:count] = [run.address for run in runs]
+            row[count:] = row[0]
+        self.point(kernels.RUNS, table)
+        self.point(kernels.CALLBACKS, np.array([x.address for x in self._callbacks], np.int64))
+        self.words[kernels.CALLBACKS_COUNT // 8] = len(table)
+
+    def failed(self) -> tuple[float, np.ndarray] | None:
+        """The time and state at which no callback goes the way through branches, if that is so."""
+        if self.words[kernels.STATUS // 8] != GUARD_FAILED:
+            return None
+        return float(self.floats[kernels.FAILED_TIME // 8]), self._keep[kernels.FAILED_STATE].copy()
+
+    def take_again(self, callback: Callback) -> None:
+        """Go back to the begin of a step, or of all, with a further callback."""
+        self._stack.close()
+        self._callbacks.append(callback)
+        self._set_calls()
+        self.words[kernels.CALLS // 8] = self.words[kernels.CALLS_BEFORE // 8]
+        count, stride = self.words[[kernels.COUNT // 8, kernels.STRIDE // 8]]
+        if self.words[kernels.ROWS_COUNT // 8] and count % stride == 0:
+            self.words[kernels.ROWS_COUNT // 8] -= 1
+        if len(self.words) > kernels.SOLVE_WORDS:
+            self.words[stiff.HAS_FACTORS // 8] = 0
+
+    def set_tangents(self, found: Sequence[tuple[Callback, Any]]) -> None:
+        """Tangents of slopes, with memory for calls of each."""
+        self.point(kernels.TANGENTS, np.array([one.address for one, _ in found], np.int64))
+        self.point(kernels.TANGENT_RUNS, np.array([run.address for _, run in found], np.int64))
+        self.words[kernels.TANGENTS_COUNT // 8] = len(found)
+        self.words[kernels.TANGENT_TIME // 8] = 2 + len(self._values)
+        self.words[kernels.TANGENT_STATE // 8] = 3 + len(self._values)
 
     def begin(self) -> bool:
         """Compute what the first step needs; returns whether it has."""
@@ -322,7 +211,7 @@ class SolveMemory:
             why = self.tables.compiled[self.tables.advance](self.address, min(most, turn))
             most -= self.words[kernels.COUNT // 8] - before
             if why not in (kernels.DONE, kernels.PAUSED) and not turned(why):
-                raise _NotCompiled
+                raise NotCompiled
             if why == kernels.DONE:
                 break
         return most
@@ -331,10 +220,9 @@ class SolveMemory:
 class KernelSolution:
     """A solution, with begins of steps: of one step in `stride`."""
 
-    def __init__(
-        self, task: Task, right_side: RightSide, callback: Callback, values: Sequence[np.ndarray]
-    ):
-        self._right_side, self._of = right_side, (task, callback, values)
+    def __init__(self, task: Task, right_side: RightSide, values: Sequence[np.ndarray]):
+        at = (task.start, task.y0, *values)
+        self._right_side, self._of = right_side, (task, right_side.slopes(at), values)
         self.task, size = task, task.y0.size
         memory = SolveMemory(*self._of)
         width = memory.tables.width(size)
@@ -345,8 +233,9 @@ class KernelSolution:
         memory.state(np.array([task.start, task.first_step, task.start, *task.y0]), 0)
         self._ask(memory)
         with memory.calls(False):
-            if not memory.begin():
-                raise _NotCompiled
+            while not memory.begin():
+                if not self._turned(memory, kernels.STOPPED):
+                    raise NotCompiled
             memory.steps(1 << 62, functools.partial(self._turned, memory))
         self.count = int(memory.words[kernels.COUNT // 8])
         self.counts = {"nfev": int(memory.words[kernels.CALLS // 8]), "njev": 0, "nlu": 0}
@@ -355,6 +244,7 @@ class KernelSolution:
             self.counts["nlu"] = int(memory.words[stiff.FACTORS // 8])
         self.rows = self.rows[: memory.words[kernels.ROWS_COUNT // 8]]
         self._finish(memory)
+        right_side.note(self.counts["nfev"], at)
 
     @property
     def error(self) -> float:
@@ -394,6 +284,10 @@ class KernelSolution:
                 self.stride *= 2
                 memory.words[kernels.STRIDE // 8] = self.stride
                 memory.words[kernels.ROWS_COUNT // 8] = kept
+        elif why == kernels.STOPPED and (at := memory.failed()) is not None:
+            _, callbacks, values = self._of
+            callbacks.append(self._right_side.another_slope((*at, *values)))
+            memory.take_again(callbacks[-1])
         else:
             return False
         return True
@@ -448,13 +342,17 @@ class KernelSolution:
                     raise RuntimeError(_LOST)
             yield first, room[:count]
 
+    def _is_current(self) -> bool:
+        """Whether what the right-hand side reads is as it was."""
+        return all([one.is_current() for one in self._of[1]])
+
     def pulled(self, seeds: tuple, wanted: int, has_times: bool) -> tuple:
         """The adjoints of the first state, of the begin and end, of times, and of values.
 
         `seeds` are those of the states after steps, or at times: the other is None.
         """
         of_steps, of_between = seeds
-        if not self._of[1].is_current():
+        if not self._is_current():
             raise RuntimeError(CHANGED.format("scipy.integrate.solve_ivp"))
         size, memory = self.task.y0.size, SolveMemory(*self._of)
         of_state = np.array(of_steps[-1]) if of_steps is not None else np.zeros(size)
@@ -496,8 +394,7 @@ class KernelSolution:
         They are given those of the first state, of the ends, of these times, and of values.
         """
         (task, _, values), size = self._of, self.task.y0.size
-        tangent = self._right_side.tangent(task.y0, values, moves)
-        if tangent is None or not self._of[1].is_current():
+        if not self._is_current():
             return None
         memory, count = SolveMemory(*self._of), len(self.t)
         change, made = np.array(first, dtype=float), np.empty((count, size))
@@ -511,40 +408,50 @@ class KernelSolution:
             memory.words[kernels.ASKED_COUNT // 8] = count
             memory.point(kernels.CHANGES_BETWEEN, made)
             memory.point(kernels.CHANGES_OF_ASKED, np.array(of_asked, dtype=float))
-        memory.words[kernels.TANGENT // 8] = tangent.address
-        memory.words[kernels.TANGENT_TIME // 8] = 2 + len(values)
-        memory.words[kernels.TANGENT_STATE // 8] = 3 + len(values)
-        with memory.calls(True), running(tangent, 2, [*values, 0.0, first, *moves]) as run:
-            memory.words[kernels.TANGENT_RUN // 8] = run.address
-            for number, rows in self._segments(turned=False):
-                self._push(memory, number, rows)
+        try:
+            with memory.calls(True), contextlib.ExitStack() as stack:
+                pushing = _Pushing(self, memory, stack, [*values, 0.0, first, *moves])
+                for number, rows in self._segments(turned=False):
+                    pushing.push(number, rows)
+        except NotCompiled:
+            return None
         return made
 
-    def _push(self, memory: SolveMemory, first: int, rows: np.ndarray) -> None:
-        is_last = first + len(rows) == self.count
-        after = self.task.end if is_last else self.rows[(first + len(rows)) // self.stride, 0]
-        turn = max(1, _TURN // (8 + self.task.y0.size))
-        for start in range(0, len(rows), turn):
+
+class _Pushing:
+    """Tangents on their way through steps; `given` are the arguments from the third on."""
+
+    def __init__(self, solution: KernelSolution, memory: SolveMemory, stack, given: list):
+        self._solution, self._memory, self._stack, self._given = solution, memory, stack, given
+        task = solution.task
+        found = solution._right_side.tangents((task.start, task.y0, *given))
+        self._found = [(one, self._run(one)) for one in found]
+        memory.set_tangents(self._found)
+
+    def _run(self, callback: Callback):
+        return self._stack.enter_context(running(callback, 2, self._given))
+
+    def push(self, first: int, rows: np.ndarray) -> None:
+        """Go through the steps of some rows, of which this is the number of the first."""
+        memory, whole, of = self._memory, self._solution.task.end, self._solution
+        is_last = first + len(rows) == of.count
+        after = whole if is_last else of.rows[(first + len(rows)) // of.stride, 0]
+        turn, start = max(1, _TURN // (8 + of.task.y0.size)), 0
+        while start < len(rows):
             some = rows[start : start + turn]
-            end = rows[start + turn, 0] if start + turn < len(rows) else after
+            is_end = start + len(some) == len(rows)
             memory.keep_rows(some, len(some))
-            memory.floats[kernels.END // 8] = end
-            is_end = int(is_last and start + turn >= len(rows))
+            memory.floats[kernels.END // 8] = after if is_end else rows[start + turn, 0]
             push = memory.tables.compiled[memory.tables.push]
-            if push(memory.address, first + start, is_end) != kernels.DONE:
+            if push(memory.address, first + start, int(is_last and is_end)) == kernels.DONE:
+                start += len(some)
+                continue
+            start += int(memory.words[kernels.ROWS_DONE // 8])
+            if (at := memory.failed()) is None:
                 raise RuntimeError(_LOST)
-
-
-@contextlib.contextmanager
-def running(callback: Callback, first: int, values: Sequence) -> Iterator[Any]:
-    """Memory for calls of a callback, with some values from an argument on."""
-    run = callback.program.begin()
-    try:
-        for one, value in zip(callback.program.code.inputs[first:], values, strict=True):
-            run.values[one.view.offset : one.view.offset + one.view.size] = np.ravel(value)
-        yield run
-    finally:
-        callback.program.end(run)
+            made = of._right_side.another_tangent((*at, *self._given))
+            self._found.append((made, self._run(made)))
+            memory.set_tangents(self._found)
 
 
 #: The number of results for which there is room at first.
@@ -573,9 +480,6 @@ def solution_of(
         task = Task(given)
         every = own.values(values)
         right_side = own.right_side(task.y0.size, every)
-        callback = right_side and right_side.callback(task.start, task.y0, every)
-        if not right_side or not callback:
-            return None
-        return KernelSolution(task, right_side, callback, every)
-    except _NotCompiled:
+        return KernelSolution(task, right_side, every) if right_side is not None else None
+    except NotCompiled:
         return None

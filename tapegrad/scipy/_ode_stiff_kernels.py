@@ -27,7 +27,6 @@ from .._core.codegen.lapack import getrf, getrs
 from .._core.codegen.vector_math import power, sqrt
 from .._program.replay.callback_kernels import (
     adjoint_at,
-    argument_at,
     call_pull,
     clear_seeds,
     seed,
@@ -39,7 +38,8 @@ from ._ode_kernels import (
     ASKED_NEXT,
     BETWEEN,
     BOUND,
-    CALLBACK,
+    CALLS,
+    CALLS_BEFORE,
     CHANGE,
     CHANGES,
     CHANGES_BETWEEN,
@@ -68,9 +68,9 @@ from ._ode_kernels import (
     ROW_TIME,
     ROWS,
     ROWS_COUNT,
+    ROWS_DONE,
     ROWS_FULL,
     ROWS_ROOM,
-    RUNS,
     SIZE,
     SLOPE_TIME,
     SLOPES,
@@ -84,12 +84,15 @@ from ._ode_kernels import (
     TIMES,
     TOO_SMALL,
     add_sum,
+    adjoint_of_time,
     begin,
+    callback_at,
     change_of_slope,
     error_norm,
     next_number,
     product,
     pull_slope,
+    run_at,
     slope_of,
     sum_of_rows,
     times_within,
@@ -154,17 +157,20 @@ def row_bytes(n):
 
 
 @helper
-def write_jacobian(solve, run, t, y, to):
-    """Compute ∂f/∂y, row by row; returns whether it has."""
-    callback, n = load_i64(solve, CALLBACK), load_i64(solve, SIZE)
-    store_f64(argument_at(callback, run, 0), 0, t)
-    memcpy(argument_at(callback, run, 1), y, n * 8)
+def write_jacobian(solve, stage, t, y, to):
+    """Compute ∂f/∂y, row by row, in the memory of a stage; returns whether it has."""
+    n, calls = load_i64(solve, SIZE), load_i64(solve, CALLS)
+    found = slope_of(solve, stage, t, y, load_i64(solve, SUMS))
+    store_i64(solve, CALLS, calls)
+    if not found:
+        return False
+    callback, run = callback_at(solve, stage), run_at(solve, stage)
     for i in range(n):
         clear_seeds(callback, run)
         seed(callback, run, i, 1.0)
         status = call_pull(callback, run)
-        store_i64(solve, STATUS, status)
         if status != FINISHED:
+            store_i64(solve, STATUS, status)
             return False
         memcpy(to + i * n * 8, adjoint_at(callback, run, 1), n * 8)
     return True
@@ -175,8 +181,7 @@ def find_jacobian(solve, t, y):
     """Compute ∂f/∂y for further steps; returns whether it has."""
     store_i64(solve, JACOBIANS, load_i64(solve, JACOBIANS) + 1)
     store_i64(solve, IS_CURRENT, 1)
-    run = load_i64(load_i64(solve, RUNS), 0)
-    return write_jacobian(solve, run, t, y, load_i64(solve, JACOBIAN))
+    return write_jacobian(solve, 0, t, y, load_i64(solve, JACOBIAN))
 
 
 @helper
@@ -417,7 +422,9 @@ def factor_of(size, old_size, error, old_error):
 @helper
 def end_step(solve, h, end, error, size):
     """Go to the end of a step; the next one has the length `size`. Returns whether it has."""
-    n, y = load_i64(solve, SIZE), load_i64(solve, STATE)
+    n, y, after = load_i64(solve, SIZE), load_i64(solve, STATE), load_i64(solve, NEXT)
+    if not slope_of(solve, 0, end, after, load_i64(solve, SLOPES) + 3 * n * 8):
+        return False
     store_f64(solve, LAST_TRIED, load_f64(solve, STEP))
     store_f64(solve, LAST_ERROR, error)
     store_f64(solve, OLD_TIME, load_f64(solve, TIME))
@@ -425,27 +432,30 @@ def end_step(solve, h, end, error, size):
     memcpy(load_i64(solve, OLD_STATE), y, n * 8)
     memcpy(load_i64(solve, OLD_STAGES), load_i64(solve, STAGES_Z), 3 * n * 8)
     store_i64(solve, HAS_OLD, 1)
-    memcpy(y, load_i64(solve, NEXT), n * 8)
+    memcpy(y, after, n * 8)
     store_f64(solve, TIME, end)
     store_f64(solve, SLOPE_TIME, end)
     store_f64(solve, STEP, size)
-    return slope_of(solve, 0, end, y, load_i64(solve, SLOPES) + 3 * n * 8)
+    return True
+
+
+@helper
+def step_size(solve, least):
+    """The length of a step to try; what is known of the last error is dropped if it is limited."""
+    size, most = load_f64(solve, STEP), load_f64(solve, MAX_STEP)
+    if size > most or size < least:
+        size = most if size > most else least
+        store_f64(solve, LAST_ERROR, -1.0)
+    return size
 
 
 @helper
 def take_implicit_step(solve):
     """Take a step whose error is small, as SciPy does; returns why it has not."""
     t, y, direction = load_f64(solve, TIME), load_i64(solve, STATE), load_f64(solve, DIRECTION)
-    least, most = 10.0 * abs(next_number(solve, t, direction) - t), load_f64(solve, MAX_STEP)
-    size, bound, old_error = (
-        load_f64(solve, STEP),
-        load_f64(solve, BOUND),
-        load_f64(solve, LAST_ERROR),
-    )
-    if size > most or size < least:
-        size = most if size > most else least
-        old_error = -1.0
-    old_size, rejected = load_f64(solve, LAST_TRIED), False
+    least, bound = 10.0 * abs(next_number(solve, t, direction) - t), load_f64(solve, BOUND)
+    size, rejected = step_size(solve, least), False
+    old_size, old_error = load_f64(solve, LAST_TRIED), load_f64(solve, LAST_ERROR)
     while True:
         if size < least:
             return TOO_SMALL
@@ -531,6 +541,7 @@ def advance_implicit(solve, most):
     n, direction, bound = load_i64(solve, SIZE), load_f64(solve, DIRECTION), load_f64(solve, BOUND)
     for _ in range(most):
         count = load_i64(solve, COUNT)
+        store_i64(solve, CALLS_BEFORE, load_i64(solve, CALLS))
         if direction * (load_f64(solve, TIME) - bound) >= 0.0:
             return DONE
         if load_i64(solve, TIMES) != 0 and count + 1 >= load_i64(solve, RESULTS_ROOM):
@@ -565,7 +576,7 @@ def write_matrix(solve, t, y, h):
     for k in range(3):
         add_sum(state, y, load_i64(solve, STAGES_Z) + k * n * 8, n, 1.0)
         at = t + load_f64(load_i64(solve, NODES), k * 8) * h
-        if not write_jacobian(solve, load_i64(load_i64(solve, RUNS), k * 8), at, state, J):
+        if not write_jacobian(solve, k, at, state, J):
             return False
         for m in range(3):
             by = -h * load_f64(weights, (3 * m + k) * 8)
@@ -622,7 +633,7 @@ def pull_equations(solve, h, of_stages, of_begin):
         load_i64(solve, SLOPES),
         load_i64(solve, STAGES_CHANGE),
     )
-    callback, of_step = load_i64(solve, CALLBACK), 0.0
+    of_step = 0.0
     A = f64s(load_i64(solve, WEIGHTS_OF_STAGES))
     for k in range(3):
         memset(weights, 0, n * 8)
@@ -634,7 +645,7 @@ def pull_equations(solve, h, of_stages, of_begin):
         if of_state == 0:
             return 0.0
         add_sum(of_begin, of_begin, of_state, n, 1.0)
-        of_t = load_f64(adjoint_at(callback, load_i64(load_i64(solve, RUNS), k * 8), 0), 0)
+        of_t = adjoint_of_time(solve, k)
         store_f64(solve, OF_TIME, load_f64(solve, OF_TIME) + of_t)
         of_step += load_f64(load_i64(solve, NODES), k * 8) * of_t
     return of_step
@@ -747,6 +758,7 @@ def push_implicit(solve, first, is_last):
     n, count = load_i64(solve, SIZE), load_i64(solve, ROWS_COUNT)
     change = load_i64(solve, CHANGE)
     for number in range(count):
+        store_i64(solve, ROWS_DONE, number)
         row = load_i64(solve, ROWS) + number * row_bytes(n)
         is_end, of_h = number + 1 == count, 0.0
         end = load_f64(solve, END) if is_end else load_f64(row + row_bytes(n), ROW_TIME)

@@ -187,11 +187,11 @@ def test_calls_alike_share_a_right_hand_side(solved):
 
     for rate, data in ((0.0, Y), (0.5, 2.0 * Y), (0.5, Y)):
         gradient = tg.grad(f)(-0.7, rate, data)
-        made.append(solved[-1]._of[1])
+        made += solved[-1]._of[1]
         h = 1e-5
         difference = (f(-0.7 + h, rate, data) - f(-0.7 - h, rate, data)) / (2.0 * h)
         assert_allclose(gradient, difference, rtol=1e-6)
-    assert made[0] is made[1] is made[2]
+    assert len(made) == 3 and made[0] is made[1] is made[2]
 
 
 RATE = 1.0
@@ -207,21 +207,14 @@ def test_a_global_that_changes_is_read_anew(monkeypatch, solved):
     assert None not in solved
 
 
-def branching(t, y, a):
-    return [a * y[0] if t < 0.5 else -y[0]]
+def test_a_right_hand_side_that_programs_call_python_for(solved):
+    def halved(t, y, a):
+        return [a * y[0] / (2.0 if tg.stop_gradient(y[0]).item() > 0.0 else 1.0)]
 
-
-def printing(t, y, a):
-    return [a * float(np.asarray(tg.stop_gradient(y[0])) > 0.0) * y[0]]
-
-
-@pytest.mark.parametrize("f", (branching, printing))
-def test_right_hand_sides_that_are_left_to_scipy(f, solved):
     def g(a):
-        return solve_ivp(f, (0.0, 1.0), [1.0], "RK45", args=(a,), max_step=0.05).y[0, -1]
+        return solve_ivp(halved, (0.0, 1.0), [1.0], "RK45", args=(a,), **TIGHT).y[0, -1]
 
-    h = 1e-6
-    assert_allclose(tg.grad(g)(-0.5), (g(-0.5 + h) - g(-0.5 - h)) / (2.0 * h), rtol=1e-5)
+    assert_allclose(tg.grad(g)(-0.5), 0.5 * np.exp(-0.25), rtol=1e-4)
 
 
 def test_options_that_are_left_to_scipy(solved):
@@ -289,3 +282,31 @@ def test_compiled_functions_in_threads(solved):
     for (_, k), (value, gradient) in found.items():
         assert_allclose(value, wanted[k][0], rtol=1e-12)
         assert_allclose(gradient, wanted[k][1], rtol=1e-10)
+
+
+@every_method
+def test_ways_through_branches(method, solved):
+    """Each has a program of its own, which is made where a solution goes it first."""
+
+    def dosed(t, y, p):
+        rate = p[0] if t < 0.4 else p[1]
+        rate = rate * 2.0 if y[0] > 1.5 else rate
+        return [rate - p[2] * y[0], y[0] - y[1]]
+
+    def f(p):
+        given = {"method": method, "t_eval": [0.2, 0.5, 1.0], "args": (p,), **TIGHT}
+        return np.sum(solve_ivp(dosed, (0.0, 1.0), [1.0, 0.5], max_step=0.05, **given).y)
+
+    p = np.array([3.0, 0.5, 0.8])
+    both, compiled = tg.value_and_grad(f), tg.compile(f)
+    value, gradient = both(p)
+    assert_allclose(value, f(p), rtol=1e-6)
+    assert solved[0] is not None and len(solved[0]._of[1]) > 2
+    for _ in range(3):
+        again = compiled.value_and_grad(p)
+        assert_allclose(again[0], value, rtol=1e-12)
+        assert_allclose(again[1], gradient, rtol=1e-9)
+    for k in range(3):
+        change = np.eye(3)[k]
+        assert_allclose(tg.jvp(f, (p,), (change,))[1], gradient[k], rtol=1e-9)
+    assert None not in solved
