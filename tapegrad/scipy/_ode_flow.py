@@ -316,11 +316,17 @@ class Plan:
     def pulled(self, gradients: Sequence, inputs: Sequence) -> list[np.ndarray]:
         """The adjoints of plain inputs from those of the results."""
         _, values = self.split(inputs)
-        if self.at is None and self.record.own is not None:
-            return self._pulled_by_kernels(self.record.own, gradients, inputs)
+        if (own := self._own) is not None:
+            return self._pulled_by_kernels(own, gradients, inputs)
         seeds, of_asked = self._seeds(gradients)
         first, ends, of_times, of_values = SolutionSweep(self, values).pulled(*seeds)
         return self._of_inputs(inputs, [first, *ends, of_asked + of_times], of_values)
+
+    @property
+    def _own(self) -> KernelSolution | None:
+        """The solution by kernels, as long as what its functions read is as it was."""
+        own = self.record.own if self.at is None else None
+        return own if own is not None and own.is_current() else None
 
     def _pulled_by_kernels(
         self, own: KernelSolution, gradients: Sequence, inputs: Sequence
@@ -328,7 +334,9 @@ class Plan:
         of_t = np.asarray(gradients[0]) if self.has_t else np.zeros(1)
         of_rows = np.ascontiguousarray(np.asarray(gradients[-1]).T)
         seeds = (of_rows, None) if self._is_of_steps else (None, of_rows)
-        first, ends, of_asked, of_values = own.pulled(seeds, len(inputs), self.flow.moves)
+        first, ends, of_asked, of_values = own.pulled(
+            seeds, len(inputs), self.flow.moves or self.flow.asks
+        )
         start, end = ends
         if self._is_of_steps:
             start, end = start + of_t[:-1].sum(), end + of_t[-1]
@@ -345,7 +353,7 @@ class Plan:
         _, values = self.split(inputs)
         _, begun = jvp(lambda *given: self.begun(given), tuple(inputs), tuple(moves))
         has_seeds = any(np.any(one) for one in gradients)
-        if not has_seeds and self.at is None and (own := self.record.own) is not None:
+        if not has_seeds and (own := self._own) is not None:
             if (found := self._pushed_by_kernels(own, begun, moves)) is not None:
                 return found + [np.zeros(np.shape(one)) for one in inputs]
         tangents = Tangents(self, values, [*map(np.asarray, begun)], self.split(moves)[1])

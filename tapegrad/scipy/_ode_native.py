@@ -20,8 +20,8 @@ from .._program.callbacks import Callback
 from .._program.replay.run_layout import GUARD_FAILED
 from . import _ode_kernels as kernels
 from . import _ode_stiff_kernels as stiff
-from ._ode_records import CHANGED, ROUNDED, error_of_newton
-from ._ode_right_side import NotCompiled, RightSide, RightSideObjects, running
+from ._ode_records import ROUNDED, error_of_newton
+from ._ode_right_side import LeftToScipy, RightSide, RightSideObjects, running
 from ._ode_tables import tables_of
 
 #: Bytes of begins of steps that are kept before there are fewer of them.
@@ -41,16 +41,16 @@ class Task:
     def __init__(self, given: dict[str, Any]):
         options, self.method = dict(given["options"]), given["method"]
         if self.method not in _CAPABLE or not given["is_bare"]:
-            raise NotCompiled
+            raise LeftToScipy
         if not options.keys() <= {*_CONTROLS}:
-            raise NotCompiled
+            raise LeftToScipy
         span = given["span"]
         if len(span) != 2:
-            raise NotCompiled
+            raise LeftToScipy
         self.start, self.end = map(float, span)
         self.y0 = np.array(given["y0"])
         if self.y0.dtype.kind not in "fiu" or self.y0.ndim != 1 or not self.y0.size:
-            raise NotCompiled
+            raise LeftToScipy
         self.y0 = self.y0.astype(float)
         self.direction = 1.0 if self.end > self.start else -1.0
         self.asked = self._times(given["t_eval"])
@@ -63,14 +63,14 @@ class Task:
         is_right = self.rtol.min() >= _LEAST and self.atol.min() >= 0.0 and self.max_step > 0.0
         is_right = is_right and (first is None or 0.0 < self.first_step <= whole)
         if self.y0.size > tables_of(self.method).most:
-            raise NotCompiled
+            raise LeftToScipy
         if self.method == "Radau":
             if np.ndim(options.get("rtol", 1e-3)):
-                raise NotCompiled
+                raise LeftToScipy
             rtol = float(self.rtol[0])
             self.newton_tolerance = max(10 * np.finfo(float).eps / rtol, min(0.03, rtol**0.5))
         if not (is_right and 0.0 < whole < np.inf and np.isfinite(self.y0).all()):
-            raise NotCompiled
+            raise LeftToScipy
 
     def _times(self, t_eval) -> np.ndarray | None:
         """The times that are asked for, in the direction of the solution."""
@@ -78,16 +78,16 @@ class Task:
             return None
         found = np.asarray(t_eval)
         if found.dtype != np.float64 or found.ndim != 1 or not found.size:
-            raise NotCompiled
+            raise LeftToScipy
         sign = self.direction
         is_within = sign * (found[0] - self.start) >= 0.0 and sign * (found[-1] - self.end) <= 0.0
         if not is_within or not (sign * (found[1:] - found[:-1]) > 0.0).all():
-            raise NotCompiled
+            raise LeftToScipy
         return np.array(found)
 
     def _tolerance(self, given) -> np.ndarray:
         if np.shape(given) not in ((), self.y0.shape):
-            raise NotCompiled
+            raise LeftToScipy
         made = np.empty(self.y0.shape)
         made[:] = given
         return made
@@ -211,7 +211,7 @@ class SolveMemory:
             why = self.tables.compiled[self.tables.advance](self.address, min(most, turn))
             most -= self.words[kernels.COUNT // 8] - before
             if why not in (kernels.DONE, kernels.PAUSED) and not turned(why):
-                raise NotCompiled
+                raise LeftToScipy
             if why == kernels.DONE:
                 break
         return most
@@ -235,7 +235,7 @@ class KernelSolution:
         with memory.calls(False):
             while not memory.begin():
                 if not self._turned(memory, kernels.STOPPED):
-                    raise NotCompiled
+                    raise LeftToScipy
             memory.steps(1 << 62, functools.partial(self._turned, memory))
         self.count = int(memory.words[kernels.COUNT // 8])
         self.counts = {"nfev": int(memory.words[kernels.CALLS // 8]), "njev": 0, "nlu": 0}
@@ -342,7 +342,7 @@ class KernelSolution:
                     raise RuntimeError(_LOST)
             yield first, room[:count]
 
-    def _is_current(self) -> bool:
+    def is_current(self) -> bool:
         """Whether what the right-hand side reads is as it was."""
         return all([one.is_current() for one in self._of[1]])
 
@@ -352,8 +352,6 @@ class KernelSolution:
         `seeds` are those of the states after steps, or at times: the other is None.
         """
         of_steps, of_between = seeds
-        if not self._is_current():
-            raise RuntimeError(CHANGED.format("scipy.integrate.solve_ivp"))
         size, memory = self.task.y0.size, SolveMemory(*self._of)
         of_state = np.array(of_steps[-1]) if of_steps is not None else np.zeros(size)
         of_asked = np.zeros(0 if of_between is None else len(of_between))
@@ -394,8 +392,6 @@ class KernelSolution:
         They are given those of the first state, of the ends, of these times, and of values.
         """
         (task, _, values), size = self._of, self.task.y0.size
-        if not self._is_current():
-            return None
         memory, count = SolveMemory(*self._of), len(self.t)
         change, made = np.array(first, dtype=float), np.empty((count, size))
         memory.point(kernels.CHANGE, change)
@@ -413,7 +409,7 @@ class KernelSolution:
                 pushing = _Pushing(self, memory, stack, [*values, 0.0, first, *moves])
                 for number, rows in self._segments(turned=False):
                     pushing.push(number, rows)
-        except NotCompiled:
+        except LeftToScipy:
             return None
         return made
 
@@ -481,5 +477,5 @@ def solution_of(
         every = own.values(values)
         right_side = own.right_side(task.y0.size, every)
         return KernelSolution(task, right_side, every) if right_side is not None else None
-    except NotCompiled:
+    except LeftToScipy:
         return None

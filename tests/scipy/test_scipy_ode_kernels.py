@@ -113,7 +113,8 @@ def test_adjoints_and_tangents_are_those_of_the_steps(method, monkeypatch):
         pairs = zip(gradient, moves, strict=True)
         assert_allclose(change, sum(np.sum(one * move) for one, move in pairs), rtol=1e-9)
         tg.grad(lambda p, asked=asked, end=end: total(p, Y, (0.0, end), asked, method))(P)
-    assert compared == ["adjoints", "tangents", "adjoints"] * 3
+    tg.grad(lambda asked: total(P, Y, (0.0, 1.0), asked, method))(times)
+    assert compared == [*["adjoints", "tangents", "adjoints"] * 3, "adjoints"]
 
 
 @pytest.mark.parametrize("method", EXPLICIT)
