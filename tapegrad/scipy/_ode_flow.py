@@ -24,6 +24,7 @@ from .._entering.entering import entering
 from .._implicit.linear import STRAY
 from .._transforms.gradients import pulled
 from .._transforms.jacobians import jvp, vjp
+from ..autograd._function_calls import Repeated, apart
 from ..autograd.function import Function
 from ._ode_methods import method_of
 from ._ode_native import KernelSolution, solution_of
@@ -449,8 +450,50 @@ def _adjoint(f: Callable, results: int) -> Callable:
     return adjoint
 
 
+class RepeatedOrder(Repeated):
+    """The call of an order of derivatives in a program: it is given arrays."""
+
+    def __init__(self, compute: Callable, cls, ctx, args, out):
+        super().__init__(compute, cls, ctx, args, out)
+        self.order = args[0]
+        pairs = zip(args[1:], self.recorded[1:], strict=True)
+        self._fixed = [None if one else plain([x])[0] for x, one in pairs]
+
+    def value(self, operands: list[np.ndarray]) -> tuple[np.ndarray | None, Any]:
+        if self.derived:  # a derivative finds values by their places in the context
+            return super().value(operands)
+        given = iter(operands)
+        inputs = [plain([next(given)])[0] if one is None else one for one in self._fixed]
+        with apart():
+            found = [*map(np.asarray, self.order(inputs))]
+        kinds = [(one.shape, one.dtype) for one in found]
+        if kinds != self.form[2] or self.order.results != self.count:
+            return None, None
+        whole = np.empty(*self.whole)
+        for part, one in zip(self._views(whole), found, strict=True):
+            part[...] = one
+        return whole, inputs
+
+    def adjoints(self, held: Any, g: np.ndarray) -> list[np.ndarray | None]:
+        if isinstance(held, tuple):
+            return super().adjoints(held, g)
+        seeds = [np.array(one) for one in self._views(g)[: self.count]]
+        with apart():
+            found = self.order.next([*seeds, *held])
+        pairs = zip(found, self.recorded[1:], strict=True)
+        return [np.asarray(one) for one, recorded in pairs if recorded]
+
+    def _views(self, whole: np.ndarray) -> list[np.ndarray]:
+        """The parts of an array with all results, those with a derivative first."""
+        if len(self.parts) == 1:
+            return [whole]
+        return [np.ndarray(shape, dtype, whole, *place) for shape, dtype, *place in self.parts]
+
+
 class Derived(Function):
     """The operation of an order of derivatives, which is differentiated by the next one."""
+
+    _repeated = RepeatedOrder
 
     @staticmethod
     def forward(ctx, order, *inputs):

@@ -21,7 +21,7 @@ from .._program.replay.run_layout import GUARD_FAILED
 from . import _ode_kernels as kernels
 from . import _ode_stiff_kernels as stiff
 from ._ode_records import ROUNDED, error_of_newton
-from ._ode_right_side import LeftToScipy, RightSide, RightSideObjects, running
+from ._ode_right_side import LeftToScipy, RightSide, RightSideObjects, begun
 from ._ode_tables import tables_of
 
 #: Bytes of begins of steps that are kept before there are fewer of them.
@@ -109,7 +109,8 @@ class SolveMemory:
         self.floats, self.address = self.words.view(np.float64), memory_of(self.words)
         self._keep: dict[int, np.ndarray] = {}
         self._callbacks, self._values = [*callbacks], values
-        self._stack, self._is_ahead = contextlib.ExitStack(), False
+        self._runs: list[tuple[Callback, list]] = []  # in use
+        self._is_ahead = False
         self.words[kernels.SIZE // 8] = n
         self.words[kernels.WIDTH // 8] = width = max(3, self.tables.runs)
         self.point(kernels.CHOSEN, np.zeros(width, np.int64))
@@ -157,21 +158,29 @@ class SolveMemory:
         """Memory for calls of the right-hand side: of one, or of all stages for adjoints."""
         self._is_ahead = ahead
         self.words[kernels.IS_AHEAD // 8] = ahead
-        with contextlib.ExitStack() as self._stack:
-            self._set_calls()
+        self._set_calls()
+        try:
             yield
+        finally:
+            self._end_calls()
 
     def _set_calls(self) -> None:
         count, width = self.tables.runs if self._is_ahead else 1, self.words[kernels.WIDTH // 8]
         table = np.zeros((len(self._callbacks), width), np.int64)
         for row, callback in zip(table, self._callbacks, strict=True):
-            given = callback, 2, self._values
-            runs = [self._stack.enter_context(running(*given)) for _ in range(count)]
+            runs = begun(callback, 2, self._values, count)
+            self._runs.append((callback, runs))
             row[:count] = [run.address for run in runs]
             row[count:] = row[0]
         self.point(kernels.RUNS, table)
         self.point(kernels.CALLBACKS, np.array([x.address for x in self._callbacks], np.int64))
         self.words[kernels.CALLBACKS_COUNT // 8] = len(table)
+
+    def _end_calls(self) -> None:
+        while self._runs:
+            callback, runs = self._runs.pop()
+            for run in runs:
+                callback.program.end(run)
 
     def failed(self) -> tuple[float, np.ndarray] | None:
         """The time and state at which no callback goes the way through branches, if that is so."""
@@ -181,7 +190,7 @@ class SolveMemory:
 
     def take_again(self, callback: Callback) -> None:
         """Go back to the begin of a step, or of all, with a further callback."""
-        self._stack.close()
+        self._end_calls()
         self._callbacks.append(callback)
         self._set_calls()
         self.words[kernels.CALLS // 8] = self.words[kernels.CALLS_BEFORE // 8]
@@ -404,28 +413,40 @@ class KernelSolution:
             memory.words[kernels.ASKED_COUNT // 8] = count
             memory.point(kernels.CHANGES_BETWEEN, made)
             memory.point(kernels.CHANGES_OF_ASKED, np.array(of_asked, dtype=float))
+        pushing = _Pushing(self, memory, [*values, 0.0, first, *moves])
         try:
-            with memory.calls(True), contextlib.ExitStack() as stack:
-                pushing = _Pushing(self, memory, stack, [*values, 0.0, first, *moves])
+            with memory.calls(True):
+                pushing.begin()
                 for number, rows in self._segments(turned=False):
                     pushing.push(number, rows)
         except LeftToScipy:
             return None
+        finally:
+            pushing.end()
         return made
 
 
 class _Pushing:
     """Tangents on their way through steps; `given` are the arguments from the third on."""
 
-    def __init__(self, solution: KernelSolution, memory: SolveMemory, stack, given: list):
-        self._solution, self._memory, self._stack, self._given = solution, memory, stack, given
-        task = solution.task
-        found = solution._right_side.tangents((task.start, task.y0, *given))
-        self._found = [(one, self._run(one)) for one in found]
-        memory.set_tangents(self._found)
+    def __init__(self, solution: KernelSolution, memory: SolveMemory, given: list):
+        self._solution, self._memory, self._given = solution, memory, given
+        self._found: list[tuple[Callback, Any]] = []  # with memory for calls
 
-    def _run(self, callback: Callback):
-        return self._stack.enter_context(running(callback, 2, self._given))
+    def begin(self) -> None:
+        """Find tangents of slopes."""
+        task = self._solution.task
+        for one in self._solution._right_side.tangents((task.start, task.y0, *self._given)):
+            self._add(one)
+
+    def end(self) -> None:
+        """Give memory for calls back."""
+        for callback, run in self._found:
+            callback.program.end(run)
+
+    def _add(self, callback: Callback) -> None:
+        self._found.append((callback, *begun(callback, 2, self._given, 1)))
+        self._memory.set_tangents(self._found)
 
     def push(self, first: int, rows: np.ndarray) -> None:
         """Go through the steps of some rows, of which this is the number of the first."""
@@ -445,9 +466,7 @@ class _Pushing:
             start += int(memory.words[kernels.ROWS_DONE // 8])
             if (at := memory.failed()) is None:
                 raise RuntimeError(_LOST)
-            made = of._right_side.another_tangent((*at, *self._given))
-            self._found.append((made, self._run(made)))
-            memory.set_tangents(self._found)
+            self._add(of._right_side.another_tangent((*at, *self._given)))
 
 
 #: The number of results for which there is room at first.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import functools
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -189,13 +188,12 @@ def _reads_globals(captured: Captured) -> bool:
     )
 
 
-@contextlib.contextmanager
-def running(callback: Callback, first: int, values: Sequence) -> Iterator[Any]:
-    """Memory for calls of a callback, with some values from an argument on."""
-    run = callback.program.begin()
-    try:
-        for one, value in zip(callback.program.code.inputs[first:], values, strict=True):
-            run.values[one.view.offset : one.view.offset + one.view.size] = np.ravel(value)
-        yield run
-    finally:
-        callback.program.end(run)
+def begun(callback: Callback, first: int, values: Sequence, count: int) -> list:
+    """Memories for calls of a callback, with some values from an argument on."""
+    program = callback.program
+    runs = [program.begin() for _ in range(count)]
+    for one, value in zip(program.code.inputs[first:], values, strict=True):
+        start, flat = one.view.offset, np.ravel(value)
+        for run in runs:
+            run.values[start : start + len(flat)] = flat
+    return runs
