@@ -100,10 +100,11 @@ def vector(A, n, k):
 
 
 @helper
-def differences(callback, run, x, f, n, step, J, new):
+def differences(callback, run, n, step, m):
     """The Jacobian by forward differences, its columns one after the other."""
+    x, f, new = m.x, m.f, m.new
     for j in range(n):
-        before, column = x[j], vector(J, n, j)
+        before, column = x[j], vector(m.J, n, j)
         h = step * abs(before)
         h = h if h != 0.0 else step
         x[j] = before + h
@@ -250,8 +251,9 @@ def product(R, x, n, y):
 
 
 @helper
-def dogleg(R, d, qtf, n, radius, p, g, w):
+def dogleg(n, radius, m):
     """The step of the dogleg in the ball, to be subtracted."""
+    R, d, qtf, p, g, w = m.R, m.d, m.qtf, m.p, m.g, m.w
     newton_step(R, qtf, n, p)
     newton = scaled_norm(d, p, n)
     if newton <= radius:
@@ -347,7 +349,7 @@ def memory(words, n):
 def renew(callback, run, n, s, m):
     """A new Jacobian with its factors; scales and the first radius follow from the first."""
     t = m.t
-    if not differences(callback, run, m.x, m.f, n, s[DIFFERENCE], m.J, m.new):
+    if not differences(callback, run, n, s[DIFFERENCE], m):
         return False
     t[CALLS] += float(n)
     factors(m.J, n, m.R, m.Q, m.f, m.qtf, m.w)
@@ -370,7 +372,7 @@ def renew(callback, run, n, s, m):
 def attempt(callback, run, n, m):
     """Compute a step and where it leads; whether values there are finite."""
     t, p = m.t, m.p
-    dogleg(m.R, m.d, m.qtf, n, t[RADIUS], p, m.g, m.w)
+    dogleg(n, t[RADIUS], m)
     for j in range(n):
         p[j] = -p[j]
         m.new[j] = m.x[j] + p[j]
