@@ -31,7 +31,16 @@ from .._transforms.gradients import pushed
 from .._transforms.jacobians import blocks_of
 from ..autograd._function_calls import Repeated, apart
 from ..autograd.function import Function
-from .linear import LONG_STEP, STRAY, Linearised, as_inputs, is_decided, is_long, is_regular
+from .linear import (
+    LONG_STEP,
+    STRAY,
+    Linearised,
+    Pattern,
+    as_inputs,
+    is_decided,
+    is_long,
+    is_regular,
+)
 
 
 @dataclasses.dataclass
@@ -62,6 +71,8 @@ class Problem:
         self.tensors, self.captured.tensors = self.captured.tensors, []
         self.has_warned = False
         self.first: Any = None  # what is found in the first call
+        #: A function of the objects and of `aux`: where ∂F/∂x is not 0, of large equations.
+        self.pattern: Callable | None = None
         self.is_traced = rt.trace() is not None and rt.is_recording()
 
     def __call__(self, x, aux, values):
@@ -79,6 +90,10 @@ class Problem:
                 "solve for its real and its imaginary part"
             )
         return solved
+
+    def pattern_of(self, aux, values) -> Pattern | None:
+        """Where ∂F/∂x is not 0, if that is known."""
+        return None if self.pattern is None else self.pattern(*self.captured.filled(values), aux)
 
     def with_numbers_lifted(self, first: int) -> tuple[Captured, list]:
         """The objects with places for further numbers, from `first` on, and these numbers."""

@@ -28,19 +28,31 @@ class Solver:
 
     `equations(given)` is a function of x, and of what is in `aux`, that is 0 at the solution, for
     arguments that may be recorded. `read(given, result)` finds both in SciPy's result. `finish(
-    given, result, x)` puts the solution into it.
+    given, result, x)` puts the solution into it. `pattern(given, aux)` tells where the Jacobian of
+    large equations is not 0.
     """
 
-    def __init__(self, name: str, equations: Callable, read: Callable, finish: Callable):
+    def __init__(
+        self,
+        name: str,
+        equations: Callable,
+        read: Callable,
+        finish: Callable,
+        pattern: Callable | None = None,
+    ):
         self.name, self._equations, self._read, self._finish = name, equations, read, finish
+        self._pattern = pattern
 
     @remembered
     def theirs(self) -> Callable:
-        return getattr(importlib.import_module("scipy.optimize"), self.name)
+        module, _, name = self.name.rpartition(".")
+        return getattr(importlib.import_module(f"scipy.{module}"), name)
 
     def __call__(self, *args, **kwargs):
-        name, given = f"scipy.optimize.{self.name}", (args, kwargs)
+        name, given = f"scipy.{self.name}", (args, kwargs)
         problem = Problem(name, self._solve, self._conditions, given)
+        if self._pattern is not None:
+            problem.pattern = self._pattern_of
         if not problem.tensors:
             return self._of_plain(args, kwargs, name)
         x, solved = answer(problem)
@@ -76,6 +88,10 @@ class Solver:
     def _conditions(self, args: tuple, kwargs: dict) -> Callable:
         return self._equations(self._named(args, kwargs))
 
+    def _pattern_of(self, args: tuple, kwargs: dict, aux):
+        assert self._pattern is not None
+        return self._pattern(self._named(args, kwargs), aux)
+
     def _solve(self, args: tuple, kwargs: dict) -> Solved:
         result = self.theirs(*args, **kwargs)
         solved = self._read(self._named(args, kwargs), result)
@@ -84,12 +100,16 @@ class Solver:
         return solved
 
 
-def solver(name: str, equations: Callable, read: Callable, finish: Callable) -> None:
-    """Let SciPy's function of a name in `optimize` be differentiated."""
-    made = Solver(name, equations, read, finish)
+def solver(name: str, *parts: Callable) -> None:
+    """Let SciPy's function of a name in `optimize` be differentiated by a `Solver`."""
+    let_solve(Solver(f"optimize.{name}", *parts))
+
+
+def let_solve(made: Solver) -> None:
+    """Let SciPy's function be differentiated by a solver."""
 
     @of_functions
-    @differentiable(f"optimize.{name}")
+    @differentiable(made.name)
     def function(*args, **kwargs):
         return made(*args, **kwargs)
 
