@@ -53,7 +53,7 @@ def is_long(step: np.ndarray, x: np.ndarray, part: float) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Pattern:
+class JacobianPattern:
     """Where a square matrix is not 0, and groups of columns that have no row in common.
 
     Element (rows[k], columns[k]) is one of the matrix; column j is in the group groups[j]. The sum
@@ -84,7 +84,7 @@ class Linearised:
         self._pattern = problem.pattern_of(aux, values) if x.size > SMALL else None
 
     @remembered
-    def factors(self) -> Factors | Diagonal | SparseFactors:
+    def factors(self) -> Factors | Diagonal | PatternFactors:
         """Those of ∂F/∂x."""
         if not self._is_decided:
             raise undecided(self.name)
@@ -98,7 +98,7 @@ class Linearised:
             (matrix,) = rows_of(self.out, InputTensors(self._tensors[:1]), False)
         return Factors(self.name, np.reshape(array_of(matrix), (self.x.size, self.x.size)))
 
-    def _sparse(self, pattern: Pattern) -> SparseFactors | None:
+    def _sparse(self, pattern: JacobianPattern) -> PatternFactors | None:
         """The factors by one tangent for each group of columns; None if a random one is another."""
         count = 1 + int(pattern.groups.max())
         seeds = np.zeros((count + 1, self.x.size))
@@ -114,7 +114,7 @@ class Linearised:
         length = np.bincount(rows, np.abs(parts), self.x.size)
         if not np.all(np.abs(np.bincount(rows, parts, self.x.size) - moved) <= 1e-12 * length):
             return None
-        return SparseFactors(self.name, elements, pattern, self.x.size)
+        return PatternFactors(self.name, elements, pattern, self.x.size)
 
     @remembered
     def _slopes(self) -> list[np.ndarray]:
@@ -206,10 +206,10 @@ class Factors:
         return _lapack().dgetrs(self._lu, self._pivots, b / first, trans=int(transposed))[0] / last
 
 
-class SparseFactors:
+class PatternFactors:
     """LU factors of a sparse matrix whose rows and columns are scaled to elements of at most 1."""
 
-    def __init__(self, name: str, elements: np.ndarray, pattern: Pattern, size: int):
+    def __init__(self, name: str, elements: np.ndarray, pattern: JacobianPattern, size: int):
         if not np.isfinite(elements).all():
             raise SingularJacobian(_NOT_FINITE.format(name))
         rows, columns = pattern.rows, pattern.columns

@@ -34,8 +34,8 @@ from ..autograd.function import Function
 from .linear import (
     LONG_STEP,
     STRAY,
+    JacobianPattern,
     Linearised,
-    Pattern,
     as_inputs,
     is_decided,
     is_long,
@@ -91,7 +91,7 @@ class Problem:
             )
         return solved
 
-    def pattern_of(self, aux, values) -> Pattern | None:
+    def pattern_of(self, aux, values) -> JacobianPattern | None:
         """Where ∂F/∂x is not 0, if that is known."""
         return None if self.pattern is None else self.pattern(*self.captured.filled(values), aux)
 

@@ -20,14 +20,14 @@ from .._core.operations import PUBLIC
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import none_traced
 from .._core.tensor.values import array_of, is_tensor, shape_of
-from .._implicit.linear import Pattern
+from .._implicit.linear import JacobianPattern
 from .._implicit.solution import Solved
 from ._optimize_calls import Given, Solver, let_solve
 
 _NAME = "integrate.solve_bvp"
 
 
-class Collocation:
+class BoundaryProblem:
     """The equations of a call: of its arguments by name, which may be recorded.
 
     The unknowns are the states at the nodes of the mesh, a row for each component, and the
@@ -79,14 +79,14 @@ class Collocation:
         return PUBLIC["concatenate"](parts)
 
 
-def _pattern(given: Given, aux) -> Pattern:
+def _pattern(given: Given, aux) -> JacobianPattern:
     (places,) = aux
     count = 0 if given["p"] is None else len(given["p"])
     return _pattern_of(len(given["y"]), len(places), count)
 
 
 @functools.lru_cache(16)
-def _pattern_of(n: int, m: int, k: int) -> Pattern:
+def _pattern_of(n: int, m: int, k: int) -> JacobianPattern:
     """An interval depends on the states at both of its ends, the conditions on those at both ends.
 
     So the columns of every other node have no row in common, and those of the ends are groups of
@@ -103,11 +103,11 @@ def _pattern_of(n: int, m: int, k: int) -> Pattern:
     component, node = np.indices((n, m)).reshape(2, -1)
     kind = np.where(node == 0, 2, np.where(node == m - 1, 3, node % 2))
     groups = np.concatenate([kind * n + component, 4 * n + np.arange(k)])
-    return Pattern(np.concatenate(rows), np.concatenate(columns), groups)
+    return JacobianPattern(np.concatenate(rows), np.concatenate(columns), groups)
 
 
 def _equations(given: Given):
-    return Collocation(given).equations
+    return BoundaryProblem(given).equations
 
 
 def _read(given: Given, result) -> Solved:
@@ -120,7 +120,7 @@ def _read(given: Given, result) -> Solved:
 
 def _finish(given: Given, result, z):
     """The result with the states, the slopes, the parameters and the function between nodes."""
-    made, x = Collocation(given), result["x"]
+    made, x = BoundaryProblem(given), result["x"]
     y, rest = made.split(z)
     if not none_traced((given["x"],)):
         first, last = x[0], x[-1]

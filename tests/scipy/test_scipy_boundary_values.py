@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 
 import tapegrad as tg
 from tapegrad._implicit.linear import SingularJacobian
-from tapegrad.scipy._boundary_values import Collocation, _pattern
+from tapegrad.scipy._boundary_values import BoundaryProblem, _pattern
 
 
 def bratu(rate, tol=1e-9, nodes=11):
@@ -124,7 +124,7 @@ def test_the_pattern_has_all_that_is_not_zero(n, k, nodes):
     given["p"] = np.zeros(k) if k else None
     places = np.linspace(0.0, 1.0, nodes) ** 2
     z = rng.normal(size=n * nodes + k)
-    matrix = tg.jacobian(lambda z: Collocation(given).equations(z, places))(z)
+    matrix = tg.jacobian(lambda z: BoundaryProblem(given).equations(z, places))(z)
     pattern = _pattern(given, (places,))
     found = np.zeros_like(matrix)
     sums = np.stack([matrix[:, pattern.groups == g].sum(1) for g in range(4 * n + k)])
