@@ -296,14 +296,16 @@ class Compiled(OverRows):
         return found
 
     def __get__(self, instance, owner=None):
-        if instance is None:
-            return self
+        return self if instance is None else self.bound_to(instance)
+
+    def bound_to(self, instance, is_kept=False):
+        """The method of an instance, made for each call or kept by the caller."""
         if self._method is None:
             make = functools.partial(Compiled, kind=self._kind, **self._settings)
             make_one = lambda f, argnums: make(f, argnums=argnums)  # noqa: E731
             enter = self._settings.get("enter")
             self._method = MethodPrograms(self._f, make_one, self._kind, self._asked(), enter)
-        return BoundCompiled(self._method, instance, self._name)
+        return BoundCompiled(self._method, instance, self._name, is_kept)
 
     def __reduce__(self):
         kept = {**self._settings, "argnums": self._asked(), "kind": self._kind}

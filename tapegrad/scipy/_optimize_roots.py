@@ -42,10 +42,10 @@ def _of_newton(given: Given):
     return OfX(given["func"], given["args"])
 
 
-solver("newton", _of_newton, _first_of, _with_root, _natively(native.of_newton))
+solver("newton", _of_newton, _first_of, _with_root, native=_natively(native.of_newton))
 for _name in ("bisect", "brenth", "brentq", "ridder"):
     _choice = native.in_interval(_name)
-    solver(_name, _of_f, _first_of, _with_root, _natively(_choice))
+    solver(_name, _of_f, _first_of, _with_root, native=_natively(_choice))
 solver("toms748", _of_f, _first_of, _with_root)
 
 
@@ -59,7 +59,7 @@ solver(
     _of_root_scalar,
     lambda given, result: Solved(result.root, has_converged=result.converged),
     in_field("root"),
-    _natively(native.of_root_scalar),
+    native=_natively(native.of_root_scalar),
 )
 
 
@@ -70,7 +70,7 @@ def _of_fsolve(given: Given):
     return OfX(given["func"], given["args"])
 
 
-solver("fsolve", _of_fsolve, _first_of, first, _natively(native.of_fsolve))
+solver("fsolve", _of_fsolve, _first_of, first, native=_natively(native.of_fsolve))
 
 
 def _of_root(given: Given):
@@ -82,7 +82,7 @@ solver(
     _of_root,
     lambda given, result: Solved(result.x, has_converged=result.success),
     in_field("x"),
-    _natively(native.of_root),
+    native=_natively(native.of_root),
 )
 
 

@@ -378,7 +378,6 @@ OF_SCIPY = {
     **_of_module("optimize", "show_options linprog_verbose_callback", _NAMES_ONE),
     **_of_module("optimize", "bracket line_search", _SETTLES),
     **_of_module("integrate", "lebedev_rule newton_cotes", _COUNTS),
-    "integrate.solve_bvp": _SETTLES,
     "integrate.ode": _STEPS,
     "interpolate": _LINEAR,
     **_of_module("ndimage", "generic_filter generic_filter1d vectorized_filter", _OF_YOURS),
