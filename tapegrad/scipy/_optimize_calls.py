@@ -129,20 +129,20 @@ def arguments(args) -> tuple:
 
 
 class OfX:
-    """A function of x alone; the first of its results, if it gives derivatives too.
+    """A function of x alone; one of its results, by number, if it gives derivatives too.
 
     It is `entered` by its function, which differs from that of another turn of a loop in data.
     """
 
-    def __init__(self, f: Callable, args, is_pair: bool = False):
-        self._f, self._rest, self._is_pair = f, arguments(args), is_pair
+    def __init__(self, f: Callable, args, part: int | None = None):
+        self._f, self._rest, self._part = f, arguments(args), part
 
     def __call__(self, x):
         found = self._f(x, *self._rest)
-        return unlisted(found[0] if self._is_pair else found)
+        return unlisted(found if self._part is None else found[self._part])
 
     def entered(self, how: Callable) -> Callable:
-        return OfX(how(self._f), self._rest, self._is_pair)
+        return OfX(how(self._f), self._rest, self._part)
 
 
 # --- SciPy's results ------------------------------------------------------------------------------

@@ -30,6 +30,8 @@ class RootSolver:
 
     def function(self, name: str, args: tuple, kwargs: dict) -> Callable:
         given = self._named(args, kwargs)
+        if given[name] is True:  # the function gives it, too
+            return OfX(given["fun"], given["args"], 1)
         return OfX(given[name], given["args"])
 
 
@@ -153,26 +155,35 @@ def _elements(x0) -> list | None:
     return None if None in parts else [one for part in parts if part for one in part]
 
 
-def _hybrid(solved: Any, x0, options: dict, names: dict[str, str]) -> SolverMethod | None:
-    """Powell's method; `names` are SciPy's for those of `hybrid.places_of`."""
+def _hybrid(
+    solved: Any, x0, options: dict, names: dict[str, str], jacobian: str
+) -> SolverMethod | None:
+    """Powell's method; `names` are SciPy's for those of `hybrid.places_of`.
+
+    `jacobian` is the argument that is the Jacobian, empty without.
+    """
     n, start = solved.x.size, _elements(x0)
     if start is None or not 0 < n <= hybrid.UNKNOWNS or solved.x.ndim != 1:
         return None
-    most, step = options["maxfev"] or 200 * (n + 1), options["eps"]
+    most, step = options["maxfev"] or (100 if jacobian else 200) * (n + 1), options["eps"]
+    if jacobian and options["col_deriv"]:
+        return None
     if not _are_numbers(options["xtol"], most, options["factor"]):
         return None
     if isinstance(most, OperandPlace) or not (step is None or type(step) is float):
         return None
     smallest = float(np.finfo(float).eps)
     step = float(np.sqrt(max(step or smallest, smallest)))
-    settings = [options["xtol"], float(most), step, options["factor"], 0.0, *start]
+    settings = [options["xtol"], float(most), step, options["factor"], 0.0]
+    settings += [float(jacobian != ""), *start, *[1.0] * n]
     places = {}
     for name, (at, size) in hybrid.places_of(n).items():
         shape = (n, n) if name == "fjac" else (size,) if name in hybrid.VECTORS else ()
         for one in names.get(name, name).split():
             places[one] = at, {2: (n, 1), 1: (1,), 0: ()}[len(shape)]
     found = _found(solved, places, "x")
-    return None if found is None else SolverMethod("hybr", [*settings, *[1.0] * n], found)
+    functions = (jacobian,) if jacobian else ()
+    return None if found is None else SolverMethod("hybr", settings, found, functions)
 
 
 #: The options of Powell's method that are known here, with SciPy's defaults.
@@ -180,17 +191,19 @@ _OPTIONS = {"xtol": 1.49012e-08, "maxfev": 0, "eps": None, "factor": 100, "col_d
 
 
 def of_fsolve(given: Given, solved: Any) -> SolverMethod | None:
-    if given["fprime"] is not None or given["band"] is not None or given["diag"] is not None:
+    if given["band"] is not None or given["diag"] is not None:
         return None
     options = {name: given["epsfcn" if name == "eps" else name] for name in _OPTIONS}
-    return _hybrid(solved, given["x0"], options, {"x": "x 0", "status": "2", "fun": "fvec"})
+    names = {"x": "x 0", "status": "2", "fun": "fvec"}
+    return _hybrid(solved, given["x0"], options, names, "fprime" if given["fprime"] else "")
 
 
 def of_root(given: Given, solved: Any) -> SolverMethod | None:
     method, told, tol = given["method"], given["options"] or {}, given["tol"]
-    if not isinstance(method, str) or method.lower() != "hybr" or given["jac"]:
+    if not isinstance(method, str) or method.lower() != "hybr":
         return None
     if given["callback"] is not None or not {*told} <= {*_OPTIONS}:
         return None
     options = {**_OPTIONS, **({} if tol is None else {"xtol": tol}), **told}
-    return _hybrid(solved, given["x0"], options, {"status": "status success"})
+    names = {"status": "status success"}
+    return _hybrid(solved, given["x0"], options, names, "jac" if given["jac"] else "")

@@ -51,7 +51,7 @@ solver("toms748", _of_f, _first_of, _with_root)
 
 def _of_root_scalar(given: Given):
     has_more = given["fprime"] is True or given["fprime2"] is True
-    return OfX(given["f"], given["args"], has_more)
+    return OfX(given["f"], given["args"], 0 if has_more else None)
 
 
 solver(
@@ -74,7 +74,7 @@ solver("fsolve", _of_fsolve, _first_of, first, native=_natively(native.of_fsolve
 
 
 def _of_root(given: Given):
-    return OfX(given["fun"], given["args"], given["jac"] is True)
+    return OfX(given["fun"], given["args"], 0 if given["jac"] is True else None)
 
 
 solver(
