@@ -88,8 +88,10 @@ def _of_plain(name: str, args: tuple, kwargs: dict):
 def _answer(flow: SolverCall, values: list) -> tuple[Plan, Iterator]:
     """SciPy's results and, one after the other, the tensors for them."""
     outs = iter(derived(Order(flow, len(values)), *values))
-    flow.check_reads(plain(values))
-    return Plan(flow, plain(values)), outs
+    plan = Plan(flow, plain(values))
+    if plan.record.own is None:  # a callback reads no recorded values that are not found
+        flow.check_reads(plan.values)
+    return plan, outs
 
 
 @differentiable("integrate.solve_ivp")

@@ -18,14 +18,17 @@ from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
 from .._core.tensor.trace import Trace, refuse
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
-from .._custom.closures import Captured, Strays
+from .._custom.closures import Captured, OperandPlace, Strays
 from .._derivatives.inputs import Inputs, InputTensors
 from .._entering.entering import entering
 from .._implicit.linear import STRAY
 from .._transforms.gradients import pulled
 from .._transforms.jacobians import jvp, vjp
 from ..autograd.function import Function
+from ._ode_methods import method_of
+from ._ode_native import KernelSolution, solution_of
 from ._ode_records import Initial, Record, Steps, as_array
+from ._ode_right_side import RightSideObjects
 from ._ode_second import Tangents
 from ._ode_sweep import SolutionSweep, taken
 from ._optimize_calls import numbers_in
@@ -50,6 +53,7 @@ class SolverCall:
         self.moves = False  # whether the ends of the interval are recorded
         self.asks = False  # whether t_eval is
         self._last: tuple[list, Record] | None = None
+        self._own: RightSideObjects | None = None  # what compiled code has of the functions
 
     def initial(self, values, entered: Callable = entering) -> Initial:
         """The problem with some values in the places of the recorded ones."""
@@ -64,10 +68,36 @@ class SolverCall:
         last = self._last
         if not is_new and last is not None and all(map(_is_same, last[0], values)):
             return last[1]
+        filled = self._captured.filled([*values])
         with rt.tracing(None), rt.outside():
-            found = self._solve(*self._captured.filled([*values]))
+            found = self._by_kernels(filled, values) or self._solve(*filled)
         self._last = [np.array(one) for one in values], found
         return found
+
+    @remembered
+    def place_of_state(self) -> int | None:
+        """The number of the value that is the first state, −1 if none is in it, or else None."""
+        y0 = self._given(*self._captured.objects)["y0"]
+        if type(y0) is OperandPlace:
+            return y0.number
+        return None if id(y0) in self._captured.marked else -1
+
+    def _by_kernels(self, filled: tuple, values) -> Record | None:
+        """The solution by compiled code, if it has what is asked for."""
+        if self.kind != "solve_ivp":
+            return None
+        if self._own is None:
+            self._own = RightSideObjects(self._given(*self._captured.objects), len(values))
+        own = solution_of(self._given(*filled), self._own, values)
+        if own is None:
+            return None
+        method = method_of(own.task.method)
+
+        def find() -> Steps:
+            times, states = own.steps()
+            return Steps(method, times, states, True, own.error)
+
+        return Record(own.result, find, True, own)
 
     def check_reads(self, values) -> None:
         """Raise an error, or refuse the trace, if functions read values that are not found."""
@@ -171,13 +201,15 @@ class Plan:
 
     @remembered
     def _t_eval(self):
+        if self.record.own is not None:
+            return self.record.own.task.asked
         return self.flow.initial(self.values, lambda f: f).t_eval
 
     @property
     def _is_of_steps(self) -> bool:
         """Whether states are asked for at the ends of the steps that are repeated."""
         is_free = self.at is None and self._t_eval is None
-        return is_free and self.record.is_repeated
+        return is_free and self.record.are_own
 
     @remembered
     def nodes(self) -> int:
@@ -284,20 +316,59 @@ class Plan:
     def pulled(self, gradients: Sequence, inputs: Sequence) -> list[np.ndarray]:
         """The adjoints of plain inputs from those of the results."""
         _, values = self.split(inputs)
+        if self.at is None and self.record.own is not None:
+            return self._pulled_by_kernels(self.record.own, gradients, inputs)
         seeds, of_asked = self._seeds(gradients)
         first, ends, of_times, of_values = SolutionSweep(self, values).pulled(*seeds)
         return self._of_inputs(inputs, [first, *ends, of_asked + of_times], of_values)
+
+    def _pulled_by_kernels(
+        self, own: KernelSolution, gradients: Sequence, inputs: Sequence
+    ) -> list:
+        of_t = np.asarray(gradients[0]) if self.has_t else np.zeros(1)
+        of_rows = np.ascontiguousarray(np.asarray(gradients[-1]).T)
+        seeds = (of_rows, None) if self._is_of_steps else (None, of_rows)
+        first, ends, of_asked, of_values = own.pulled(seeds, len(inputs), self.flow.moves)
+        start, end = ends
+        if self._is_of_steps:
+            start, end = start + of_t[:-1].sum(), end + of_t[-1]
+        else:
+            of_asked = of_asked + of_t
+        if self.flow.moves or self.flow.asks or (place := self.flow.place_of_state) is None:
+            return self._of_inputs(inputs, [first, start, end, of_asked], of_values)
+        if place >= 0:
+            of_values[place] += first.reshape(of_values[place].shape)
+        return of_values
 
     def pushed(self, moves: Sequence, gradients: Sequence, inputs: Sequence) -> list[np.ndarray]:
         """The tangents of the results, and of what `pulled` gives, from those of the inputs."""
         _, values = self.split(inputs)
         _, begun = jvp(lambda *given: self.begun(given), tuple(inputs), tuple(moves))
+        has_seeds = any(np.any(one) for one in gradients)
+        if not has_seeds and self.at is None and (own := self.record.own) is not None:
+            if (found := self._pushed_by_kernels(own, begun, moves)) is not None:
+                return found + [np.zeros(np.shape(one)) for one in inputs]
         tangents = Tangents(self, values, [*map(np.asarray, begun)], self.split(moves)[1])
         results = [np.asarray(one) for one in self.assembled(*tangents.pushed())]
-        if not any(np.any(one) for one in gradients):
+        if not has_seeds:
             return results + [np.zeros(np.shape(one)) for one in inputs]
         first, ends, of_times, of_values = tangents.pulled(*self._seeds(gradients)[0])
         return results + self._of_inputs(inputs, [first, *ends, of_times], of_values)
+
+    def _pushed_by_kernels(self, own: KernelSolution, begun: Sequence, moves: Sequence):
+        first, start, end, asked = map(np.asarray, begun)
+        given = [np.asarray(one, dtype=float) for one in moves]
+        rows = own.pushed(first, (float(start), float(end)), asked, given)
+        if rows is None:
+            return None
+        found = [np.ascontiguousarray(rows.T)]
+        if self.has_t:
+            ts = asked
+            if self._is_of_steps:
+                ts = np.full(len(rows), float(start))
+                ts[-1] = end
+            found.insert(0, ts)
+        return found
 
     def repeated(self, inputs: Sequence, order: int) -> list:
         """The results for inputs that are recorded, for derivatives up to an order."""

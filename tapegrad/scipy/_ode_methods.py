@@ -104,7 +104,7 @@ class Collocation:
     name = "Radau"
     _S = 6.0**0.5
     _C = np.array([(4 - _S) / 10, (4 + _S) / 10, 1.0])
-    _A = np.array(
+    weights = np.array(
         [
             [(88 - 7 * _S) / 360, (296 - 169 * _S) / 1800, (-2 + 3 * _S) / 225],
             [(296 + 169 * _S) / 1800, (88 + 7 * _S) / 360, (-2 - 3 * _S) / 225],
@@ -128,14 +128,14 @@ class Collocation:
         n = len(jacobians[0])
         found = np.empty((3, n, 3, n))
         for j, one in enumerate(jacobians):
-            found[:, :, j] = -h * self._A[:, j][:, None, None] * one
+            found[:, :, j] = -h * self.weights[:, j][:, None, None] * one
         found[[0, 1, 2], :, [0, 1, 2]] += np.eye(n)
         return found.reshape(3 * n, 3 * n)
 
     def residual(self, f: Callable, t, y, h, z):
         """What is 0 for the Z of the stages, in the shape of Z."""
         slopes = [f(t + c * h, y + z[k]) for k, c in enumerate(self._C)]
-        return z - h * PUBLIC["matmul"](self._A, PUBLIC["stack"](slopes))
+        return z - h * PUBLIC["matmul"](self.weights, PUBLIC["stack"](slopes))
 
     def step(self, z, t, y, h) -> tuple:
         """As that of `Explicit`, from the solution Z of the equations."""

@@ -70,6 +70,10 @@ class Initial:
         return len(self._events)
 
 
+#: How far a step that is repeated may end elsewhere, as a part of the state, for rounding.
+ROUNDED = 1e-6
+
+
 class Steps:
     """Steps that a method has taken: times, states and, of Radau, Z of the stages.
 
@@ -77,10 +81,10 @@ class Steps:
     other steps are constants. If Z is not kept, there is one state for each time and no more.
     """
 
-    def __init__(self, method, times: np.ndarray, states: tuple, is_whole: bool):
+    def __init__(self, method, times: np.ndarray, states: tuple, is_whole: bool, error: float):
         self.method, self.is_whole, self.times = method, is_whole, times
         self.states, self.kept = states
-        self.error = 1e-6  # how far a step may end elsewhere, as a part of the state
+        self.error = error  # how far a step may end elsewhere, as a part of the state
 
     def __len__(self) -> int:
         return len(self.times) - 1
@@ -93,16 +97,24 @@ class Steps:
 
 
 class Record:
-    """SciPy's result of an initial value problem, and the steps by which it is differentiated."""
+    """A result of an initial value problem, and the steps by which it is differentiated.
 
-    def __init__(self, result, taken: Steps | None, again: Callable | None):
-        self.result, self._taken, self._again = result, taken, again
-        self.is_repeated = taken is not None
+    They are found by `find` when they are needed; `are_own` if they are those of the method. `own`
+    is the solution by kernels, if it is one.
+    """
+
+    def __init__(self, result, find: Callable[[], Steps], are_own: bool, own: Any = None):
+        self.result, self.are_own, self.own, self._find = result, are_own, own, find
 
     @remembered
     def steps(self) -> Steps:
         """Those that were taken; of BDF and LSODA those of Radau to the same time."""
-        return self._taken if self._taken is not None else self._again()  # type: ignore[misc]
+        return self._find()
+
+
+def error_of_newton(rtol, atol) -> float:
+    """How far a step may end elsewhere where Newton's method has stopped earlier."""
+    return 1e-3 + 10.0 * float(np.max(rtol)) + float(np.max(atol))
 
 
 class _Noted:
@@ -111,7 +123,7 @@ class _Noted:
     def __init__(self, name: str):
         self.times, self.states, self.kept = (array.array("d") for _ in range(3))
         self._size = 0
-        self.bound, self.error = np.nan, 1e-6
+        self.bound, self.error = np.nan, ROUNDED
         self.name = name
 
     def kind(self) -> type:
@@ -123,7 +135,7 @@ class _Noted:
             noted.note(solver)
             noted.bound = solver.t_bound
             if noted.name == "Radau":  # where Newton's method has stopped
-                noted.error = 1e-3 + 10.0 * np.max(solver.rtol) + np.max(solver.atol)
+                noted.error = error_of_newton(solver.rtol, solver.atol)
 
         def step(solver):
             is_taken, message = theirs._step_impl(solver)
@@ -144,9 +156,15 @@ class _Noted:
         is_whole = self.times[-1] == self.bound and len(self.times) > 1
         states = np.array(self.states).reshape(len(self.times), self._size)
         kept = np.array(self.kept).reshape(-1, 3, self._size) if self.kept else None
-        found = Steps(method_of(self.name), np.array(self.times), (states, kept), is_whole)
-        found.error = self.error
-        return found
+        method, times = method_of(self.name), np.array(self.times)
+        return Steps(method, times, (states, kept), is_whole, self.error)
+
+
+CHANGED = (
+    "tapegrad.{}: for the derivative the steps of the solver are repeated, which give other states "
+    "than before: data that the functions read have changed since then, or the functions give "
+    "other values at each call; give them copies of data"
+)
 
 
 # --- solve_ivp ------------------------------------------------------------------------------------
@@ -173,6 +191,7 @@ def given_to_solve_ivp(args: Sequence, kwargs: dict) -> dict[str, Any]:
         "events": every,
         "is_vectorized": bool(given["vectorized"]),
         "is_swapped": False,
+        "is_bare": events is None and not given["dense_output"],
         "method": name_of(given["method"]),
         "options": given["options"],
     }
@@ -194,11 +213,12 @@ def solve_ivp(args: Sequence, kwargs: dict) -> Record:
     if name not in _REPEATED:
         result = integrate().solve_ivp(*args, **kwargs)
         final = result.sol.ts[-1] if result.sol is not None else None
-        return Record(result, None, lambda: _by_radau(given, _end(given, result, final)))
+        return Record(result, lambda: _by_radau(given, _end(given, result, final)), False)
     noted = _Noted(name)
     bound.arguments["method"] = noted.kind()
     result = integrate().solve_ivp(*bound.args, **bound.kwargs)
-    return Record(result, noted.steps(), None)
+    steps = noted.steps()
+    return Record(result, lambda: steps, True)
 
 
 def _end(given: dict, result, final) -> float:
@@ -260,6 +280,7 @@ def given_to_odeint(args: Sequence, kwargs: dict) -> dict[str, Any]:
         "events": [],
         "is_vectorized": False,
         "is_swapped": not given["tfirst"],
+        "is_bare": True,
         "method": "odeint",
         "options": options,
     }
@@ -269,4 +290,4 @@ def odeint(args: Sequence, kwargs: dict) -> Record:
     """As `solve_ivp`."""
     result = integrate().odeint(*args, **kwargs)
     given = given_to_odeint(args, kwargs)
-    return Record(result, None, lambda: _by_radau(given, float(given["span"][-1])))
+    return Record(result, lambda: _by_radau(given, float(given["span"][-1])), False)

