@@ -100,6 +100,7 @@ class Replayed:
         self._compares = verify != "never"  # native code with the interpreted program
         self._flows = Flows(self._history)
         self._effects = Effects(self._f)
+        self._recordings = 0  # also those that no program is made of
         self._watched = False  # whether draws of random numbers are its own, see `Draws`
         #: Arguments that are objects of their own, see `Arguments`, in calls for values.
         self._apart: tuple[int, ...] | None = ()
@@ -306,6 +307,7 @@ class Replayed:
 
     def _record(self, family: Variants, arguments: Arguments, call: EvaluationCall):
         """Call the function, and keep its program, if it is worth one."""
+        self._recordings += 1
         try:
             with family.budget.recording():
                 found = self._recorded(family, arguments, call.gradient)
