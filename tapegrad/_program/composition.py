@@ -354,7 +354,7 @@ class OverRows(Composed):
             A partition is a tuple of arguments, the last ones of the function; one argument alone;
             or a function without arguments that returns them, which is called where they are
             needed. With a client of Dask also delayed objects and futures of them, and arrays and
-            tables: partitions are their blocks, of a tuple of arrays the blocks side by side.
+            tables: partitions are their blocks, of a tuple of them the blocks side by side.
         over : object
             A client of Dask, an executor of `concurrent.futures`, or a communicator of MPI. The
             processes of a communicator call this at once, each with partitions of its own.

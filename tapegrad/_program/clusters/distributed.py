@@ -26,11 +26,11 @@ _kinds: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 class Distributed:
-    """The sum of a compiled function over partitions of data, as a function of its other arguments.
+    """The sum of a compiled function over partitions, as a function of its other arguments.
 
-    Made by the method `distribute` of a compiled function, see there. The program and the partitions
-    are sent once; then an evaluation sends its arguments and receives sums. It is a context manager,
-    which lets the partitions be forgotten at the end.
+    Made by the method `distribute` of a compiled function, see there. The program and the
+    partitions are sent once; then an evaluation sends its arguments and receives sums. It is a
+    context manager, which lets the partitions be forgotten at the end.
 
     Methods
     -------
@@ -52,7 +52,8 @@ class Distributed:
         self._name, self._single = compiled._name, compiled._single
         self._argnums: tuple[int, ...] = compiled._argnums
         self._compiled = compiled
-        self._native, self._kind = is_native, None
+        self._native = is_native
+        self._kind: str | None = None
         pickled = functools.partial(_pickled, compiled, is_native)
         self._transport = transport_to(over, compiled, is_native, partitions, pickled)
         self.count = self._transport.count
@@ -166,16 +167,18 @@ class Distributed:
             return self._transport.run(request, range(self.count), lambda count: None)
 
     def _chosen(self, args: tuple) -> str:
-        """How all processes evaluate partitions, chosen by the first one at the first evaluation."""
-        if self._kind is None:
+        """How partitions are evaluated in all processes; the first evaluation chooses that."""
+        kind = self._kind
+        if kind is None:
             known = GRAPH if self._compiled._flows.found else _kinds.get(self._compiled)
-            self._kind = self._transport.agreed(known)
-        if self._kind is None:
+            kind = self._transport.agreed(known)
+        if kind is None:
             request = {"method": "kind", "shared": args, "kind": "", "summed": False}
             request["native"] = self._native
             found = self._transport.run(request, [0], lambda count: None)
-            self._kind = _kinds[self._compiled] = found[0, 0]
-        return self._kind
+            kind = _kinds[self._compiled] = found[0, 0]
+        self._kind = kind
+        return kind
 
     def _check_shared(self, count: int) -> None:
         """Check that what is differentiated is the same for all partitions."""

@@ -1,7 +1,7 @@
 """Evaluations whose bits do not depend on what was evaluated before, so that processes agree.
 
-A compiled function may give a recorded value, that of a program, of a graph, or of native code, which
-differ by rounding; which of them depends on its history. Here one kind is chosen for all.
+A compiled function may give a recorded value, that of a program, of a graph, or of native code.
+They differ by rounding, and which it is depends on its history. Here one kind is chosen for all.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Pinned:
         return self._copies[kind]
 
     def _settled(self, kind: str, method: str, args: tuple):
-        """The result of a call during which nothing new was made: no recording, program or graph."""
+        """The result of a call that made nothing new: no recording, program or graph."""
         compiled = self._copies[kind]
         for _ in range(_MOST):
             before = compiled._noted()
@@ -76,4 +76,3 @@ class Pinned:
                 f"tapegrad.compile: {compiled._name} has no native code in this process, so that "
                 "its bits would differ from those of others; distribute it with native=False"
             )
-

@@ -1,4 +1,4 @@
-"""Ways to other processes: clients of Dask, executors of `concurrent.futures`, communicators of MPI.
+"""Ways to other processes: clients of Dask, executors, communicators of MPI.
 
 Each has a part of the partitions evaluated in each process, and gives the results of all of them.
 None of the systems is imported here: an object of theirs is recognized by its methods.
@@ -303,7 +303,7 @@ class OfDask(Tasks):
                 return True
             except TimeoutError:
                 threads = self._client.nthreads()
-            if threads and not any([place in threads for place, _, _ in left if place]):
+            if threads and all([place is not None and place not in threads for place, *_ in left]):
                 self._client.cancel(futures)
                 self._looked = -math.inf
                 return False
@@ -417,9 +417,9 @@ def transport_to(over, compiled, native: bool, partitions, pickled: Callable):
 def _listed(partitions, blocks: bool = False, may_be_empty: bool = False) -> list:
     """The partitions, each a tuple of arguments, an argument, or a function that returns them.
 
-    Of arrays and tables of Dask they are the blocks, of a tuple of these tuples of blocks.
+    Of an array or table of Dask they are the blocks, of several of them tuples of blocks.
     """
-    given = partitions if isinstance(partitions, tuple) else (partitions,)
+    given = partitions if isinstance(partitions, (tuple, list)) else (partitions,)
     if given and all([hasattr(type(one), "to_delayed") for one in given]):
         columns = [*map(_blocks, given)]
         if len({*map(len, columns)}) > 1:
@@ -432,15 +432,16 @@ def _listed(partitions, blocks: bool = False, may_be_empty: bool = False) -> lis
         found = columns[0] if alone else [_together(row) for row in zip(*columns, strict=True)]
     elif isinstance(partitions, (np.ndarray, dict, str)) or not isinstance(partitions, Iterable):
         raise TypeError(
-            f"tapegrad.compile: the partitions are {partitions!r:.60}, of type "
-            f"{type(partitions).__name__}; give a list of them, as of np.array_split, collections "
-            "of Dask, or another iterable"
+            f"tapegrad.compile: the partitions are of type {type(partitions).__name__}; give a "
+            "list of them, as of np.array_split, collections of Dask, or another iterable"
         )
     else:
         found = [_together(one) for one in partitions]
     if not found and not may_be_empty:
         raise ValueError("tapegrad.compile: there are no partitions to sum over")
-    if not blocks and any([hasattr(type(one), "__dask_graph__") or _is_future(one) for one in found]):
+    if not blocks and any(
+        [hasattr(type(one), "__dask_graph__") or _is_future(one) for one in found]
+    ):
         raise TypeError("tapegrad.compile: partitions of Dask need a client of Dask as over")
     return found
 
@@ -456,9 +457,9 @@ def _blocks(collection) -> list:
     return found.ravel().tolist() if isinstance(found, np.ndarray) else [*found]
 
 
-def _check_lengths(collections: tuple) -> None:
+def _check_lengths(collections: Iterable) -> None:
     """Check that the blocks of arrays lie alike, as far as their lengths are known."""
-    lengths = {one.chunks[0] for one in collections if hasattr(one, "chunks")}
+    lengths = dict.fromkeys([one.chunks[0] for one in collections if hasattr(one, "chunks")])
     known = [one for one in lengths if not any(map(math.isnan, one))]
     if len(known) > 1:
         raise ValueError(
@@ -469,6 +470,8 @@ def _check_lengths(collections: tuple) -> None:
 
 def _together(one):
     """A partition as it is; one of parts that Dask computes is computed as a whole."""
-    if isinstance(one, (tuple, list)) and any([hasattr(type(part), "__dask_graph__") for part in one]):
+    if isinstance(one, (tuple, list)) and any(
+        [hasattr(type(part), "__dask_graph__") for part in one]
+    ):
         return sys.modules["dask"].delayed(tuple)([*one])
     return one

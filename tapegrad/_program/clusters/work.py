@@ -132,9 +132,9 @@ def _portable(error: Exception) -> Exception:
 
 
 # --- sums in a fixed order ------------------------------------------------------------------------
-# Partitions are the leaves of a tree whose nodes add two neighbours; one without a neighbour goes up
-# as it is. Whoever has both neighbours adds them, so the order depends on the number of partitions
-# alone, and a worker that has a row of them sends one result, or a few.
+# Partitions are the leaves of a tree whose nodes add two neighbours; one without a neighbour goes
+# up as it is. Whoever has both neighbours adds them, so the order depends on the number of
+# partitions alone, and a worker that has a row of them sends one result, or a few.
 
 
 def merge(nodes: Nodes, count: int) -> None:
