@@ -30,7 +30,9 @@ class Compiled(OverRows):
     value_and_grad, grad, jacobian, hessian, hvp, jvp, vjp
         Derivatives, as returned by the functions of the same names in `tapegrad`.
     map, sum
-        Evaluation of many rows of arguments, on threads.
+        Evaluation of many rows of arguments, on threads, or of partitions in other processes.
+    distribute
+        The sum over partitions of data in other processes, for several evaluations.
     numba
         Functions for `@numba.njit` code.
     save

@@ -74,7 +74,7 @@ def test_settings_and_variables_are_those_of_now(monkeypatch):
     assert found["environment"]["TAPEGRAD_WITHOUT"] == "libmvec"
     assert found["environment"]["OMP_NUM_THREADS"] == "3"
     assert "XDG_CACHE_HOME" not in found["environment"]
-    assert found["settings"] == {"enter": False}
+    assert found["settings"] == {"enter": False, "progress": None}
     assert found["threads"] == {"of map and sum": os.cpu_count()}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.codegen.progress import Progress
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.values import records
 from .pinned import GRAPH
@@ -164,7 +165,9 @@ class Distributed:
             kind = self._chosen(args)
             request = {"method": method, "shared": shared, "kind": kind, "summed": summed}
             request["native"] = self._native
-            return self._transport.run(request, range(self.count), lambda count: None)
+            what = f"evaluating {self.count} partitions"
+            with Progress(what, self.count) as progress:
+                return self._transport.run(request, range(self.count), progress)
 
     def _chosen(self, args: tuple) -> str:
         """How partitions are evaluated in all processes; the first evaluation chooses that."""
@@ -175,7 +178,8 @@ class Distributed:
         if kind is None:
             request = {"method": "kind", "shared": args, "kind": "", "summed": False}
             request["native"] = self._native
-            found = self._transport.run(request, [0], lambda count: None)
+            with Progress("evaluating the first partition") as progress:
+                found = self._transport.run(request, [0], progress)
             kind = _kinds[self._compiled] = found[0, 0]
         self._kind = kind
         return kind

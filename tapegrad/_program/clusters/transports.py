@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.codegen import process
+from ..._core.codegen.progress import Progress
 from .pinned import Pinned
 from .work import Nodes, answer, evaluated, forget, here, loaded
 
@@ -58,8 +59,8 @@ class Tasks:
         self._seconds = 0.0  # that a partition takes
         _live.add(self._number)
 
-    def run(self, request: dict[str, Any], numbers: Sequence[int], advance: Callable) -> Nodes:
-        """The results for some of the partitions; `advance` is told how many are there."""
+    def run(self, request: dict[str, Any], numbers: Sequence[int], progress: Progress) -> Nodes:
+        """The results for some of the partitions."""
         request = {
             **request,
             "here": here(),
@@ -69,15 +70,16 @@ class Tasks:
             "live": {*_live},
             "count": self.count,
         }
-        left, losses = self._asked(request, numbers), 0
+        left, losses, count = self._asked(request, numbers), 0, 0
         nodes: Nodes = {}
         while left:
             again = []
-            for (place, asked, _), (word, *found) in self._answers(left):
+            for (place, asked, _), (word, *found) in self._answers(left, progress):
                 if word == "done":
                     nodes.update(found[0])
                     self._seconds = max(found[1] / len(asked["numbers"]), 0.5 * self._seconds)
-                    advance(len(asked["numbers"]))
+                    count += len(asked["numbers"])
+                    progress.done = count
                 elif word == "missing":
                     again.append((place, asked, {key: self._content_of(key) for key in found[0]}))
                 elif word == "lost":
@@ -112,7 +114,7 @@ class Tasks:
         """Partitions that are evaluated by one task each, and where."""
         raise NotImplementedError
 
-    def _answers(self, left: list[tuple]) -> Iterator[tuple[tuple, tuple]]:
+    def _answers(self, left: list[tuple], progress: Progress) -> Iterator[tuple[tuple, tuple]]:
         """Requests with their answers, each a place, a request and what is sent with it."""
         raise NotImplementedError
 
@@ -156,7 +158,7 @@ class OfExecutor(Tasks):
         slots = getattr(self._executor, "_max_workers", None) or os.cpu_count() or 1
         return [(None, one) for one in self._pieces(numbers, math.ceil(self.count / slots))]
 
-    def _answers(self, left):
+    def _answers(self, left, progress):
         tasks = {}
         try:
             for one in left:
@@ -278,10 +280,10 @@ class OfDask(Tasks):
             found += [(place, piece) for piece in self._pieces(one, math.ceil(len(one) / threads))]
         return found
 
-    def _answers(self, left):
+    def _answers(self, left, progress):
         futures = [self._submitted(*one) for one in left]
         try:
-            if not self._are_done(futures, left):
+            if not self._are_done(futures, left, progress):
                 return [(one, ("lost",)) for one in left]
             answers = self._client.gather(futures)
         except BaseException:
@@ -291,18 +293,21 @@ class OfDask(Tasks):
             raise
         return zip(left, answers, strict=True)
 
-    def _are_done(self, futures: list, left: list[tuple]) -> bool:
+    def _are_done(self, futures: list, left: list[tuple], progress: Progress) -> bool:
         """Wait for tasks; whether they have ended, rather than been left without any worker.
 
         If all workers are lost at once, Dask does not give tasks that were for one of them to
         workers that come later.
         """
+        pairs, before = [*zip(futures, left, strict=True)], progress.done
         while True:
             try:
                 sys.modules["distributed"].wait(futures, timeout=_LOOK)
                 return True
             except TimeoutError:
                 threads = self._client.nthreads()
+            done = [len(one[1]["numbers"]) for future, one in pairs if future.status == "finished"]
+            progress.done = before + sum(done)
             if threads and all([place is not None and place not in threads for place, *_ in left]):
                 self._client.cancel(futures)
                 self._looked = -math.inf
@@ -365,7 +370,7 @@ class OfRanks:
         self.count = sum([count for _, count in every])
         self._pinned = Pinned(compiled, native)
 
-    def run(self, request: dict[str, Any], numbers: Sequence[int], advance: Callable) -> Nodes:
+    def run(self, request: dict[str, Any], numbers: Sequence[int], progress: Progress) -> Nodes:
         """The results for some of the partitions of all processes."""
         request = self._comm.bcast(request, 0)
         own = range(self._first, self._first + len(self._partitions))
@@ -376,7 +381,6 @@ class OfRanks:
             if word == "failed":
                 raise failure(self.count, *found)
             nodes.update(found[0])
-        advance(len(numbers))
         return nodes
 
     def agreed(self, kind: str | None) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._core.codegen.progress import Progress
 from ..._core.codegen.vector_math import NoPartial
 from ..._core.tensor.dependencies import Checked, Dependencies
 from ..._core.tensor.operators import users_level
@@ -384,7 +385,8 @@ class Replayed:
         """Make a program of a recording, if there is one; returns the reason for having none."""
         if traced is None:
             return None
-        variant, reason = traced.program()
+        with Progress(f"making a program of {self._name}, of {counted(traced.rows, 'row')}"):
+            variant, reason = traced.program()
         if variant is None:
             return reason
         recent = self._fast or self._fast_value
