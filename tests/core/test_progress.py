@@ -47,8 +47,8 @@ class Bar:
 
     made: list = []
 
-    def __init__(self, total, desc, file, leave):
-        self.total, self.desc, self.n, self.is_open = total, desc, 0, True
+    def __init__(self, total, desc, file, leave, smoothing):
+        self.total, self.desc, self.n, self.is_open, self.start_t = total, desc, 0, True, 0.0
         self.made.append(self)
 
     def update(self, count):

@@ -64,7 +64,7 @@ class Progress:
     def show(self) -> None:
         """Show how far it is."""
         if self._bar is None and self.total is not None:
-            self._bar = _new_bar(self.what, self.total)
+            self._bar = _new_bar(self.what, self.total, time.monotonic() - self._since)
         if self._bar is not None:
             self._moved()
         elif self.what not in _said:
@@ -86,13 +86,15 @@ def is_wanted() -> bool:
         return False
 
 
-def _new_bar(what: str, total: int) -> Any:
-    """A bar of tqdm; None where that is not installed."""
+def _new_bar(what: str, total: int, seconds: float) -> Any:
+    """A bar of tqdm of what has begun some seconds ago; None where that is not installed."""
     try:
         tqdm = importlib.import_module("tqdm").tqdm
     except ImportError:
         return None
-    return tqdm(total=total, desc=what, file=sys.stderr, leave=False)
+    bar = tqdm(total=total, desc=what, file=sys.stderr, leave=False, smoothing=0.0)
+    bar.start_t -= seconds
+    return bar
 
 
 def _watch() -> None:
