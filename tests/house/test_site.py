@@ -13,7 +13,7 @@ import runpy
 import urllib.parse
 
 import pytest
-from source_rules import ROOT, text_of
+from source_rules import FILES, ROOT, text_of
 
 import tapegrad as tg
 
@@ -60,6 +60,17 @@ def test_names_of_stand_ins_are_listed():
         section = text.partition(f"## Names of tapegrad.{module}\n")[2].partition("\n#")[0]
         names = importlib.import_module(f"tapegrad.{module}").__all__
         assert sorted(re.findall(r"`(\w+)`", section)) == sorted(names)
+
+
+def test_words_of_errors_are_those_of_messages():
+    """The headings of the page of errors, but those of other libraries, are parts of messages."""
+    joined = re.compile(r'"\s*\n\s*f?"')
+    package = "\n".join(joined.sub("", text_of(path)) for path in FILES)
+    ours = text_of(DOCS / "errors.md").partition("\n## Messages of other libraries")[0]
+    headings = re.findall(r"^### (.*)", ours, re.MULTILINE)
+    assert len(headings) > 35
+    parts = [part.strip(" ,") for text in headings for part in re.split(r"…|\(|\)|; ", text)]
+    assert [part for part in parts if part not in package] == []
 
 
 # --- links ----------------------------------------------------------------------------------------
