@@ -27,10 +27,13 @@ extensions = [
 exclude_patterns = ["*.py"]
 html_theme = "furo"
 html_title = f"tapegrad {release}"
+html_static_path, html_css_files = ["static"], ["site.css"]
+html_search_scorer = str(DOCS / "static" / "scorer.js")
 html_show_sourcelink = html_copy_source = False
 html_show_copyright = False
 myst_heading_anchors = 3
 myst_enable_extensions = ["attrs_inline"]
+smartquotes = False  # words of messages are searched for as they are
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_only_copy_prompt_lines = True
@@ -48,6 +51,8 @@ OUTSIDE = {
     "internals/contributing": ROOT / "CONTRIBUTING.md",
     "internals/changes": ROOT / "CHANGELOG.md",
 }
+#: Pages for those who change the code, which a search would show before what users look for.
+UNSEARCHED = ("modules", "internals/changes")
 #: A page of the list of pages: what the side bar calls it, and where it lies.
 PAGE = re.compile(r"^- \[(.*?)\]\(([^)]+)\.md\)", re.MULTILINE)
 #: The empty line that ends an example for doctest.
@@ -61,9 +66,11 @@ def sources():
 
 
 def targets(name):
-    """What links from a page to other pages look like."""
+    """What links from a page to other pages, and to pictures, look like."""
     up = "../" * name.count("/")
-    return {path: f"{up}{other}.md" for path, other in sources().items()}
+    pictures = {path: path.relative_to(DOCS) for path in (DOCS / "pictures").rglob("*.*")}
+    pages = {path: f"{other}.md" for path, other in sources().items()}
+    return {path: f"{up}{other}" for path, other in {**pages, **pictures}.items()}
 
 
 def write(name, text):
@@ -83,6 +90,8 @@ def write_pages(app):
 
 
 def read_page(app, name, text):
+    if name in UNSEARCHED:
+        text[0] = f"---\nnosearch: true\n---\n{text[0]}"
     if name not in OUTSIDE and not name.startswith("api/"):
         path = DOCS / f"{name}.md"
         text[0] = LINKS["absolute"](LAST.sub("\n```", text[0]), path.parent, targets(name))

@@ -26,7 +26,7 @@ linalg.interpolative ndimage optimize signal signal.windows sparse sparse.csgrap
 spatial spatial.distance spatial.transform special stats stats.contingency stats.mstats stats.qmc
 """.split()
 
-HEAD = f"""# SciPy's names
+HEAD = f"""# SciPy's functions and classes: what each name does
 
 `python docs/make_scipy.py` generates this page from SciPy {VERSION}. Do not edit it.
 

@@ -8,11 +8,17 @@ import collections
 import html.parser
 import importlib
 import inspect
+import json
+import os
 import re
 import runpy
+import shutil
+import subprocess
+import sys
 import urllib.parse
 
 import pytest
+from questions import QUESTIONS
 from source_rules import FILES, ROOT, text_of
 
 import tapegrad as tg
@@ -73,6 +79,28 @@ def test_words_of_errors_are_those_of_messages():
     assert [part for part in parts if part not in package] == []
 
 
+def test_code_without_prompts_is_in_files_that_run(tmp_path):
+    """What is no example for doctest has the name of its file in a comment."""
+    own = [path for path in DOCS.rglob("*.md") if path.parent.name not in MADE]
+    blocks = [
+        block
+        for path in own
+        for block in re.findall(r"^```python\n(.*?)^```", text_of(path), re.DOTALL | re.MULTILINE)
+        if ">>> " not in block
+    ]
+    files = {re.match(r"# (\w+\.py)\n", block)[1]: block for block in blocks}
+    assert {*files} == {"fits.py", "run.py"}
+    for name, block in files.items():
+        (tmp_path / name).write_text(block, encoding="utf-8")
+    known = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "run.py"],
+        **{"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": known}},
+        **{"capture_output": True, "text": True},
+    )
+    assert (done.stdout, done.stderr) == ("20\n", "")
+
+
 # --- links ----------------------------------------------------------------------------------------
 
 
@@ -122,3 +150,33 @@ def test_links_of_the_site_lead_somewhere():
             if not file.exists() or anchor not in known:
                 broken.append(f"{path.relative_to(SITE)}: {target}")
     assert broken == []
+
+
+# --- search ---------------------------------------------------------------------------------------
+
+
+@built
+def test_newcomers_find_the_page_that_answers():
+    """In the first three hits of the site's own search."""
+    search = pytest.importorskip("site_search").SiteSearch(SITE)
+    found = {(question, words): search.hits(words)[:3] for question, words, _ in QUESTIONS}
+    assert len(found) > 30
+    wanted = {(question, words): pages.split() for question, words, pages in QUESTIONS}
+    assert {asked: hits for asked, hits in found.items() if not {*hits} & {*wanted[asked]}} == {}
+
+
+@built
+@pytest.mark.skipif(shutil.which("node") is None, reason="no program runs the site's scripts")
+def test_hits_are_those_of_the_scripts_of_the_site():
+    search = pytest.importorskip("site_search").SiteSearch(SITE)
+    queries = [words for _, words, _ in QUESTIONS] + [
+        "grad",
+        "tensor",
+        "jacobian hessian",
+        "np.sum",
+    ]
+    script = ROOT / "tests" / "support" / "site_search.js"
+    done = subprocess.run(
+        ["node", script, SITE, *queries], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == [search.hits(query) for query in queries]
