@@ -33,7 +33,7 @@ html_show_sourcelink = html_copy_source = False
 html_show_copyright = False
 myst_heading_anchors = 3
 myst_enable_extensions = ["attrs_inline"]
-smartquotes = False  # words of messages are searched for as they are
+smartquotes_action = "D"  # dashes alone: words of messages are searched for as they are
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_only_copy_prompt_lines = True

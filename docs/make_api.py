@@ -11,23 +11,23 @@ from tapegrad._core.ops.table import TABLE, Pointwise
 #: Pages of `tapegrad` itself: the title, what it begins with, its names.
 CHOSEN = {
     "derivatives": (
-        "Derivatives",
+        "API: derivatives",
         "Functions that take a function and return its derivatives: see [](../derivatives.md).",
         "grad value_and_grad elementwise_grad jacobian hessian hvp vjp jvp vmap stop_gradient "
         "checkpoint check_grads",
     ),
     "compile": (
-        "Compiled functions",
+        "API: compiled functions",
         "See [](../programs.md).",
         "compile Compiled load record Tape",
     ),
     "custom": (
-        "Operations and solvers of your own",
+        "API: operations and solvers of your own",
         "See [](../custom.md) and [](../black_boxes.md).",
         "elementwise custom_vjp implicit fixed_point",
     ),
     "tensors": (
-        "Tensors, modes and settings",
+        "API: tensors, modes and settings",
         "See [](../autograd.md) and [](../configuration.md).",
         "Tensor ComplexTensor DerivativeLost no_grad enable_grad set_grad_enabled inference_mode "
         "is_grad_enabled is_inference_mode_enabled manual_seed config show_config",
@@ -35,23 +35,23 @@ CHOSEN = {
 }
 #: Pages of the functions of arrays, by the files that declare them.
 OF_ARRAYS = {
-    "elementwise": ("Element-wise functions", "elementwise_functions operators table"),
+    "elementwise": ("API: element-wise functions", "elementwise_functions operators table"),
     "arrays": (
-        "Making, shaping and joining arrays",
+        "API: making, shaping and joining arrays",
         "creation shapes joining padding inplace_functions apply_along_axis",
     ),
     "reductions": (
-        "Sums, orders and sets",
+        "API: sums, orders and sets",
         "reductions nan_reductions cumulative sorting quantiles sets logsumexp softmax "
         "without_derivative",
     ),
     "linalg": (
-        "Linear algebra",
+        "API: linear algebra",
         "linear_algebra einsum determinants general_eigenvalues inverses least_squares norms "
         "singular_values solving symmetric_eigenvalues triangular_factors",
     ),
     "signals": (
-        "Fourier transforms, interpolation and polynomials",
+        "API: Fourier transforms, interpolation and polynomials",
         "fourier_transforms convolving interpolation polynomials",
     ),
 }
