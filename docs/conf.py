@@ -13,6 +13,7 @@ import tapegrad
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 LINKS = runpy.run_path(str(DOCS / "links.py"))
+API = runpy.run_path(str(DOCS / "make_api.py"))["pages"]()
 
 project = "tapegrad"
 author = copyright = "the tapegrad authors"
@@ -85,7 +86,7 @@ def write_pages(app):
     for name, path in OUTSIDE.items():
         text = path.read_text(encoding="utf-8")
         write(name, LINKS["absolute"](text, path.parent, targets(name)))
-    for name, text in runpy.run_path(str(DOCS / "make_api.py"))["pages"]().items():
+    for name, text in API.items():
         write(f"api/{name}", text)
 
 
@@ -96,7 +97,20 @@ def read_page(app, name, text):
         path = DOCS / f"{name}.md"
         text[0] = LINKS["absolute"](LAST.sub("\n```", text[0]), path.parent, targets(name))
     if name == "index":
+        text[0] = text[0].replace("\n## Internals\n", f"{api_list()}\n## Internals\n")
         text[0] += side_bar(text[0])
+
+
+def api_list():
+    """The pages of the public names, in the list of pages."""
+    titles = {name: text.partition("\n")[0] for name, text in API.items()}
+    titles = {
+        name: title.removeprefix("# ").removeprefix("API: ") for name, title in titles.items()
+    }
+    return "".join(
+        f"- [{title if '.' in title else title[0].upper() + title[1:]}](api/{name}.md)\n"
+        for name, title in titles.items()
+    )
 
 
 def side_bar(text):

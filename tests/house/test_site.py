@@ -39,12 +39,11 @@ built = pytest.mark.skipif(not (SITE / "searchindex.js").exists(), reason="no si
 
 
 def test_each_page_is_in_one_group():
-    listed = re.findall(r"^- \[.*?\]\(([^)]+)\.md\)", text_of(DOCS / "index.md"), re.MULTILINE)
-    own = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md")}
-    own = {name for name in own if not name.startswith(MADE)} - {"index"}
-    made = {f"api/{name}" for name in api["pages"]()}
-    made |= {f"internals/{name}" for name in ("core", "contributing", "changes")}
-    assert sorted(listed) == sorted(own | made)
+    listed = re.findall(r"^- \[.*?\]\(([^)]+\.md)\)", text_of(DOCS / "index.md"), re.MULTILINE)
+    own = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    own = {name for name in own if not name.startswith(MADE)} - {"index.md"}
+    outside = {"../tapegrad/README.md", "../CONTRIBUTING.md", "../CHANGELOG.md"}
+    assert sorted(listed) == sorted(own | outside)
 
 
 def test_each_public_name_has_one_entry():
