@@ -56,6 +56,8 @@ OUTSIDE = {
 UNSEARCHED = ("modules", "internals/changes")
 #: A page of the list of pages: what the side bar calls it, and where it lies.
 PAGE = re.compile(r"^- \[(.*?)\]\(([^)]+)\.md\)", re.MULTILINE)
+#: A link that has the name of a file as its text: here it gets the title of the page.
+NAMED = re.compile(r"\[[\w/.]+\.md\]\((?=[^)]+\.md[#)])")
 #: The empty line that ends an example for doctest.
 LAST = re.compile(r"\n\n```(?=\n)")
 
@@ -74,6 +76,12 @@ def targets(name):
     return {path: f"{up}{other}" for path, other in {**pages, **pictures}.items()}
 
 
+def of_site(name, path, text):
+    """The text of a page here, from a file elsewhere or here."""
+    text = LINKS["absolute"](LAST.sub("\n```", text), path.parent, targets(name))
+    return NAMED.sub("[](", text)
+
+
 def write(name, text):
     """A page that is made; one that is as before keeps its time, so it is not read again."""
     path = DOCS / f"{name}.md"
@@ -84,8 +92,7 @@ def write(name, text):
 
 def write_pages(app):
     for name, path in OUTSIDE.items():
-        text = path.read_text(encoding="utf-8")
-        write(name, LINKS["absolute"](text, path.parent, targets(name)))
+        write(name, of_site(name, path, path.read_text(encoding="utf-8")))
     for name, text in API.items():
         write(f"api/{name}", text)
 
@@ -94,8 +101,7 @@ def read_page(app, name, text):
     if name in UNSEARCHED:
         text[0] = f"---\nnosearch: true\n---\n{text[0]}"
     if name not in OUTSIDE and not name.startswith("api/"):
-        path = DOCS / f"{name}.md"
-        text[0] = LINKS["absolute"](LAST.sub("\n```", text[0]), path.parent, targets(name))
+        text[0] = of_site(name, DOCS / f"{name}.md", text[0])
     if name == "index":
         text[0] = text[0].replace("\n## Internals\n", f"{api_list()}\n## Internals\n")
         text[0] += side_bar(text[0])
