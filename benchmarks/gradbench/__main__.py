@@ -61,21 +61,33 @@ def seconds(call, budget):
     return best
 
 
+def timed(call):
+    """Return the result of a call, and the processor time that it takes."""
+    started = time.thread_time()
+    return call(), time.thread_time() - started
+
+
 def compared(evaluation, name, given, budget):
-    """Return seconds of tapegrad's first and best call, of PyTorch's best, and the disagreement."""
-    (ours, write), started = prepared(evaluation, name, given), time.thread_time()
-    output = write(ours())
-    first, apart, theirs = time.thread_time() - started, 0.0, None
+    """Return seconds of tapegrad's first and best call, of PyTorch's best, and the disagreement.
+
+    A call of PyTorch that takes longer than all that is planned is not made again.
+    """
+    ours, write = prepared(evaluation, name, given)
+    result, first = timed(ours)
+    output, apart, best = write(result), 0.0, [first]
     calls = [ours]
     if in_torch.torch:
         theirs, write = in_torch.FORMS[evaluation][name](given)
-        apart = disagreement(output, write(theirs()))
-        calls.append(theirs)
+        result, once = timed(theirs)
+        apart = disagreement(output, write(result))
+        best.append(once)
+        calls += [theirs] if once < budget else []
     for _ in range(EARLIER):
         ours()
-    found = [[seconds(call, budget / TURNS) for call in calls] for _ in range(TURNS)]
-    best = [min(times) for times in zip(*found, strict=True)]
-    return first, best[0], best[1] if theirs else None, apart
+    for _ in range(TURNS):
+        for k, call in enumerate(calls):
+            best[k] = min(best[k], seconds(call, budget / TURNS))
+    return first, best[0], best[1] if in_torch.torch else None, apart
 
 
 def mean(ratios):

@@ -7,7 +7,7 @@ import pytest
 import scipy
 from source_rules import FILES, ROOT, text_of
 
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "tapegrad" / "README.md"]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tapegrad" / "README.md"]
 
 
 def test_the_page_of_operations_is_what_the_table_gives():

@@ -19,7 +19,7 @@ SMALL = {
     "llsq": [inputs.llsq(20, 4)],
     "lstm": [inputs.lstm(2, 4, 3)],
     "ba": [inputs.ba(2, 3, 5)],
-    "ht": [inputs.ht(4, 6), inputs.ht(4, 6, surface=True)],
+    "ht": [inputs.ht(2, 6), inputs.ht(2, 6, surface=True)],
     "det": [inputs.det(4)],
     "ode": [inputs.ode(4, 3)],
     "saddle": [inputs.saddle((2e-5, -3e-5))],
@@ -38,7 +38,7 @@ def short_paths(monkeypatch):
 
 def output(evaluation, name, given):
     """The output of a second call, as JSON holds it; of a first one, where programs take long."""
-    runs = 1 if evaluation == "ht" else 2
+    runs = 1 if evaluation in ("ht", "saddle", "particle") else 2
     found = run.module_of(evaluation).FUNCTIONS[name].evaluate({**given, "min_runs": runs})
     assert found["success"] and len(found["timings"]) == runs
     return json.loads(json.dumps(found["output"]))
