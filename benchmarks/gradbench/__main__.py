@@ -99,7 +99,9 @@ def main(given=None):
     """Print the table; return 1 if results differ."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="*", metavar="evaluation", help=", ".join(EVALUATIONS))
-    parser.add_argument("--budget", type=float, default=1.0, metavar="SECONDS", help="of a function")
+    parser.add_argument(
+        "--budget", type=float, default=1.0, metavar="SECONDS", help="of a function"
+    )
     options = parser.parse_args(given)
     if unknown := set(options.what) - {*EVALUATIONS}:
         parser.error(f"no evaluation {', '.join(sorted(unknown))}; known: {', '.join(EVALUATIONS)}")
