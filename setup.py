@@ -6,6 +6,7 @@ names a file of what is compiled, in place of the little that the build step col
 """
 
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -69,4 +70,15 @@ class Wheel(bdist_wheel):
         return (python, abi, platform) if self.root_is_pure else ("py3", "none", platform)
 
 
-setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel})
+def readme():
+    """The README for the package's page, where relative links would lead nowhere."""
+    root = Path(__file__).resolve().parent
+    links = runpy.run_path(str(root / "docs" / "links.py"))
+    return links["absolute"]((root / "README.md").read_text(encoding="utf-8"), root, {})
+
+
+setup(
+    cmdclass={"build_py": Build, "bdist_wheel": Wheel},
+    long_description=readme(),
+    long_description_content_type="text/markdown",
+)

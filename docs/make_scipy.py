@@ -26,7 +26,7 @@ linalg.interpolative ndimage optimize signal signal.windows sparse sparse.csgrap
 spatial spatial.distance spatial.transform special stats stats.contingency stats.mstats stats.qmc
 """.split()
 
-HEAD = f"""# SciPy's names
+HEAD = f"""# SciPy's functions and classes: what each name does
 
 `python docs/make_scipy.py` generates this page from SciPy {VERSION}. Do not edit it.
 
@@ -37,7 +37,7 @@ not: they are SciPy's, without derivative. All other functions *refuse*: they ra
 hold what they are given; what makes a plain array of it raises the error. This holds for
 `from tapegrad.scipy import …` and, in functions that are entered, for SciPy's own imports. With
 plain arguments every name is SciPy's. Which arguments have no derivative is in
-[limits.md](limits.md).
+[limits_scipy.md](limits_scipy.md).
 """
 
 #: Names with results that have no derivative, as `tests/scipy/test_scipy_names.py` finds.

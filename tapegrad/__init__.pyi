@@ -938,6 +938,20 @@ class _CompiledByName(Protocol[_P, _Result]):
     def draw(self, path: _Path | None = None) -> str: ...
     def clear(self) -> None: ...
 
+class _Distributed(Protocol[_Gradient]):
+    """The sum of a compiled function over partitions."""
+
+    count: int
+    def __call__(self, *args: Any) -> float: ...
+    def value_and_grad(self, *args: Any) -> tuple[float, _Gradient]: ...
+    def grad(self, *args: Any) -> _Gradient: ...
+    def hessian(self, *args: Any) -> Any: ...
+    def hvp(self, x: Any, v: Any, *others: Any) -> Any: ...
+    def map(self, *args: Any, gradient: bool = True) -> Any: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: Any) -> None: ...
+
 class Compiled(Generic[_P, _R, _Gradient]):
     __name__: str
     __qualname__: str
@@ -1018,6 +1032,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
         in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
+        over: Any = None,
     ) -> tuple[NDArray[np.float64], Any]: ...
     @overload
     def map(
@@ -1026,6 +1041,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
         in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
+        over: Any = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
     @overload
     def map(
@@ -1034,6 +1050,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
         in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
+        over: Any = None,
     ) -> tuple[NDArray[np.float64], tuple[NDArray[np.float64], ...]]: ...
     @overload
     def map(
@@ -1042,6 +1059,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
         in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
+        over: Any = None,
     ) -> tuple[NDArray[np.float64], Any]: ...
     @overload
     def map(
@@ -1050,6 +1068,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
         in_axes: _RowAxes = 0,
         gradient: Literal[False],
         threads: int | None = None,
+        over: Any = None,
     ) -> NDArray[np.float64]: ...
     @overload
     def sum(
@@ -1058,6 +1077,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
         in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
+        over: Any = None,
     ) -> tuple[float, Any]: ...
     @overload
     def sum(
@@ -1066,6 +1086,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
         in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
+        over: Any = None,
     ) -> tuple[float, NDArray[np.float64]]: ...
     @overload
     def sum(
@@ -1074,6 +1095,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
         in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
+        over: Any = None,
     ) -> tuple[float, tuple[Any, ...]]: ...
     @overload
     def sum(
@@ -1082,6 +1104,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
         in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
+        over: Any = None,
     ) -> tuple[float, Any]: ...
     @overload
     def sum(
@@ -1090,8 +1113,13 @@ class Compiled(Generic[_P, _R, _Gradient]):
         in_axes: _RowAxes = 0,
         gradient: Literal[False],
         threads: int | None = None,
+        over: Any = None,
     ) -> float: ...
+    def distribute(
+        self, partitions: Any, *, over: Any, native: bool | None = None
+    ) -> _Distributed[_Gradient]: ...
     def numba(self, *args: Any) -> tuple[Callable[..., float], Callable[..., float]]: ...
+    def nutpie_model(self, like: Any, *others: Any) -> Any: ...
     def wait(self) -> None: ...
     def save(self, path: _Path) -> None: ...
     def clear(self) -> None: ...

@@ -54,7 +54,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
         "kernels": {"from": _origin()},
         "cache": _cache(),
         "threads": {"of map and sum": os.cpu_count() or 1},
-        "settings": {"enter": config.enter},
+        "settings": {"enter": config.enter, "progress": config.progress},
         "environment": all_given(),
     }
     if mode == "dicts":

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 
+from ._core.codegen.progress import Progress
 from ._core.tensor.pytree import tree_build, tree_leaves
 from ._core.tensor.values import array_of, shape_of
 from ._transforms.jacobians import jvp, vjp
@@ -73,11 +74,13 @@ def check_grads(f, args, order=2, modes=_MODES, atol=None, rtol=None, eps=None, 
     eps = step if eps is None else eps
     atol, rtol = (tolerance if given is None else given for given in (atol, rtol))
     rng = np.random.default_rng(0)
-    for depth in range(order):
-        for path in itertools.product(modes, repeat=depth):
+    paths = [one for depth in range(order) for one in itertools.product(modes, repeat=depth)]
+    with Progress("checking derivatives", len(paths) * len(modes)) as progress:
+        for path in paths:
             g, point = _derived(f, args, path, enter)
             for mode in modes:
                 _check_once(g, point, mode, path, (rng, eps, atol, rtol, enter))
+                progress.advance()
 
 
 def _derived(f, args, path, enter):

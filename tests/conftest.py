@@ -35,7 +35,10 @@ settings.register_profile(
 settings.load_profile("tapegrad")
 
 #: Pages whose examples show graphs.
-GRAPHS = {"docs/programs.md", "docs/program_files.md"}
+GRAPHS = {
+    *("docs/branches.md", "docs/fast.md", "docs/numba.md", "docs/program_files.md"),
+    *("docs/recipes/float32.md", "docs/scipy.md"),
+}
 
 
 def pytest_collection_modifyitems(items):

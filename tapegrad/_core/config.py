@@ -18,6 +18,10 @@ VARIABLES = {
         "this processor",
         "the level of processors that the build step compiles for",
     ),
+    "TAPEGRAD_PROGRESS": (
+        "in terminals",
+        "1 or 0: whether progress is shown of what takes more than two seconds",
+    ),
     "TAPEGRAD_WITHOUT": (
         "all that holds",
         "assumptions to do without, with commas between them "
@@ -68,12 +72,27 @@ class Config:
         that are called by their names are entered too, as far as they are Python; those that are
         faces of compiled code, or have state of their own, are left out. The option `enter` of a
         transform names packages that it enters all the same; `enter=()` enters none.
+    progress : bool or None
+        Whether progress is shown on stderr of what takes more than two seconds: a bar of tqdm, if
+        that is installed, or one line. By default None, in terminals; or as the environment
+        variable TAPEGRAD_PROGRESS says, 1 or 0.
     """
 
-    __slots__ = ("_enter",)
+    __slots__ = "_enter", "_progress"
 
     def __init__(self):
         self._enter = True
+        self._progress = {"1": True, "0": False}.get(given("TAPEGRAD_PROGRESS") or "")
+
+    @property
+    def progress(self) -> bool | None:
+        return self._progress
+
+    @progress.setter
+    def progress(self, given: bool | None) -> None:
+        if given is not None and type(given) is not bool:
+            raise TypeError(f"tapegrad.config.progress is True, False or None, not {given!r:.60}")
+        self._progress = given
 
     @property
     def enter(self) -> bool:
@@ -86,7 +105,7 @@ class Config:
         self._enter = given
 
     def __repr__(self) -> str:
-        return f"<tapegrad.config: enter={self.enter}>"
+        return f"<tapegrad.config: enter={self.enter}, progress={self.progress}>"
 
 
 config = Config()

@@ -4,7 +4,8 @@ M. J. D. Powell, A hybrid method for nonlinear equations (1970): steps of a dogl
 steepest descent and Newton's step in a scaled ball, a Jacobian of forward differences, kept as Q·R
 and updated by Broyden's formula after each step. Decisions, differences and constants are those of
 MINPACK's `hybrd`, which SciPy calls, so that the same start leads along the same iterates, but for
-rounding, to the same root. Where it does not converge SciPy's own is to tell why.
+rounding, to the same root; where the user gives a Jacobian those of `hybrj`. Where it does not
+converge SciPy's own is to tell why.
 
 `words` begin with settings, then the start and the scales of the unknowns; what is found follows.
 The rest of the memory is for the method, see `words_of`.
@@ -12,11 +13,11 @@ The rest of the memory is for the method, see `words_of`.
 
 from typing import Any, NamedTuple
 
-from .._core.codegen.intrinsics import f64s, helper, load_i64
+from .._core.codegen.intrinsics import f64s, helper
 from .._core.codegen.vector_math import sqrt
 from .._program.replay.callback_kernels import (
-    CALLBACK_SIZE,
     argument_at,
+    argument_size,
     call_value,
     result_at,
 )
@@ -24,8 +25,9 @@ from .._program.replay.run_layout import FINISHED
 from .scalar_roots import NOT_FOUND, is_finite
 
 #: Settings: when steps are small, the calls at most, the step of differences relative to an
-#: unknown, the first radius, whether scales are given; the start begins at the number of them.
-TOLERANCE, MOST, DIFFERENCE, FACTOR, HAS_SCALES, HEAD = range(6)
+#: unknown, the first radius, whether scales are given, and whether the callback gives the Jacobian,
+#: by rows, behind the values; the start begins at the number of them.
+TOLERANCE, MOST, DIFFERENCE, FACTOR, HAS_SCALES, HAS_JACOBIAN, HEAD = range(7)
 #: The most unknowns: the memory of a run is enough for the matrices of so many.
 UNKNOWNS = 150
 _EPSILON = 2.220446049250313e-16
@@ -42,7 +44,7 @@ def settings_of(n: int) -> int:
 
 def places_of(n: int) -> dict[str, tuple[int, int]]:
     """Where the results are, by SciPy's names: the first word, and how many."""
-    sizes = dict(x=n, status=1, nfev=1, fun=n, fjac=n * n, r=n * (n + 1) // 2, qtf=n)
+    sizes = dict(x=n, status=1, nfev=1, njev=1, fun=n, fjac=n * n, r=n * (n + 1) // 2, qtf=n)
     found, at = {}, settings_of(n)
     for name, size in sizes.items():
         found[name] = at, size
@@ -100,10 +102,11 @@ def vector(A, n, k):
 
 
 @helper
-def differences(callback, run, x, f, n, step, J, new):
+def differences(callback, run, n, step, m):
     """The Jacobian by forward differences, its columns one after the other."""
+    x, f, new = m.x, m.f, m.new
     for j in range(n):
-        before, column = x[j], vector(J, n, j)
+        before, column = x[j], vector(m.J, n, j)
         h = step * abs(before)
         h = h if h != 0.0 else step
         x[j] = before + h
@@ -114,6 +117,20 @@ def differences(callback, run, x, f, n, step, J, new):
         for i in range(n):
             column[i] = (new[i] - f[i]) / h
     return True
+
+
+@helper
+def given_jacobian(callback, run, n, m):
+    """The Jacobian that the user gives, its columns one after the other; whether it is finite."""
+    if not values(callback, run, m.x, m.new, n):
+        return False
+    is_good = True
+    for j in range(n):
+        column = vector(m.J, n, j)
+        for i in range(n):
+            column[i] = f64s(result_at(callback, run, n + n * i + j))[0]
+            is_good = is_good and is_finite(column[i])
+    return is_good
 
 
 # --- factors --------------------------------------------------------------------------------------
@@ -250,8 +267,9 @@ def product(R, x, n, y):
 
 
 @helper
-def dogleg(R, d, qtf, n, radius, p, g, w):
+def dogleg(n, radius, m):
     """The step of the dogleg in the ball, to be subtracted."""
+    R, d, qtf, p, g, w = m.R, m.d, m.qtf, m.p, m.g, m.w
     newton_step(R, qtf, n, p)
     newton = scaled_norm(d, p, n)
     if newton <= radius:
@@ -312,14 +330,14 @@ class Search(NamedTuple):
 
 
 RESIDUAL, LENGTH, RADIUS, CALLS, STEP, ACTUAL, RATIO = range(7)
-SUCCESSES, FAILURES, SLOW_STEPS, SLOW_JACOBIANS, ROUNDS, IS_FRESH = range(7, 13)
+SUCCESSES, FAILURES, SLOW_STEPS, SLOW_JACOBIANS, ROUNDS, IS_FRESH, JACOBIANS = range(7, 14)
 
 
 @helper
 def memory(words, n):
     """The memory of a search: results, then numbers, vectors, matrices."""
     x = words + 8 * (HEAD + 2 * n)
-    f = x + 8 * (n + 2)
+    f = x + 8 * (n + 3)
     Q = f + 8 * n
     r = Q + 8 * n * n
     qtf = r + 4 * n * (n + 1)
@@ -347,9 +365,14 @@ def memory(words, n):
 def renew(callback, run, n, s, m):
     """A new Jacobian with its factors; scales and the first radius follow from the first."""
     t = m.t
-    if not differences(callback, run, m.x, m.f, n, s[DIFFERENCE], m.J, m.new):
+    t[JACOBIANS] += 1.0
+    if s[HAS_JACOBIAN] != 0.0:
+        is_good = given_jacobian(callback, run, n, m)
+    else:
+        is_good = differences(callback, run, n, s[DIFFERENCE], m)
+        t[CALLS] += float(n)
+    if not is_good:
         return False
-    t[CALLS] += float(n)
     factors(m.J, n, m.R, m.Q, m.f, m.qtf, m.w)
     if t[ROUNDS] == 1.0:
         if s[HAS_SCALES] == 0.0:
@@ -370,7 +393,7 @@ def renew(callback, run, n, s, m):
 def attempt(callback, run, n, m):
     """Compute a step and where it leads; whether values there are finite."""
     t, p = m.t, m.p
-    dogleg(m.R, m.d, m.qtf, n, t[RADIUS], p, m.g, m.w)
+    dogleg(n, t[RADIUS], m)
     for j in range(n):
         p[j] = -p[j]
         m.new[j] = m.x[j] + p[j]
@@ -466,8 +489,8 @@ def search(callback, run, n, s, m):
 
 @helper
 def hybr(callback, run, words):
-    """Powell's hybrid method, of as many equations as the callback has results."""
-    n, s = load_i64(callback, CALLBACK_SIZE), f64s(words)
+    """Powell's hybrid method, of as many equations as there are unknowns."""
+    n, s = argument_size(callback, 0), f64s(words)
     m = memory(words, n)
     for k in range(16):
         m.t[k] = 0.0
@@ -480,17 +503,17 @@ def hybr(callback, run, words):
         return NOT_FOUND
     status = search(callback, run, n, s, m)
     if status == FINISHED:
-        told(n, s, m)
+        told(n, m)
     return status
 
 
 @helper
-def told(n, s, m):
+def told(n, m):
     """Write what SciPy tells: the status, the number of calls, R in a row.
 
     SciPy calls the function twice before, to see what it returns.
     """
-    s[HEAD + 3 * n], s[HEAD + 3 * n + 1] = 1.0, m.t[CALLS] + 2.0
+    m.x[n], m.x[n + 1], m.x[n + 2] = 1.0, m.t[CALLS] + 2.0, m.t[JACOBIANS]
     r = f64s(m.Q + 8 * n * n)
     at = 0
     for j in range(n):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 from typing import Any
@@ -51,6 +52,19 @@ def is_long(step: np.ndarray, x: np.ndarray, part: float) -> bool:
     return bool(length > part * max(1e-3, np.max(np.abs(x), initial=0.0)))
 
 
+@dataclasses.dataclass(frozen=True)
+class JacobianPattern:
+    """Where a square matrix is not 0, and groups of columns that have no row in common.
+
+    Element (rows[k], columns[k]) is one of the matrix; column j is in the group groups[j]. The sum
+    of the columns of a group has all of their elements.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    groups: np.ndarray
+
+
 class Linearised:
     """The equations F(x, values) = 0 at a solution: a recording of them, and factors of ∂F/∂x.
 
@@ -67,19 +81,40 @@ class Linearised:
                 if depends_on_others([self.out], tensors):
                     raise TypeError(STRAY.format(self.name))
         self._tensors = tensors
+        self._pattern = problem.pattern_of(aux, values) if x.size > SMALL else None
 
     @remembered
-    def factors(self) -> Factors | Diagonal:
+    def factors(self) -> Factors | Diagonal | PatternFactors:
         """Those of ∂F/∂x."""
         if not self._is_decided:
             raise undecided(self.name)
         if self.x.size == 1:
             return Diagonal(self.name, np.ravel(self._slopes[0]))
+        if self._pattern is not None and (factors := self._sparse(self._pattern)) is not None:
+            return factors
         if self.x.size > SMALL and (found := self._diagonal()) is not None:
             return found
         with rt.tracing(None):
             (matrix,) = rows_of(self.out, InputTensors(self._tensors[:1]), False)
         return Factors(self.name, np.reshape(array_of(matrix), (self.x.size, self.x.size)))
+
+    def _sparse(self, pattern: JacobianPattern) -> PatternFactors | None:
+        """The factors by one tangent for each group of columns; None if a random one is another."""
+        count = 1 + int(pattern.groups.max())
+        seeds = np.zeros((count + 1, self.x.size))
+        seeds[pattern.groups, np.arange(self.x.size)] = 1.0
+        seeds[count] = probe = np.random.default_rng(0).uniform(0.5, 1.0, self.x.size)
+        with rt.tracing(None), rt.recording():
+            x = InputTensors(self._tensors[:1])
+            (found,) = pushed([self.out], x, [seeds.reshape(-1, *self.x.shape)], False)
+        *sums, moved = np.reshape(value_of(found), (count + 1, -1))
+        rows, columns = pattern.rows, pattern.columns
+        elements = np.array(sums)[pattern.groups[columns], rows]
+        parts = elements * probe[columns]
+        length = np.bincount(rows, np.abs(parts), self.x.size)
+        if not np.all(np.abs(np.bincount(rows, parts, self.x.size) - moved) <= 1e-12 * length):
+            return None
+        return PatternFactors(self.name, elements, pattern, self.x.size)
 
     @remembered
     def _slopes(self) -> list[np.ndarray]:
@@ -169,6 +204,49 @@ class Factors:
             return b
         first, last = (self._columns, self._rows) if transposed else (self._rows, self._columns)
         return _lapack().dgetrs(self._lu, self._pivots, b / first, trans=int(transposed))[0] / last
+
+
+class PatternFactors:
+    """LU factors of a sparse matrix whose rows and columns are scaled to elements of at most 1."""
+
+    def __init__(self, name: str, elements: np.ndarray, pattern: JacobianPattern, size: int):
+        if not np.isfinite(elements).all():
+            raise SingularJacobian(_NOT_FINITE.format(name))
+        rows, columns = pattern.rows, pattern.columns
+        self._rows = _largest(np.abs(elements), rows, size)
+        scaled = elements / self._rows[rows]
+        self._columns = _largest(np.abs(scaled), columns, size)
+        scaled = scaled / self._columns[columns]
+        sparse, linalg = _sparse()
+        matrix = sparse.csc_matrix((scaled, (rows, columns)), (size, size))
+        try:
+            self._factors = linalg.splu(matrix)
+        except RuntimeError:  # "Factor is exactly singular"
+            raise SingularJacobian(_SINGULAR.format(name)) from None
+        solve = self._factors.solve
+        inverse = linalg.LinearOperator(
+            (size, size), matvec=solve, rmatvec=lambda b: solve(b, trans="T"), dtype=float
+        )
+        norms = linalg.norm(matrix, 1) * linalg.onenormest(inverse)
+        if not norms * np.finfo(np.float64).eps < 1.0:
+            raise SingularJacobian(_SINGULAR.format(name))
+
+    def solved(self, b: np.ndarray, transposed: bool = False) -> np.ndarray:
+        """The solution of the equations with the matrix, or with its transpose."""
+        first, last = (self._columns, self._rows) if transposed else (self._rows, self._columns)
+        return self._factors.solve(b / first, trans="T" if transposed else "N") / last
+
+
+def _largest(elements: np.ndarray, places: np.ndarray, size: int) -> np.ndarray:
+    """The largest of the elements at each place; 1 where they are 0."""
+    found = np.zeros(size)
+    np.maximum.at(found, places, elements)
+    return np.where(found > 0.0, found, 1.0)
+
+
+@functools.cache
+def _sparse():
+    return tuple([importlib.import_module(f"scipy.{one}") for one in ("sparse", "sparse.linalg")])
 
 
 def is_regular(matrix: np.ndarray, size: int) -> bool:

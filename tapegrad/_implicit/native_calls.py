@@ -30,7 +30,7 @@ EAGER, RECORDS, MANY = 20, 8, 10
 
 
 @dataclasses.dataclass
-class Method:
+class SolverMethod:
     """How a call of a solver is made by a method of `solver_kernels`.
 
     `settings` are floats and places of numbers, which follow one another in the memory of the
@@ -48,7 +48,7 @@ class Method:
 class NativeSolver(Protocol):
     """What is known of a solver with a method in compiled code."""
 
-    def method(self, solved: Any, *objects: Any) -> Method | None:
+    def method(self, solved: Any, *objects: Any) -> SolverMethod | None:
         """The method of a call, whose objects have places; None if there is none for them."""
 
     def function(self, name: str, *objects: Any) -> Callable:
@@ -186,7 +186,7 @@ class NativeCall:
             return None
         return self._words(method, callback, every, step)
 
-    def _shared(self, method: Method, shape: tuple[int, ...]) -> _CompiledEquations:
+    def _shared(self, method: SolverMethod, shape: tuple[int, ...]) -> _CompiledEquations:
         def made() -> _CompiledEquations:
             return _CompiledEquations(self._problem, self._captured, method.functions)
 
@@ -194,7 +194,7 @@ class NativeCall:
         return _kept.get(kind, self._captured, made) or made()
 
     def _words(
-        self, method: Method, callback: Callback, every: list, step: StepViews
+        self, method: SolverMethod, callback: Callback, every: list, step: StepViews
     ) -> np.ndarray:
         inputs = [one.view for one in callback.program.code.inputs]
         constants, values, adjoints = [], [], []
@@ -221,7 +221,7 @@ class NativeCall:
         self._kept.append(callback)
         return _table([*head, *counts], (*lists, adjoints))
 
-    def _settings(self, method: Method, every: list, step: StepViews) -> tuple:
+    def _settings(self, method: SolverMethod, every: list, step: StepViews) -> tuple:
         """The settings, copies of those that are arrays, moves of those that are operands."""
         numbers, copied, moved, at = [], [], [], 0
         for one in method.settings:

@@ -33,7 +33,16 @@ from .._transforms.gradients import pushed
 from .._transforms.jacobians import blocks_of
 from ..autograd._function_calls import Repeated, apart
 from ..autograd.function import Function
-from .linear import LONG_STEP, STRAY, Linearised, as_inputs, is_decided, is_long, is_regular
+from .linear import (
+    LONG_STEP,
+    STRAY,
+    JacobianPattern,
+    Linearised,
+    as_inputs,
+    is_decided,
+    is_long,
+    is_regular,
+)
 from .native_calls import NativeCall, NativeSolver, StepViews, view_of
 
 
@@ -59,19 +68,16 @@ class Problem:
     other.
     """
 
-    def __init__(
-        self,
-        name: str,
-        solve: Callable,
-        equations: Callable,
-        objects: tuple,
-        native: NativeSolver | None = None,
-    ):
-        self.name, self._solve, self._equations, self.native = name, solve, equations, native
+    def __init__(self, name: str, solve: Callable, equations: Callable, objects: tuple):
+        self.name, self._solve, self._equations = name, solve, equations
         self.captured = Captured(*objects)
         self.tensors, self.captured.tensors = self.captured.tensors, []
         self.has_warned = False
         self.first: Any = None  # what is found in the first call
+        #: A function of the objects and of `aux`: where ∂F/∂x is not 0, of large equations.
+        self.pattern: Callable | None = None
+        #: What is known of methods in compiled code.
+        self.native: NativeSolver | None = None
         self.is_traced = rt.trace() is not None and rt.is_recording()
 
     def __call__(self, x, aux, values):
@@ -89,6 +95,10 @@ class Problem:
                 "solve for its real and its imaginary part"
             )
         return solved
+
+    def pattern_of(self, aux, values) -> JacobianPattern | None:
+        """Where ∂F/∂x is not 0, if that is known."""
+        return None if self.pattern is None else self.pattern(*self.captured.filled(values), aux)
 
     def with_numbers_lifted(self, first: int, of_objects: bool = False) -> tuple[Captured, list]:
         """The objects with places for further numbers, from `first` on, and these numbers."""

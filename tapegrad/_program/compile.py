@@ -108,7 +108,7 @@ def compile(
     if argnames is not None:
         return CompiledByName.of(Compiled, f, kind, argnums, argnames, **settings)
     if is_followed(f):
-        return Compiled(f.__func__, kind, argnums, **settings).__get__(f.__self__)
+        return Compiled(f.__func__, kind, argnums, **settings).bound_to(f.__self__, is_kept=True)
     return Compiled(f, kind, argnums, **settings)
 
 

@@ -24,6 +24,7 @@ from .._core.tensor.dependencies import Dependencies, Placement, Snapshot, held_
 from .._core.tensor.pytree import COMPUTING, module_of
 from .._core.tensor.runtime import is_loud
 from .._core.tensor.values import array_of, is_recorded, records, value_of
+from .clusters.distributed import Distributed
 from .dispatch.batch import Batch, RecordedBatch, gathered, row_of
 from .dispatch.evaluation import Compilation
 from .dispatch.flow_choice import Flows, by_graph
@@ -154,6 +155,40 @@ class Composed(Reported):
             )
         return made
 
+    def _pinned(self, on_branch: str | None, native: bool) -> Composed:
+        """A copy for evaluations that do not depend on earlier ones, see `clusters.pinned`.
+
+        `on_branch` is "paths", with which no graph is read, or "graph", with which one is.
+        """
+        made = copy.copy(self)
+        made._native = native
+        if on_branch == "paths":
+            made._on_branch = "error" if self._on_branch == "error" else "paths"
+            made._flows = Flows(made._history)
+        made._flows.branches |= on_branch == "graph"
+        made._settings = {**self._settings, "native": native, "on_branch": made._on_branch}
+        for variant in made._variants() if native else ():
+            made._make_native(variant, None)
+        return made
+
+    def _variants(self) -> list[Variant]:
+        """Its programs, without those of transforms."""
+        return [one for family in list(self._families.found.values()) for one in family.found]
+
+    def _noted(self) -> int:
+        """How much has happened to it and its transforms: recorded, made, compared, dropped."""
+        own = self._history.count + self._recordings
+        return own + sum([one._noted() for one in list(self._derived.values())])
+
+    def _is_in(self, state: State) -> bool:
+        """Whether a program or graph of it, or of a transform, is in a state."""
+        lives = [one.life for one in self._variants()]
+        lives += [flow.primal.life for flow in list(self._flows.found.values())]
+        derived = list(self._derived.values())
+        return any([one.state is state for one in lives]) or any(
+            [one._is_in(state) for one in derived]
+        )
+
     def __deepcopy__(self, memo):
         f = copy.deepcopy(self._f, memo)
         made = copy.copy(self) if f is self._f else self._again(self._asked(), f=f)
@@ -172,8 +207,7 @@ class Composed(Reported):
         self._installed.clear()
 
     def __repr__(self) -> str:
-        families = list(self._families.found.values())
-        variants = [variant for family in families for variant in family.found]
+        families, variants = list(self._families.found.values()), self._variants()
         if self._reason is not None:
             state = f"runs eagerly: {self._reason}"
         elif not families and not self._flows.found:
@@ -210,19 +244,23 @@ class OverRows(Composed):
     def value_and_grad(self, *args, out=None, **kwargs):
         raise NotImplementedError
 
-    def map(self, *args, in_axes=0, gradient=True, threads=None):
-        """Evaluate the function for each row of the arguments, on threads.
+    def map(self, *args, in_axes=0, gradient=True, threads=None, over=None):
+        """Evaluate the function for each row of the arguments, on threads, or for each partition.
 
         Parameters
         ----------
         *args : array_like
-            The arguments. The first axis of each counts the rows.
+            The arguments. The first axis of each counts the rows. With `over` the last one is the
+            partitions, as `distribute` takes them, and those before are the same for all.
         in_axes : 0, None or a tuple of them, optional
             None for arguments that are the same for all rows.
         gradient : bool, optional
             Whether gradients are computed.
         threads : int, optional
             The number of threads; by default that of the processor's cores.
+        over : object, optional
+            A client of Dask, an executor of `concurrent.futures`, or a communicator of MPI, in
+            whose processes partitions are evaluated; see `distribute`.
 
         Returns
         -------
@@ -249,22 +287,31 @@ class OverRows(Composed):
         >>> f.map(np.array([1.0, 2.0, 3.0]), 10.0, in_axes=(0, None))
         (array([10., 40., 90.]), array([20., 40., 60.]))
         """
+        if over is not None:
+            shared, partitions = self._apart_from_last("map", args, in_axes, threads)
+            with self.distribute(partitions, over=over) as found:
+                return found.map(*shared, gradient=gradient)
         rows = self._rows(args, in_axes, gradient, threads, summed=False)
         return (rows.values, rows.found(self._single)) if gradient else rows.values
 
-    def sum(self, *args, in_axes=0, gradient=True, threads=None):
-        """Sum the values of the function for all rows of the arguments, evaluated on threads.
+    def sum(self, *args, in_axes=0, gradient=True, threads=None, over=None):
+        """Sum the values of the function for all rows of the arguments, or for all partitions.
 
         Parameters
         ----------
         *args : array_like
-            The arguments. The first axis of each counts the rows.
+            The arguments. The first axis of each counts the rows, which are evaluated on threads.
+            With `over` the last one is the partitions, as `distribute` takes them, and those before
+            are the same for all.
         in_axes : 0, None or a tuple of them, optional
             None for arguments that are the same for all rows.
         gradient : bool, optional
             Whether the gradient is computed.
         threads : int, optional
             The number of threads; by default that of the processor's cores.
+        over : object, optional
+            A client of Dask, an executor of `concurrent.futures`, or a communicator of MPI, in
+            whose processes partitions are evaluated; see `distribute`.
 
         Returns
         -------
@@ -291,8 +338,75 @@ class OverRows(Composed):
         >>> f.sum(10.0, np.array([1.0, 2.0, 3.0]), in_axes=(None, 0))
         (140.0, 14.0)
         """
+        if over is not None:
+            shared, partitions = self._apart_from_last("sum", args, in_axes, threads)
+            with self.distribute(partitions, over=over) as total:
+                return total.value_and_grad(*shared) if gradient else total(*shared)
         rows = self._rows(args, in_axes, gradient, threads, summed=True)
         return (rows.total(), rows.found(self._single)) if gradient else rows.total()
+
+    def distribute(self, partitions, *, over, native=None):
+        """Make the sum over partitions of data, evaluated in other processes.
+
+        Parameters
+        ----------
+        partitions : iterable, or collections of Dask
+            A partition is a tuple of arguments, the last ones of the function; one argument alone;
+            or a function without arguments that returns them, which is called where they are
+            needed. With a client of Dask also delayed objects and futures of them, and arrays and
+            tables: partitions are their blocks, of a tuple of them the blocks side by side.
+        over : object
+            A client of Dask, an executor of `concurrent.futures`, or a communicator of MPI. The
+            processes of a communicator call this at once, each with partitions of its own.
+        native : bool, optional
+            Whether partitions are evaluated by native code, compiled in each process; by default
+            as in `tg.compile`, and not if that left it open.
+
+        Returns
+        -------
+        Distributed
+            A function of the arguments before those of the partitions, with the methods
+            `value_and_grad`, `grad`, `hessian`, `hvp`, `map` and `close`.
+
+        Raises
+        ------
+        TypeError
+            If `over` or the partitions are something else.
+        ValueError
+            If there are no partitions, or collections of Dask do not fit together.
+        RuntimeError
+            By an evaluation, if a partition fails, with its number and caused by its error; if a
+            worker cannot serve, such as one with another version of tapegrad; if workers die
+            whenever they evaluate a partition.
+
+        Notes
+        -----
+        Sums are in an order that depends on the number of partitions alone, and each is evaluated
+        in the same way: results do not depend on the number of workers. docs/clusters.md has more.
+
+        Examples
+        --------
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> misfit = tg.compile(lambda w, x, y: np.sum((w[0] + w[1] * x - y) ** 2))
+        >>> x, y = np.arange(6.0), np.array([1.0, 3.0, 5.0, 7.0, 9.0, 12.0])
+        >>> partitions = zip(np.split(x, 3), np.split(y, 3))
+        >>> with ThreadPoolExecutor(2) as pool:
+        ...     with misfit.distribute(partitions, over=pool) as total:
+        ...         print(*total.value_and_grad(np.array([1.0, 2.0])))
+        1.0 [ -2. -10.]
+        """
+        return Distributed(self, partitions, over, native)
+
+    def _apart_from_last(self, name: str, args: tuple, in_axes, threads) -> tuple[tuple, Any]:
+        """The arguments that all partitions share, and the partitions."""
+        if in_axes != 0 or threads is not None or not args:
+            raise TypeError(
+                f"tapegrad.compile: {name} with over takes arguments that are the same for all, "
+                "then the partitions, and neither in_axes nor threads"
+            )
+        return args[:-1], args[-1]
 
     def numba(self, *args):
         """Return functions for Numba code: the value, and value and gradient.

@@ -103,6 +103,11 @@ class Loaded(Compiled):
     def __deepcopy__(self, memo):
         return copy.copy(self)
 
+    def _pinned(self, on_branch, native):
+        made = Loaded(self._compilation(), native and on_branch is not None)
+        made._native = native
+        return made
+
     def clear(self) -> None:
         raise RuntimeError(
             f"tapegrad.load: {self._name} was loaded without its function: nothing would be left"

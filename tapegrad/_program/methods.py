@@ -16,7 +16,10 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from .._core.tensor import runtime as rt
+from .._core.tensor.dependencies import Dependency
 from .._core.tensor.operators import users_level
+from .._core.tensor.pytree import tree_build, tree_leaves
+from .._core.tensor.values import value_of
 from .._entering.entering import entering
 from .._entering.stand_ins import called
 from .._flow.reading.forms import Known
@@ -24,10 +27,10 @@ from .._flow.reading.readings import Instance
 from .._transforms.gradients import Names, grad, joined, value_and_grad
 from .._transforms.jacobians import hessian, hvp, jacobian, jvp, vjp
 from .composition import reduced
-from .dispatch.attributes import Attributes, MoreRead, call_noting
+from .dispatch.attributes import Attributes, InstanceWritten, MoreRead, call_noting
 from .dispatch.evaluation import SIGNATURES
 from .dispatch.flows import stand_for, with_bound
-from .dispatch.signature import own_copy
+from .dispatch.signature import Arguments, own_copy
 from .dispatch.variants import NotRecorded
 
 # --- methods --------------------------------------------------------------------------------------
@@ -42,6 +45,7 @@ _EAGERLY: dict[str, Callable] = {
     "hessian": hessian,
     "hvp": lambda f, argnums: hvp(f),
 }
+_OF_INSTANCE = "in c = tg.compile(model.loss)"
 _call = threading.local()  # the instance whose method is called, its attributes, the trace around
 
 
@@ -134,6 +138,12 @@ class MethodPrograms:
         own = tuple([number if number >= 0 else number - count for number in numbers])
         return self.make(of_attributes, own[0] if single else own)
 
+    def of_one(self, instance):
+        """The compiled function of arguments alone, whose instance is found outside."""
+        alone = functools.partial(self.f, instance)
+        alone.__name__ = self.f.__name__
+        return self.make(alone, self.argnums)
+
     def _arranged(self, count: int, trees: list, names: list[str], _held: list) -> tuple:
         """The method and its arguments, as graphs are read of it; the first is the instance."""
         instance, attributes, _ = _call.under_way
@@ -152,8 +162,10 @@ class BoundCompiled:
     `argnums` counts the arguments after the instance.
     """
 
-    def __init__(self, programs: MethodPrograms, instance, name: str):
+    def __init__(self, programs: MethodPrograms, instance, name: str, is_kept: bool = False):
         self._programs, self._instance, self._name = programs, instance, name
+        self._is_kept = is_kept  # by the caller, and not made anew for each call
+        self._alone: Any = None  # a compiled function of this instance
         self.__self__, self.__func__ = instance, programs.f
         functools.update_wrapper(self, programs.f, updated=())
         self.__wrapped__ = types.MethodType(programs.f, instance)  # its signature is without self
@@ -161,10 +173,14 @@ class BoundCompiled:
     def _run(self, evaluate: Callable, eagerly: Callable):
         """The result of `evaluate` for the compiled function and the attributes that are inputs.
 
-        Without a program it is the result of `eagerly` for the method.
+        Without a program it is the result of `eagerly` for the method. A method that writes to its
+        instance, as to a counter, is compiled as a function of arguments alone is, which finds the
+        instance outside; its programs are for this instance, and so are not kept for a class.
         """
         programs = self._programs
         while programs.reason is None:
+            if self._alone is not None:
+                return evaluate(self._alone, [])
             try:
                 compiled, attributes = programs.of(self._instance)
                 with _under_way(self._instance, attributes):
@@ -175,9 +191,26 @@ class BoundCompiled:
                 kind = type(self._instance)
                 names = {*programs.names.get(kind, ()), *more.args[0]}
                 programs.names[kind] = tuple(sorted(names))
+            except InstanceWritten as error:
+                if (reason := self._why_not_alone(error)) is not None:
+                    self._give_up(reason)
             except NotRecorded as error:
                 self._give_up(str(error))
         return eagerly(self._entered())
+
+    def _why_not_alone(self, error: InstanceWritten) -> str | None:
+        """Compile the method for this instance; why not, if results depend on what it writes."""
+        if not self._is_kept:
+            return f"{error}; compile the method of an instance, as {_OF_INSTANCE}"
+        alone, reason = self._programs.of_one(self._instance), None
+        if hasattr(self._instance, error.name):  # else no result depends on what it was before
+            args, kwargs = _plain(error.args_given)
+            changed: list[Any] = [Dependency(self._instance, error.name, None)]
+            arguments = Arguments(args, kwargs, alone._argnums)
+            reason = alone._flows.dependence(alone, arguments, changed)
+        if reason is None:
+            self._alone = alone
+        return reason
 
     def _entered(self) -> Callable:
         """The method, as transforms take it with the option `enter` of `tg.compile`."""
@@ -270,12 +303,17 @@ class BoundCompiled:
 
     def wait(self) -> None:
         """Wait until machine code that is being compiled in a background thread is ready."""
-        for compiled in list(self._programs.compiled.values()):
+        for compiled in self._every():
             compiled.wait()
+
+    def _every(self) -> list:
+        """The compiled functions of the method."""
+        found = list(self._programs.compiled.values())
+        return found if self._alone is None else [self._alone]
 
     def explain(self) -> str:
         """Describe what became of the method, for all attributes that it has been called with."""
-        found = [compiled.explain() for compiled in list(self._programs.compiled.values())]
+        found = [compiled.explain() for compiled in self._every()]
         reason = self._programs.reason
         return "\n".join(found) if reason is None else f"{self._name} runs eagerly: {reason}"
 
@@ -283,13 +321,14 @@ class BoundCompiled:
         """Forget all programs, those of other instances too."""
         self._programs.compiled.clear()
         self._programs.names.clear()
-        self._programs.reason = None
+        self._programs.reason = self._alone = None
 
     def __copy__(self):
-        return BoundCompiled(self._programs, self._instance, self._name)
+        return BoundCompiled(self._programs, self._instance, self._name, self._is_kept)
 
     def __deepcopy__(self, memo):
-        return BoundCompiled(self._programs, copy.deepcopy(self._instance, memo), self._name)
+        instance = copy.deepcopy(self._instance, memo)
+        return BoundCompiled(self._programs, instance, self._name, self._is_kept)
 
     def __reduce__(self):
         raise pickle.PicklingError(
@@ -309,6 +348,11 @@ class BoundCompiled:
             if _alike(argnums, self._programs.argnums) and (argnames is None and transform != "vjp")
             else None
         )
+
+
+def _plain(tree):
+    """A tree with plain values in the place of tensors."""
+    return tree_build(tree, iter([value_of(leaf) for _, leaf in tree_leaves(tree)]))
 
 
 def _alike(a, b) -> bool:
@@ -362,17 +406,21 @@ class CompiledByName:
         """Of a function, or of the method of an instance."""
         if not is_followed(f):
             return cls(make, f, kind, argnums, argnames, **settings)
-        return cls(make, f.__func__, kind, argnums, argnames, **settings).__get__(f.__self__)
+        return cls(make, f.__func__, kind, argnums, argnames, **settings).bound_to(
+            f.__self__, is_kept=True
+        )
 
     def __get__(self, instance, owner=None):
-        if instance is None:
-            return self
+        return self if instance is None else self.bound_to(instance)
+
+    def bound_to(self, instance, is_kept=False):
+        """The method of an instance, made for each call or kept by the caller."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         made._f, made._bound_to = types.MethodType(self._own, instance), (instance,)
         made.__wrapped__ = made._f  # its signature is without self
         made._names = Names("compile", made._f, 0, self._asked)
-        made._compiled = self._compiled.__get__(instance)
+        made._compiled = self._compiled.bound_to(instance, is_kept)
         return made
 
     def _split(self, args: tuple, kwargs: dict) -> tuple:

@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 
+from .._core.codegen.progress import Progress
 from .._core.operations.creation import tensor
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import array_of, is_recorded, is_tensor, tensor_of
@@ -187,10 +188,12 @@ class _Check:
         """The Jacobian of each output by input j, by differences."""
         point = self.points[j]
         rows = []
-        for index in np.ndindex(point.shape):
-            step = np.zeros_like(point)
-            step[index] = self.eps
-            rows.append(self.difference(j, step))
+        with Progress(f"differences by input {self.moving[j]}", point.size) as progress:
+            for index in np.ndindex(point.shape):
+                step = np.zeros_like(point)
+                step[index] = self.eps
+                rows.append(self.difference(j, step))
+                progress.advance()
         if not rows:
             return [np.zeros((0, array_of(out).size)) for out in self.outs]
         return [np.stack(column) for column in zip(*rows, strict=True)]

@@ -34,7 +34,7 @@ _FILES = {
     "cluster": "_spatial_distances",
     "constants": "_spatial_distances",
     "fft": "_fourier",
-    "integrate": "_copied_code _cubature _ode_calls _quadpack _quadrature",
+    "integrate": "_boundary_values _copied_code _cubature _ode_calls _quadpack _quadrature",
     "interpolate": "_interpolate_polynomials _interpolate_splines _interpolate_data "
     "_interpolate_grids _copied_code",
     "linalg": "_linalg_equations _linalg_spectra",

@@ -29,21 +29,34 @@ class Solver:
 
     `equations(given)` is a function of x, and of what is in `aux`, that is 0 at the solution, for
     arguments that may be recorded. `read(given, result)` finds both in SciPy's result. `finish(
-    given, result, x)` puts the solution into it.
+    given, result, x)` puts the solution into it. `pattern(given, aux)` tells where the Jacobian of
+    large equations is not 0.
     """
 
-    def __init__(self, name: str, equations: Callable, read: Callable, finish: Callable):
+    def __init__(
+        self,
+        name: str,
+        equations: Callable,
+        read: Callable,
+        finish: Callable,
+        pattern: Callable | None = None,
+    ):
         self.name, self._equations, self._read, self._finish = name, equations, read, finish
+        self._pattern = pattern
         #: What is known of methods in compiled code, made with `named`.
         self.native: NativeSolver | None = None
 
     @remembered
     def theirs(self) -> Callable:
-        return getattr(importlib.import_module("scipy.optimize"), self.name)
+        module, _, name = self.name.rpartition(".")
+        return getattr(importlib.import_module(f"scipy.{module}"), name)
 
     def __call__(self, *args, **kwargs):
-        name, given = f"scipy.optimize.{self.name}", (args, kwargs)
-        problem = Problem(name, self._solve, self._conditions, given, self.native)
+        name, given = f"scipy.{self.name}", (args, kwargs)
+        problem = Problem(name, self._solve, self._conditions, given)
+        if self._pattern is not None:
+            problem.pattern = self._pattern_of
+        problem.native = self.native
         if not problem.tensors:
             return self._of_plain(args, kwargs, name)
         x, solved = answer(problem)
@@ -79,6 +92,10 @@ class Solver:
     def _conditions(self, args: tuple, kwargs: dict) -> Callable:
         return self._equations(self.named(args, kwargs))
 
+    def _pattern_of(self, args: tuple, kwargs: dict, aux):
+        assert self._pattern is not None
+        return self._pattern(self.named(args, kwargs), aux)
+
     def _solve(self, args: tuple, kwargs: dict) -> Solved:
         result = self.theirs(*args, **kwargs)
         solved = self._read(self.named(args, kwargs), result)
@@ -87,18 +104,21 @@ class Solver:
         return solved
 
 
-def solver(
-    name: str, equations: Callable, read: Callable, finish: Callable, native: Callable | None = None
-) -> None:
-    """Let SciPy's function of a name in `optimize` be differentiated.
+def solver(name: str, *parts: Callable, native: Callable | None = None) -> None:
+    """Let SciPy's function of a name in `optimize` be differentiated by a `Solver`.
 
     `native(named)` gives what is known of methods in compiled code.
     """
-    made = Solver(name, equations, read, finish)
+    made = Solver(f"optimize.{name}", *parts)
     made.native = None if native is None else native(made.named)
+    let_solve(made)
+
+
+def let_solve(made: Solver) -> None:
+    """Let SciPy's function be differentiated by a solver."""
 
     @of_functions
-    @differentiable(f"optimize.{name}")
+    @differentiable(made.name)
     def function(*args, **kwargs):
         return made(*args, **kwargs)
 
@@ -109,20 +129,20 @@ def arguments(args) -> tuple:
 
 
 class OfX:
-    """A function of x alone; the first of its results, if it gives derivatives too.
+    """A function of x alone; one of its results, by number, if it gives derivatives too.
 
     It is `entered` by its function, which differs from that of another turn of a loop in data.
     """
 
-    def __init__(self, f: Callable, args, is_pair: bool = False):
-        self._f, self._rest, self._is_pair = f, arguments(args), is_pair
+    def __init__(self, f: Callable, args, part: int | None = None):
+        self._f, self._rest, self._part = f, arguments(args), part
 
     def __call__(self, x):
         found = self._f(x, *self._rest)
-        return unlisted(found[0] if self._is_pair else found)
+        return unlisted(found if self._part is None else found[self._part])
 
     def entered(self, how: Callable) -> Callable:
-        return OfX(how(self._f), self._rest, self._is_pair)
+        return OfX(how(self._f), self._rest, self._part)
 
 
 # --- SciPy's results ------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ import numpy as np
 from .._custom.closures import OperandPlace
 from .._implicit import hybrid_method as hybrid
 from .._implicit import scalar_roots as scalar
-from .._implicit.native_calls import Method
+from .._implicit.native_calls import SolverMethod
 from ._optimize_calls import Given, OfX, is_number
 
-Choice = Callable[[Given, Any], "Method | None"]
+Choice = Callable[[Given, Any], "SolverMethod | None"]
 
 
 class RootSolver:
@@ -25,11 +25,13 @@ class RootSolver:
     def __init__(self, named: Callable, choose: Choice):
         self._named, self._choose = named, choose
 
-    def method(self, solved: Any, args: tuple, kwargs: dict) -> Method | None:
+    def method(self, solved: Any, args: tuple, kwargs: dict) -> SolverMethod | None:
         return self._choose(self._named(args, kwargs), solved)
 
     def function(self, name: str, args: tuple, kwargs: dict) -> Callable:
         given = self._named(args, kwargs)
+        if given[name] is True:  # the function gives it, too
+            return OfX(given["fun"], given["args"], 1)
         return OfX(given[name], given["args"])
 
 
@@ -69,17 +71,17 @@ _SCALAR: dict[str, tuple[int, tuple[int, ...]]] = {
 
 def _scalar(
     name: str, solved: Any, settings: list, functions: tuple[str, ...] = ()
-) -> Method | None:
+) -> SolverMethod | None:
     found = _found(solved, _SCALAR, "root")
     if found is None or not _are_numbers(*settings) or np.shape(solved.x):
         return None
-    return Method(name, settings, found, functions)
+    return SolverMethod(name, settings, found, functions)
 
 
 def in_interval(name: str) -> Choice:
     """The choice for a method that begins with an interval."""
 
-    def choose(given: Given, solved: Any) -> Method | None:
+    def choose(given: Given, solved: Any) -> SolverMethod | None:
         settings = [given[one] for one in ("a", "b", "xtol", "rtol", "maxiter")]
         return _scalar(name, solved, settings)
 
@@ -88,7 +90,7 @@ def in_interval(name: str) -> Choice:
 
 def _from_start(
     solved: Any, x0, x1, tolerances: list, derivatives: tuple[Any, Any]
-) -> Method | None:
+) -> SolverMethod | None:
     """Newton's method and its kin; `derivatives` are functions, or None."""
     by_slope, by_bend = derivatives
     if by_slope is None:
@@ -101,7 +103,7 @@ def _from_start(
     return _scalar("halley", solved, settings, ("fprime", "fprime2"))
 
 
-def of_newton(given: Given, solved: Any) -> Method | None:
+def of_newton(given: Given, solved: Any) -> SolverMethod | None:
     tolerances = [given[one] for one in ("tol", "rtol", "maxiter")]
     derivatives = given["fprime"], given["fprime2"]
     return _from_start(solved, given["x0"], given["x1"], tolerances, derivatives)
@@ -112,7 +114,7 @@ _IN_INTERVAL, _FROM_START = (2e-12, 4.0 * np.finfo(float).eps, 100), (1.48e-8, 0
 _INTERVALS = ("bisect", "brenth", "brentq", "ridder")
 
 
-def of_root_scalar(given: Given, solved: Any) -> Method | None:
+def of_root_scalar(given: Given, solved: Any) -> SolverMethod | None:
     method, bracket = given["method"], given["bracket"]
     if given["options"] or (method is None and bracket is None and given["fprime"] is None):
         return None
@@ -153,44 +155,55 @@ def _elements(x0) -> list | None:
     return None if None in parts else [one for part in parts if part for one in part]
 
 
-def _hybrid(solved: Any, x0, options: dict, names: dict[str, str]) -> Method | None:
-    """Powell's method; `names` are SciPy's for those of `hybrid.places_of`."""
+def _hybrid(
+    solved: Any, x0, options: dict, names: dict[str, str], jacobian: str
+) -> SolverMethod | None:
+    """Powell's method; `names` are SciPy's for those of `hybrid.places_of`.
+
+    `jacobian` is the argument that is the Jacobian, empty without.
+    """
     n, start = solved.x.size, _elements(x0)
     if start is None or not 0 < n <= hybrid.UNKNOWNS or solved.x.ndim != 1:
         return None
-    most, step = options["maxfev"] or 200 * (n + 1), options["eps"]
+    most, step = options["maxfev"] or (100 if jacobian else 200) * (n + 1), options["eps"]
+    if jacobian and options["col_deriv"]:
+        return None
     if not _are_numbers(options["xtol"], most, options["factor"]):
         return None
     if isinstance(most, OperandPlace) or not (step is None or type(step) is float):
         return None
     smallest = float(np.finfo(float).eps)
     step = float(np.sqrt(max(step or smallest, smallest)))
-    settings = [options["xtol"], float(most), step, options["factor"], 0.0, *start]
+    settings = [options["xtol"], float(most), step, options["factor"], 0.0]
+    settings += [float(jacobian != ""), *start, *[1.0] * n]
     places = {}
     for name, (at, size) in hybrid.places_of(n).items():
         shape = (n, n) if name == "fjac" else (size,) if name in hybrid.VECTORS else ()
         for one in names.get(name, name).split():
             places[one] = at, {2: (n, 1), 1: (1,), 0: ()}[len(shape)]
     found = _found(solved, places, "x")
-    return None if found is None else Method("hybr", [*settings, *[1.0] * n], found)
+    functions = (jacobian,) if jacobian else ()
+    return None if found is None else SolverMethod("hybr", settings, found, functions)
 
 
 #: The options of Powell's method that are known here, with SciPy's defaults.
 _OPTIONS = {"xtol": 1.49012e-08, "maxfev": 0, "eps": None, "factor": 100, "col_deriv": 0}
 
 
-def of_fsolve(given: Given, solved: Any) -> Method | None:
-    if given["fprime"] is not None or given["band"] is not None or given["diag"] is not None:
+def of_fsolve(given: Given, solved: Any) -> SolverMethod | None:
+    if given["band"] is not None or given["diag"] is not None:
         return None
     options = {name: given["epsfcn" if name == "eps" else name] for name in _OPTIONS}
-    return _hybrid(solved, given["x0"], options, {"x": "x 0", "status": "2", "fun": "fvec"})
+    names = {"x": "x 0", "status": "2", "fun": "fvec"}
+    return _hybrid(solved, given["x0"], options, names, "fprime" if given["fprime"] else "")
 
 
-def of_root(given: Given, solved: Any) -> Method | None:
+def of_root(given: Given, solved: Any) -> SolverMethod | None:
     method, told, tol = given["method"], given["options"] or {}, given["tol"]
-    if not isinstance(method, str) or method.lower() != "hybr" or given["jac"]:
+    if not isinstance(method, str) or method.lower() != "hybr":
         return None
     if given["callback"] is not None or not {*told} <= {*_OPTIONS}:
         return None
     options = {**_OPTIONS, **({} if tol is None else {"xtol": tol}), **told}
-    return _hybrid(solved, given["x0"], options, {"status": "status success"})
+    names = {"status": "status success"}
+    return _hybrid(solved, given["x0"], options, names, "jac" if given["jac"] else "")

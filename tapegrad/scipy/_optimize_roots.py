@@ -42,16 +42,16 @@ def _of_newton(given: Given):
     return OfX(given["func"], given["args"])
 
 
-solver("newton", _of_newton, _first_of, _with_root, _natively(native.of_newton))
+solver("newton", _of_newton, _first_of, _with_root, native=_natively(native.of_newton))
 for _name in ("bisect", "brenth", "brentq", "ridder"):
     _choice = native.in_interval(_name)
-    solver(_name, _of_f, _first_of, _with_root, _natively(_choice))
+    solver(_name, _of_f, _first_of, _with_root, native=_natively(_choice))
 solver("toms748", _of_f, _first_of, _with_root)
 
 
 def _of_root_scalar(given: Given):
     has_more = given["fprime"] is True or given["fprime2"] is True
-    return OfX(given["f"], given["args"], has_more)
+    return OfX(given["f"], given["args"], 0 if has_more else None)
 
 
 solver(
@@ -59,7 +59,7 @@ solver(
     _of_root_scalar,
     lambda given, result: Solved(result.root, has_converged=result.converged),
     in_field("root"),
-    _natively(native.of_root_scalar),
+    native=_natively(native.of_root_scalar),
 )
 
 
@@ -70,11 +70,11 @@ def _of_fsolve(given: Given):
     return OfX(given["func"], given["args"])
 
 
-solver("fsolve", _of_fsolve, _first_of, first, _natively(native.of_fsolve))
+solver("fsolve", _of_fsolve, _first_of, first, native=_natively(native.of_fsolve))
 
 
 def _of_root(given: Given):
-    return OfX(given["fun"], given["args"], given["jac"] is True)
+    return OfX(given["fun"], given["args"], 0 if given["jac"] is True else None)
 
 
 solver(
@@ -82,7 +82,7 @@ solver(
     _of_root,
     lambda given, result: Solved(result.x, has_converged=result.success),
     in_field("x"),
-    _natively(native.of_root),
+    native=_natively(native.of_root),
 )
 
 

@@ -455,7 +455,7 @@ def test_what_the_function_changes_itself_is_not_checked():
 
 
 def test_items_of_long_lists_are_not_checked():
-    """As docs/limits.md says: comparing them would take longer than many functions."""
+    """As docs/limits_compiled.md says: comparing them would take longer than many functions."""
     long = [2.0] * 101
     c = tg.compile(lambda x: x * long[0])
     for _ in range(3):

@@ -5,6 +5,7 @@ import importlib.metadata
 import os
 import platform
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -74,7 +75,7 @@ def test_settings_and_variables_are_those_of_now(monkeypatch):
     assert found["environment"]["TAPEGRAD_WITHOUT"] == "libmvec"
     assert found["environment"]["OMP_NUM_THREADS"] == "3"
     assert "XDG_CACHE_HOME" not in found["environment"]
-    assert found["settings"] == {"enter": False}
+    assert found["settings"] == {"enter": False, "progress": None}
     assert found["threads"] == {"of map and sum": os.cpu_count()}
 
 
@@ -175,7 +176,7 @@ def test_where_the_cache_is(monkeypatch, variables, folder):
 
 def test_the_version_is_said_once():
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert 'dynamic = ["version"]' in text and 'attr = "tapegrad.__version__"' in text
+    assert 'dynamic = ["version", "readme"]' in text and 'attr = "tapegrad.__version__"' in text
     assert not re.search(r'^version = "', text, re.MULTILINE)
     assert re.fullmatch(r"\d+\.\d+\.\d+", tg.__version__)
 
@@ -186,3 +187,33 @@ def test_the_classifiers_are_the_versions_that_are_admitted():
     assert f'requires-python = ">=3.{minors[0]}"' in text
     assert minors == [*range(minors[0], minors[-1] + 1)]
     assert f'target-version = "py3{minors[0]}"' in text
+
+
+# --- packages -------------------------------------------------------------------------------------
+
+
+def test_the_address_of_the_repository_is_one():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = text.partition("[project.urls]\n")[2].partition("\n[")[0]
+    fields = dict(re.findall(r'^(\w+) = "(https://[^"]+)"$', section, re.MULTILINE))
+    assert [*fields] == ["Repository", "Documentation", "Changelog", "Issues"]
+    assert all(address.startswith(fields["Repository"]) for address in fields.values())
+
+
+def test_links_of_the_packages_page_are_absolute():
+    made = runpy.run_path(str(ROOT / "docs" / "links.py"))["absolute"]
+    page = made((ROOT / "README.md").read_text(encoding="utf-8"), ROOT, {})
+    targets = re.findall(r"\]\(([^)]+)\)", page)
+    assert len(targets) > 10 and all(target.startswith("https://") for target in targets)
+
+
+def test_the_conda_recipe_needs_what_the_package_needs():
+    recipe = (ROOT / "conda" / "meta.yaml").read_text(encoding="utf-8")
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    needs = re.findall(r'"([^"]+)"', re.search(r"^dependencies = (.*)$", text, re.MULTILINE)[1])
+    python = re.search(r'^requires-python = "(.*)"$', text, re.MULTILINE)[1]
+    run = recipe.partition("\n  run:\n")[2].partition("\n\n")[0]
+    asked = [re.sub(r"^    - ", "", line).replace(" ", "") for line in run.splitlines()]
+    assert asked == [f"python{python}", *needs]
+    for name, pattern in re.findall(r'load_file="../(.*?)", regex_pattern=\'(.*?)\'', recipe):
+        assert re.search(pattern, (ROOT / name).read_text(encoding="utf-8"))[1]

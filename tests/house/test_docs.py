@@ -7,13 +7,22 @@ import pytest
 import scipy
 from source_rules import FILES, ROOT, text_of
 
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "tapegrad" / "README.md"]
+#: But those that are made when the site is built.
+OWN = [p for p in (ROOT / "docs").rglob("*.md") if p.parent.name not in ("api", "internals")]
+PAGES = [*ROOT.glob("*.md"), *OWN, ROOT / "tapegrad" / "README.md"]
 
 
 def test_the_page_of_operations_is_what_the_table_gives():
     made = runpy.run_path(str(ROOT / "docs" / "make_operations.py"))["text"]()
     committed = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     assert committed == made, "run `python docs/make_operations.py`"
+
+
+def test_the_gallery_is_what_the_examples_say():
+    made = runpy.run_path(str(ROOT / "docs" / "make_gallery.py"))
+    assert text_of(ROOT / "docs" / "gallery.md") == made["text"](), "run `docs/make_gallery.py`"
+    sizes = [path.stat().st_size for path in made["PICTURES"].iterdir()]
+    assert len(sizes) >= 10 and max(sizes) <= 40_000
 
 
 def test_the_page_of_scipys_names_is_what_the_package_does():
@@ -26,7 +35,8 @@ def test_the_page_of_scipys_names_is_what_the_package_does():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+    prose = re.sub(r"^```.*?^```", "", text_of(page), flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(([^)#]+)", prose):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 

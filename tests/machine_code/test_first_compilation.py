@@ -7,13 +7,15 @@ import sys
 import pytest
 from source_rules import ROOT
 
+from tapegrad._core.codegen import machine_files
+
 pty = pytest.importorskip("pty")  # terminals of POSIX
 
 #: Compiles texts of its own in threads; patience is how long it does so without a word.
 SCRIPT = """
 import sys, threading
-from tapegrad._core.codegen import factory, machine_files
-machine_files._PATIENCE = {patience}
+from tapegrad._core.codegen import factory, progress
+progress.PATIENCE = {patience}
 def work(k):
     text = f"def export(a):\\n    return a + {{8000 + k}}\\n"
     factory.compile_source(text, {{"export": "int64(int64)"}})
@@ -85,23 +87,21 @@ def test_where_nobody_looks_nothing_is_said(tmp_path, given):
     assert run(tmp_path, **given) == ""
 
 
-def test_it_is_said_while_compilation_lasts(monkeypatch, tmp_path):
-    """And not after it; what compiled before counts."""
-    machine_files = pytest.importorskip("tapegrad._core.codegen.machine_files")
-    said = []
-    monkeypatch.setattr(machine_files, "_is_wanted", lambda: True)
-    monkeypatch.setattr(machine_files, "_say", lambda: said.append(True))
+def test_compilations_of_before_count(monkeypatch, tmp_path):
+    made = []
+
+    class Shown:
+        def __init__(self, what, spent):
+            made.append(spent)
+
+        __enter__ = __exit__ = lambda *_: None
+
+    monkeypatch.setattr(machine_files.progress, "is_wanted", lambda: True)
+    monkeypatch.setattr(machine_files.progress, "Progress", Shown)
     monkeypatch.setattr(machine_files, "_spent", 0.0)
-    monkeypatch.setattr(machine_files, "_said", [])
-    monkeypatch.setattr(machine_files, "_PATIENCE", 0.2)
-    wait = machine_files.threading.Event().wait
-    with machine_files.announced():
-        pass
-    assert said == []
-    with machine_files.announced():
-        wait(2.0)
-        assert said == [True]
-    with pytest.raises(ZeroDivisionError), machine_files.announced():
-        assert len(said) > 1  # at once: more than patience has been spent
-        raise ZeroDivisionError
-    assert not [one for one in machine_files.threading.enumerate() if "Timer" in repr(one)]
+    times = iter([0.0, 1.5, 10.0, 12.0, 20.0, 20.0])
+    monkeypatch.setattr(machine_files.time, "perf_counter", lambda: next(times))
+    for _ in range(3):
+        with machine_files.announced():
+            pass
+    assert made == [0.0, 1.5, 3.5]

@@ -128,6 +128,7 @@ TEXTS = {
         romb(x, dx=0.3)
         romb(m, axis=0)
         simpson(x, x=np.cumsum(x))
+        solve_bvp(lambda t, y: -x[0] * y, lambda a, b: a - x[1], T, np.ones((1, 9))).y[0]
         solve_ivp(lambda t, y: -x[:2] * y, (0, 1), x[3:5], "DOP853", rtol=1e-11).y[:, -1]
         tplquad(lambda v, u, t, p: p * v, 0.0, x[1], 0.0, 1.0, 0.0, 1.0, (x[0],))[0]
         tanhsinh(lambda t, p: np.exp(-p * t), 0.0, x[1], args=(x,)).integral

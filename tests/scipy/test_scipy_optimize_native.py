@@ -87,12 +87,19 @@ def plane(x, a, b):
     return [x[0] ** 2 + a * x[1] - 4.0, b * np.exp(x[0]) + x[1] - 1.0]
 
 
+def slopes(x, a, b):
+    return np.array([[2.0 * x[0], a], [b * np.exp(x[0]), 1.0]])
+
+
 @pytest.mark.parametrize(
     "solve",
     [
         lambda p: root(plane, [1.0, p[0]], args=(p[0], p[1])).x,
         lambda p: root(lambda x: plane(x, *p), np.ones(2), tol=1e-10).x,
+        lambda p: root(plane, [1.0, 1.0], args=(p[0], p[1]), jac=slopes).x,
+        lambda p: root(lambda x: (plane(x, *p), slopes(x, *p)), [1.0, 1.0], jac=True).x,
         lambda p: fsolve(plane, (1.0, 1.0), args=(p[0], p[1])),
+        lambda p: fsolve(plane, (1.0, 1.0), args=(p[0], p[1]), fprime=slopes),
         lambda p: fsolve(plane, (1.0, 1.0), args=(p[0], p[1]), full_output=True)[0],
     ],
 )
@@ -118,9 +125,10 @@ def many_roots(x, p):
     ]
 
 
-def test_starts_lead_to_the_same_roots_and_tell_the_same():
+@pytest.mark.parametrize("jac", [None, tg.jacobian(many_roots)], ids=["differences", "jac"])
+def test_starts_lead_to_the_same_roots_and_tell_the_same(jac):
     def told(start, p):
-        found = root(many_roots, [start[0], start[1], start[2]], args=(p,))
+        found = root(many_roots, [start[0], start[1], start[2]], args=(p,), jac=jac)
         return found.x, found.fun, found.nfev, found.success
 
     c, p = tg.compile(told, argnums=1), np.array([0.2])
@@ -129,7 +137,7 @@ def test_starts_lead_to_the_same_roots_and_tell_the_same():
         c(np.array([1.0, 1.0, 1.0]), p)
     roots = set()
     for start in starts:
-        theirs = optimize.root(many_roots, start, args=(p,))
+        theirs = optimize.root(many_roots, start, args=(p,), jac=jac)
         x, fun, calls, success = c(start, p)
         assert success == theirs.success
         if not success:

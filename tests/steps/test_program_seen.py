@@ -203,3 +203,25 @@ def test_long_tapes_are_summarised():
 def test_a_function_without_program_has_no_picture():
     with pytest.raises(ValueError, match="rosenbrock has no program yet; call it first"):
         tg.compile(rosenbrock).draw()
+
+
+def test_what_notebooks_show():
+    """The picture, in a window that scrolls; a profile as its tables. Nothing is made for it."""
+    tape = tg.record(lambda x: np.sum(np.sin(x)), np.ones(3))
+    shown = ET.fromstring(tape._repr_html_())
+    assert shown.tag == "div" and "overflow: auto" in shown.attrib["style"]
+    assert tape.draw() in tape._repr_html_()
+
+    @tg.compile
+    def nothing_called(x):
+        return np.sum(x * x) if x[0] < 1e9 else x[1]
+
+    empty = "<pre>&lt;compiled function nothing_called: not called yet&gt;</pre>"
+    assert nothing_called._repr_html_() == empty
+    nothing_called.value_and_grad(np.ones(3))
+    nothing_called.value_and_grad(np.ones(3))
+    shown = nothing_called._repr_html_()
+    assert shown.startswith("<pre>&lt;compiled function nothing_called: 1 signature")
+    assert nothing_called.draw() in shown
+    found = nothing_called.profile(np.ones(3))
+    assert ET.fromstring(found._repr_html_()).text == str(found)

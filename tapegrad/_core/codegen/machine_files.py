@@ -10,7 +10,6 @@ import re
 import stat
 import sys
 import tempfile
-import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ..config import given
-from . import process
+from . import process, progress
 
 # --- The files of machine code: where they are, and how they are read and written -----------------
 # The checksum of a file is of its name, too. What is no such file, for whatever reason, is taken
@@ -178,52 +177,23 @@ def clear_all() -> tuple[int, int]:
 # A line in the terminal where compilation takes long: who waits sees why, and that it is once.
 
 
-#: Seconds of compilation in a process before the line.
-_PATIENCE = 0.3
-_lock = process.lock()
-_said: list[bool] = []
-_spent = 0.0
+_spent = 0.0  # seconds in this process
 
 
 @contextlib.contextmanager
 def announced() -> Iterator[None]:
     """A context in which code is compiled that a file will keep."""
     global _spent
-    if _said or not _is_wanted():
+    if not progress.is_wanted():
         yield
         return
-    if _spent >= _PATIENCE:
-        _say()
     started = time.perf_counter()
-    timer = threading.Timer(_PATIENCE - _spent, _say)
-    timer.daemon = True
-    with contextlib.suppress(RuntimeError):  # the process is ending, and begins no thread
-        timer.start()
+    text = (
+        "compiling kernels for this processor, which takes some seconds once; they are kept in "
+        f"{cache_folder()}"
+    )
     try:
-        yield
+        with progress.Progress(text, spent=_spent):
+            yield
     finally:
-        timer.cancel()
-        if timer.is_alive():
-            timer.join()
         _spent += time.perf_counter() - started
-
-
-def _is_wanted() -> bool:
-    """Whether somebody looks at a terminal; a process without one may have no stderr at all."""
-    try:
-        return sys.stderr.isatty()
-    except (AttributeError, ValueError):  # None, or closed
-        return False
-
-
-def _say() -> None:
-    with _lock:
-        if not _said:
-            _said.append(True)
-            with contextlib.suppress(OSError, ValueError):  # a terminal that is gone
-                print(
-                    "tapegrad: compiling kernels for this processor, which takes some seconds "
-                    f"once; they are kept in {cache_folder()}",
-                    file=sys.stderr,
-                    flush=True,
-                )

@@ -300,6 +300,11 @@ def saved(text: str, path) -> str:
     return text
 
 
+def scrolled(drawing: str) -> str:
+    """A picture as notebooks show it: as large as it is, in a window if that is too large."""
+    return f'<div style="overflow: auto; max-height: 40em">\n{drawing}</div>'
+
+
 def picture(title: str, boxes: list[Box]) -> str:
     """The SVG text; `boxes` are in the order of time."""
     shown = summarised(boxes)
@@ -621,6 +626,10 @@ class Tape:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the picture."""
+        return scrolled(self.draw())
 
 
 def _inside(view: np.ndarray, base: np.ndarray) -> bool:

@@ -268,7 +268,8 @@ KINDS = {
 #: Objects that hold arrays, by their module.
 HOLDERS = {
     "pandas": "pandas takes plain values: compute with the array, as in df.to_numpy() @ t",
-    "xarray": "xarray takes plain values: compute with the array, as in data.values * t",
+    "xarray": "xarray takes plain values: compute with the array, as in data.values * t, or take "
+    ".data of what it computes",
     "polars": "polars takes plain values: compute with the array, as in df.to_numpy() * t",
     "matplotlib": "Matplotlib draws plain values: draw t.detach().numpy()",
     "numpy.ma": "a masked array's mask would be ignored: use x.filled(value), or x.compressed()",
@@ -378,7 +379,6 @@ OF_SCIPY = {
     **_of_module("optimize", "show_options linprog_verbose_callback", _NAMES_ONE),
     **_of_module("optimize", "bracket line_search", _SETTLES),
     **_of_module("integrate", "lebedev_rule newton_cotes", _COUNTS),
-    "integrate.solve_bvp": _SETTLES,
     "integrate.ode": _STEPS,
     "interpolate": _LINEAR,
     **_of_module("ndimage", "generic_filter generic_filter1d vectorized_filter", _OF_YOURS),

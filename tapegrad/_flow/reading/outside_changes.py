@@ -48,6 +48,8 @@ CONTAINERS = (
 _EARLY = 8
 #: Whatever an object contains; how many items it has, which grows without a change of the others.
 WHOLE, ORDER = object(), object()
+#: The frame of names outside that the function has assigned, with what holds them.
+OUTSIDE = "outside"
 
 
 class Change(NamedTuple):
@@ -262,8 +264,13 @@ def namespace(owner) -> Any:
 
 
 def name_read(reader, owner, name: str, value) -> Form | None:
-    """A variable or an attribute that the function changes; None if it does not."""
+    """A variable or an attribute that the function changes; None if it does not.
+
+    It is what the function has assigned, if it has on all ways that lead here.
+    """
     holder, key = namespace(owner), WHOLE if isinstance(owner, types.CellType) else name
+    if (assigned := reader.state.variables.get(place_outside(holder, name))) is not None:
+        return assigned
     reader.changes.named(value, name)
     change = reader.changes.of(holder, key)
     if change is None and holder is not owner and key is not WHOLE and key not in holder:
@@ -277,11 +284,24 @@ def name_read(reader, owner, name: str, value) -> Form | None:
     return _value(change.name, change, change.plain and is_plain(Known(value)))
 
 
+def place_outside(holder, name: str) -> tuple[Any, str]:
+    """The variable of what is assigned to a name outside, see `ReadingState`."""
+    return (OUTSIDE, id(holder)), name
+
+
+def is_name_outside(key) -> bool:
+    """Whether a variable is a name outside that the function has assigned."""
+    return type(key[0]) is tuple and key[0][:1] == (OUTSIDE,)
+
+
 def name_changed(reader, owner, name: str, form: Form) -> None:
     """An assignment to a variable or an attribute."""
-    now = outside_object(reader, form)
+    now, place = outside_object(reader, form), place_outside(namespace(owner), name)
+    reader.state.variables.pop(place, None)
     if now is not None and Dependency(owner, name, None).now() is now:
         return  # as after `history += [x]`
+    if unfollowed(reader, form) is None:
+        reader.state.variables[place] = form
     key = WHOLE if isinstance(owner, types.CellType) else name
     change = Change(name, line_of(reader), is_plain(form))
     reader.changes.note(namespace(owner), key, change)

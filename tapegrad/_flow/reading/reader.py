@@ -57,7 +57,7 @@ from .forms import (
 )
 from .joins import aligned, element_joined, is_unchanged, joined, lifted, matched
 from .numbers import OWN_KINDS, float_value, refuse_narrow, settled
-from .outside_changes import Changes, unfollowed
+from .outside_changes import Changes, is_name_outside, unfollowed
 
 # --- Knowledge at a point of the code: variables of the active frames, and the heap ---------------
 
@@ -99,7 +99,10 @@ class Stack:
 
 
 class ReadingState:
-    """Forms of variables, by frame and name, and of objects, by the site that made them."""
+    """Forms of variables, by frame and name, and of objects, by the site that made them.
+
+    The frame of names outside that the function assigns is `OUTSIDE` with what holds them.
+    """
 
     def __init__(self, variables: dict | None = None, heap: dict | None = None):
         self.variables: dict[tuple[Any, str], Form] = {} if variables is None else variables
@@ -182,6 +185,9 @@ class ReadingState:
                 a, b = mine.get(key, ABSENT), its.get(key, ABSENT)
                 if is_unchanged(a, b):
                     continue
+                if is_name_outside(key):
+                    changed |= _join_outside(key, a, b, mine, unite)
+                    continue
                 a, b = aligned(a, b)
                 if _differ(a, b):
                     raise Again({key}, None)
@@ -193,6 +199,20 @@ class ReadingState:
                     mine[key] = unbound(made)  # type: ignore[assignment]
                     changed = True
         return changed
+
+
+def _join_outside(key, a: Form, b: Form, mine: dict, unite) -> bool:
+    """Join what is assigned to a name outside: it is not known where that is not one form."""
+    try:
+        if ABSENT in (a, b):
+            raise Refused("it is assigned on one branch only")
+        made = joined(a, b, unite)
+    except Refused:
+        return mine.pop(key, None) is not None
+    is_new = made is not mine.get(key)
+    if is_new:
+        mine[key] = unbound(made)
+    return is_new
 
 
 def _joined_at(key, a: Form, b: Form, unite) -> Form:
@@ -463,7 +483,7 @@ class FunctionReader:
             raise Again(again.sites, element, again.why) from None
 
     def _roots(self, stack: Stack | None, label: int, at: int) -> list:
-        roots: list = []
+        roots: list = [] if stack is None else [*filter(is_name_outside, self.state.variables)]
         target = ""
         while stack is not None:
             frame = self.frames[stack.frame]

@@ -53,7 +53,7 @@ from .numbers import (
     settled,
     truth,
 )
-from .outside_changes import name_read
+from .outside_changes import is_name_outside, name_read
 from .reader import DEPTH, RECURSIVE, Frame, FunctionReader, Inline, Point, ReadingState, Stack
 
 # --- Names from outside of a function, and the frames of calls ------------------------------------
@@ -440,6 +440,8 @@ def followed(values: RightSides, condition: Unfollowed) -> int:
         del reader.graph.blocks[count:]
     for name in assigned:
         values.set(name, effects.unknown)
+    for key in effects.outside:
+        reader.state.variables.pop(key, None)
     return joined[0]
 
 
@@ -449,6 +451,7 @@ class _Effects(RightSides):
     def __init__(self, reader, point: Point, unknown: Unfollowed):
         super().__init__(reader, point)
         self.unknown = unknown  # stands for what the blocks assign
+        self.outside: set = set()  # the names outside that they assign
 
     def run(self, labels: list[int]) -> list[str]:
         """Follow blocks, of which each may come after each; returns the variables they assign."""
@@ -484,7 +487,11 @@ class _Effects(RightSides):
             if isinstance(step.payload, Place) and step.payload.region < regions:
                 if kind_of(step.op).is_store:
                     raise Refused("it writes to memory")
-        others = [key for key in start.variables if key[0] != self.frame.name]
+        for key in filter(is_name_outside, {**start.variables, **state.variables}):
+            if state.variables.get(key) is not start.variables.get(key):
+                self.outside.add(key)
+        own = [key for key in start.variables if not is_name_outside(key)]
+        others = [key for key in own if key[0] != self.frame.name]
         same = [state.variables.get(key) is start.variables[key] for key in others]
         same += [state.heap.get(site) is contents for site, contents in start.heap.items()]
         if not all(same):

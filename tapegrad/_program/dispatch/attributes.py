@@ -2,7 +2,7 @@
 
 The method is called with a stand-in for its instance, which notes reads. Floats and arrays there
 are inputs of the program; other attributes must be equal, or the same object. A method that writes
-to its instance, or reads attributes that cannot be compared, has no program.
+to its instance, or reads attributes that cannot be compared, has no program of this kind.
 """
 
 from __future__ import annotations
@@ -29,6 +29,15 @@ _EQUAL = (bool, int, str, bytes, type(None), np.integer, np.bool_, np.dtype)
 _SAME = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc)
 _MISSING = object()
 _state = threading.local()
+
+
+class InstanceWritten(BaseException):
+    """A method writes to an attribute of its instance; its own handlers do not catch this."""
+
+    def __init__(self, text: str, name: str):
+        super().__init__(text)
+        self.name = name
+        self.args_given: tuple[tuple, dict] = (), {}  # those of the method, without the instance
 
 
 class MoreRead(BaseException):
@@ -87,7 +96,7 @@ def check_attribute(name: str, leaf) -> None:
 def call_noting(f, instance, attributes: Attributes, values, args, kwargs):
     """The result of a method with other values of its attributes; the instance does not change.
 
-    Raises `MoreRead` with the names that it has read in addition to these, NotRecorded where it
+    Raises `MoreRead` with the names that it has read in addition to these, InstanceWritten where it
     writes.
     """
     for value in values:
@@ -103,7 +112,11 @@ def call_noting(f, instance, attributes: Attributes, values, args, kwargs):
         _state.read = before
     if more := read - set(attributes.names):
         raise MoreRead(tuple(sorted(more)))
-    _check_unwritten(stand_in, instance, given, attributes)
+    try:
+        _check_unwritten(stand_in, instance, given, attributes)
+    except InstanceWritten as error:
+        error.args_given = args, kwargs
+        raise
     return out
 
 
@@ -178,10 +191,11 @@ def _check_unwritten(stand_in, instance, given: dict, attributes: Attributes) ->
     before, after = {**_state_of(instance), **given}, _state_of(stand_in)
     for name in sorted(before.keys() | after.keys()):
         if before.get(name, _MISSING) is not after.get(name, _MISSING):
-            raise NotRecorded(f"it sets self.{name}, which a program would not")
+            raise InstanceWritten(f"it sets self.{name}, which a program would not", name)
     for name, tree in zip(attributes.names, attributes.trees, strict=True):
         if name in given and not _is_as_it_was(given[name], tree):
-            raise NotRecorded(f"it writes to self.{name}, which a program would not")
+            text = f"it writes to self.{name}, which a program would not"
+            raise InstanceWritten(text, name)
 
 
 def _is_as_it_was(given, tree) -> bool:

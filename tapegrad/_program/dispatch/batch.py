@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from ..._core.codegen.progress import Progress
 from ..._core.operations import PUBLIC
 from ..._core.tensor.copies import unlisted
 from ..._core.tensor.values import is_complex, is_recorded, is_tensor, value_of
@@ -92,8 +93,15 @@ class Batch:
 
     def _on_threads(self, work: Callable, threads: int | None) -> list:
         """The result of work for each piece, by the number of its first row."""
-        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-            return list(pool.map(work, range(0, self.count, self.rows)))
+        pool = ThreadPoolExecutor(threads or os.cpu_count())
+        with pool, Progress(f"evaluating {self.count} rows", self.count) as progress:
+
+            def piece(start: int):
+                found = work(start)
+                progress.advance(min(self.rows, self.count - start))
+                return found
+
+            return list(pool.map(piece, range(0, self.count, self.rows)))
 
     def clear(self) -> None:
         """Reset the sums."""

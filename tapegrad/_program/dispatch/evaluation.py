@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._core.codegen.progress import Progress
 from ..._core.codegen.vector_math import NoPartial
 from ..._core.tensor.dependencies import Checked, Dependencies
 from ..._core.tensor.operators import users_level
@@ -100,6 +101,7 @@ class Replayed:
         self._compares = verify != "never"  # native code with the interpreted program
         self._flows = Flows(self._history)
         self._effects = Effects(self._f)
+        self._recordings = 0  # also those that no program is made of
         self._watched = False  # whether draws of random numbers are its own, see `Draws`
         #: Arguments that are objects of their own, see `Arguments`, in calls for values.
         self._apart: tuple[int, ...] | None = ()
@@ -306,6 +308,7 @@ class Replayed:
 
     def _record(self, family: Variants, arguments: Arguments, call: EvaluationCall):
         """Call the function, and keep its program, if it is worth one."""
+        self._recordings += 1
         try:
             with family.budget.recording():
                 found = self._recorded(family, arguments, call.gradient)
@@ -382,7 +385,8 @@ class Replayed:
         """Make a program of a recording, if there is one; returns the reason for having none."""
         if traced is None:
             return None
-        variant, reason = traced.program()
+        with Progress(f"making a program of {self._name}, of {counted(traced.rows, 'row')}"):
+            variant, reason = traced.program()
         if variant is None:
             return reason
         recent = self._fast or self._fast_value

@@ -122,7 +122,7 @@ class Flows:
 
         That is so where a program was stopped at a branch, or calls differ in lengths.
         """
-        if owner._on_branch == "error" or self.is_aside:
+        if owner._on_branch != "record" or self.is_aside:
             return False
         key = key_of(arguments, exact=False)
         self._recorded[key] = self._recorded.get(key, 0) + 1
@@ -138,7 +138,7 @@ class Flows:
         That is so where the recording passes a branch several times, so that other calls will pass
         it in other ways, and computes little between: graphs are slow on large arrays.
         """
-        if owner._on_branch == "error" or owner._native or self.is_aside:
+        if owner._on_branch != "record" or owner._native or self.is_aside:
             return None
         guards = traced.trace.guards
         if self.serves(arguments) or traced.bytes > _LARGE * len(guards):
@@ -205,7 +205,7 @@ class Flows:
 
         If it is known that there is none, the branch at which calls take one path each.
         """
-        if owner._on_branch == "error" or self.is_aside or not is_readable(owner._f):
+        if owner._on_branch != "record" or self.is_aside or not is_readable(owner._f):
             return ""
         lost = ""
         for exact in (False, True):

@@ -120,11 +120,12 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> F
     trees = arguments.built(leaves)
     names, inputs = arguments.names, [one for one in leaves if isinstance(one, GivenInput)]
     held: list[Checked] = []
-    while f in _stands_for:
-        f, trees, names = _stands_for[f](trees, names, held)
-    if isinstance(f, functools.partial):
-        trees, names = with_bound(f, trees, names, held)
-        f = f.func
+    while isinstance(f, functools.partial) or f in _stands_for:
+        if isinstance(f, functools.partial):
+            trees, names = with_bound(f, trees, names, held)
+            f = f.func
+        else:
+            f, trees, names = _stands_for[f](trees, names, held)
     f = followed(f)
     try:
         reading = read(f, trees, names, inputs, choices)

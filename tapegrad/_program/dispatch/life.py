@@ -80,6 +80,11 @@ class History:
         self.dropped += len(self._lines) == MOST
         self._lines.append((about and weakref.ref(about), text))
 
+    @property
+    def count(self) -> int:
+        """How many things have happened."""
+        return self.dropped + len(self._lines)
+
     def lines(self) -> Iterator[tuple[Any, str]]:
         """The texts with what they are about; None for the function, or what is forgotten."""
         for about, text in list(self._lines):

@@ -182,7 +182,7 @@ class _NameSearch:
         self._every = "attributes" in wanted.routes  # of any name
         self._asked, self._operators = sorted(wanted.asked), sorted(wanted.operators)
         self._attributes, self._assigned = sorted(wanted.attributes), assigned
-        self._own = wanted.own
+        self._own, self._set = wanted.own, sorted(wanted.set)
         self.found: dict[tuple[int, str], Dependency | Snapshot] = {}
         self.unknown: list[str] = []  # what cannot be compared
         self.long: list[tuple[Any, str]] = []  # of too many items to be compared in each call
@@ -333,6 +333,7 @@ class _NameSearch:
         """Keep attributes of an object; all of them, if code may read one of any name."""
         self.add(found)
         self.add(self._absent(one))
+        self.add(self._unset(one))
         if not self._every or not (is_namespace(one) or not self._reach.is_library(one)):
             return
         held, name = held_by(one), getattr(one, "__name__", type(one).__name__)
@@ -358,6 +359,14 @@ class _NameSearch:
         for name in self._asked:
             if inspect.getattr_static(one, name, ABSENT) is ABSENT or is_empty(one, name):
                 yield Dependency(owner, name, ABSENT)
+
+    def _unset(self, one) -> Iterator[Dependency]:
+        """The attributes that an object of the user's has not, and that the function may set."""
+        held = held_by(one)
+        if self._set and isinstance(held, dict) and not self._reach.is_library(one):
+            for name in self._set:
+                if inspect.getattr_static(one, name, ABSENT) is ABSENT:
+                    yield Dependency(types.MappingProxyType(held), name, ABSENT)
 
     def _takes(self, count: int) -> bool:
         """Whether so many further items can be compared in each call."""
@@ -442,6 +451,7 @@ class NameUses(NamedTuple):
     names: frozenset[str]  # of globals
     variables: frozenset[str]  # of enclosing functions
     attributes: frozenset[str]
+    set_attributes: frozenset[str]  # those among them that it sets
     modules: frozenset[str]  # that it imports
     strings: frozenset[str]  # that may be names
     operators: frozenset[str]  # methods that Python calls for its operators, if there are any
@@ -453,7 +463,8 @@ class NameUses(NamedTuple):
 @functools.lru_cache(maxsize=4096)
 def uses_of(code: types.CodeType) -> NameUses:
     found: list[set[str]] = [set() for _ in NameUses._fields]
-    names, variables, attributes, modules, strings, operators, routes, *assigned = found
+    names, variables, attributes, set_attributes, modules, *more, globals_, cells = found
+    strings, operators, routes = more
     before = ""
     for one in dis.get_instructions(code):
         kind, _, what = one.opname.partition("_")
@@ -461,15 +472,17 @@ def uses_of(code: types.CodeType) -> NameUses:
         before = one.opname
         is_assigned = kind in ("STORE", "DELETE")
         if one.opcode in dis.hasfree:
-            (assigned[1] if is_assigned else variables).add(one.argval)
+            (cells if is_assigned else variables).add(one.argval)
         elif one.opcode not in dis.hasname:
             continue
         elif one.opname == "IMPORT_NAME":
             modules.add(one.argval)
         elif what.endswith(("ATTR", "METHOD")) or one.opname == "IMPORT_FROM":
             attributes.add(one.argval)
+            if is_assigned:
+                set_attributes.add(one.argval)
         elif not (is_assigned and what == "NAME"):  # which is in the body of a class
-            (assigned[0] if is_assigned else names).add(one.argval)
+            (globals_ if is_assigned else names).add(one.argval)
     strings |= _strings(code.co_consts)
     routes |= _routes(code)
     for inner in code.co_consts:
@@ -527,12 +540,14 @@ def writes_files(uses: list[NameUses], attributes: frozenset[str]) -> bool:
 class NamesWanted(NamedTuple):
     """Names of attributes that code reads of any object, and of those that it asks for.
 
-    `own` are those of code that is not of installed packages. `operators` are methods that Python
+    `own` are those of code that is not of installed packages, `set` those among them that it sets.
+    `operators` are methods that Python
     calls, `routes` as in `NameUses`. `writes` says that code uses files to write to them.
     """
 
     attributes: frozenset[str]
     own: frozenset[str]
+    set: frozenset[str]
     asked: frozenset[str]
     operators: frozenset[str]
     routes: frozenset[str]
@@ -547,6 +562,7 @@ def wanted_by(functions: list, of_packages: list, every: list) -> NamesWanted:
     return NamesWanted(
         own.union(*[uses_of(own_code(one)).attributes for one in of_packages]),
         own,
+        frozenset().union(*[one.set_attributes for one in uses]),
         asked,
         frozenset().union(*[one.operators for one in uses]),
         frozenset().union(*[one.routes for one in uses]),

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..._core.codegen.layout import ARRAY
 from ..._core.ops.table import BY_CODE
-from ..._core.tape.tape import BLUE, FONT, GREEN, INK, PALE, RED, Box, picture, saved
+from ..._core.tape.tape import BLUE, FONT, GREEN, INK, PALE, RED, Box, picture, saved, scrolled
 from ..._core.tensor import operators
 from ..._core.tensor.values import records
 from ..._flow.ir.flow_graph import Block, Branch, Graph, GraphStep, Leave, Return, Value, varying
@@ -343,6 +343,10 @@ class ProgramProfile:
     def __str__(self) -> str:
         return "\n".join(_text(self))
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        return f"<pre>{html.escape(str(self))}</pre>"
+
 
 def profile(program: Program, name: str, f, arguments: Arguments, repeats: int) -> ProgramProfile:
     """Time each step of a program, the best of some evaluations, and find the lines of its steps.
@@ -667,11 +671,23 @@ class Reported(Replayed):
         ValueError
             If there is no program yet.
         """
+        if not self._flows.found:
+            self._compilation()
+        drawing = self._drawing()
+        if drawing is None:
+            raise ValueError(f"tapegrad.compile: {self._name} has no program yet; call it first")
+        return saved(drawing, path)
+
+    def _drawing(self) -> str | None:
+        """The picture of the graph or program used last; None if there is none yet."""
         for flow in list(self._flows.found.values())[-1:]:
             graph = flow.primal
-            return saved(drawing_of_graph(graph.program.graph, graph.seen, self._name), path)
-        self._compilation()
+            return drawing_of_graph(graph.program.graph, graph.seen, self._name)
         found = [family.found[0] for family in list(self._families.found.values()) if family.found]
-        if not found:
-            raise ValueError(f"tapegrad.compile: {self._name} has no program yet; call it first")
-        return saved(drawing_of_program(found[-1].program, self._name), path)
+        return drawing_of_program(found[-1].program, self._name) if found else None
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the picture, below what it is."""
+        drawing = self._drawing()
+        text = f"<pre>{html.escape(repr(self))}</pre>"
+        return text if drawing is None else f"{text}\n{scrolled(drawing)}"

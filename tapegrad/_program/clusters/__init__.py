@@ -1,0 +1,1 @@
+"""Sums over partitions that lie in other processes: Dask, executors, MPI."""
