@@ -26,8 +26,6 @@ from ._ode_tables import tables_of
 
 #: Bytes of begins of steps that are kept before there are fewer of them.
 BOUND = 1 << 20
-#: The most numbers of a state and steps together for which nothing else is looked after.
-_TURN = 1 << 17
 _CAPABLE = ("RK23", "RK45", "DOP853", "Radau")
 _CONTROLS = ("rtol", "atol", "max_step", "first_step")
 
@@ -214,7 +212,7 @@ class SolveMemory:
 
     def steps(self, most: int, turned: Callable[[int], bool]) -> int:
         """Take steps; `turned` is told why it has stopped, and says whether it goes on."""
-        turn = max(1, _TURN // (8 + self.words[kernels.SIZE // 8]))
+        turn = self.tables.turn(int(self.words[kernels.SIZE // 8]))
         while most > 0:
             before = self.words[kernels.COUNT // 8]
             why = self.tables.compiled[self.tables.advance](self.address, min(most, turn))
@@ -387,7 +385,7 @@ class KernelSolution:
 
     def _pull(self, memory: SolveMemory, first: int, rows: np.ndarray) -> None:
         memory.keep_rows(rows, len(rows))
-        turn = max(1, _TURN // (8 + self.task.y0.size))
+        turn = memory.tables.turn(self.task.y0.size)
         why = kernels.PAUSED
         while why == kernels.PAUSED:
             is_last = int(memory.floats[kernels.END // 8] == self.task.end)
@@ -453,7 +451,7 @@ class _Pushing:
         memory, whole, of = self._memory, self._solution.task.end, self._solution
         is_last = first + len(rows) == of.count
         after = whole if is_last else of.rows[(first + len(rows)) // of.stride, 0]
-        turn, start = max(1, _TURN // (8 + of.task.y0.size)), 0
+        turn, start = memory.tables.turn(of.task.y0.size), 0
         while start < len(rows):
             some = rows[start : start + turn]
             is_end = start + len(some) == len(rows)

@@ -17,6 +17,9 @@ from . import _ode_stiff_kernels as stiff
 from ._ode_methods import method_of
 from ._ode_records import integrate
 
+#: Numbers that are computed in about a tenth of a second.
+_NUMBERS = 1 << 17
+
 
 class ExplicitTables:
     """The tables of one of SciPy's explicit methods, extended by the stages after a step.
@@ -79,6 +82,10 @@ class ExplicitTables:
             found = times_x if k % 2 == 0 else found - times_x
         return np.ascontiguousarray(found[:, 1:])
 
+    def turn(self, size: int) -> int:
+        """The number of steps in one call of compiled code, after which Python looks around."""
+        return max(1, _NUMBERS // (8 + size))
+
     def width(self, size: int) -> int:
         """The numbers of a row for a step."""
         return kernels.ROW_STATE // 8 + size
@@ -96,7 +103,7 @@ class RadauTables:
     """The numbers of SciPy's Radau."""
 
     #: The matrix of all stages is solved with for adjoints: of three times as many rows.
-    most, is_thinned = 40, False
+    most, is_thinned = 200, False
     begin, advance = "begin_implicit", "advance_implicit"
     pull, push = "pull_implicit", "push_implicit"
     runs = 3
@@ -126,6 +133,10 @@ class RadauTables:
     @property
     def compiled(self) -> dict[str, Callable]:
         return stiff.compiled()
+
+    def turn(self, size: int) -> int:
+        """As that of `ExplicitTables`."""
+        return max(1, _NUMBERS // (8 + size**2))
 
     def width(self, size: int) -> int:
         """The numbers of a row for a step."""
