@@ -326,18 +326,20 @@ class Plan:
     @property
     def _own(self) -> KernelSolution | None:
         """The solution by kernels, as long as what its functions read is as it was."""
-        own = self.record.own if self.at is None else None
+        own = self.record.own
         return own if own is not None and own.is_current() else None
 
     def _pulled_by_kernels(
         self, own: KernelSolution, gradients: Sequence, inputs: Sequence
     ) -> list:
+        of_rows = np.asarray(gradients[-1]).T
+        if self.at is not None:
+            return self._pulled_at(own, np.reshape(of_rows, (len(self.times), -1)), inputs)
+        of_rows = np.ascontiguousarray(of_rows)
         of_t = np.asarray(gradients[0]) if self.has_t else np.zeros(1)
-        of_rows = np.ascontiguousarray(np.asarray(gradients[-1]).T)
-        seeds = (of_rows, None) if self._is_of_steps else (None, of_rows)
-        first, ends, of_asked, of_values = own.pulled(
-            seeds, len(inputs), self.flow.moves or self.flow.asks
-        )
+        seeds = (of_rows, None, None) if self._is_of_steps else (None, of_rows, own.t)
+        has_times = self.flow.moves or self.flow.asks
+        first, ends, of_asked, of_values = own.pulled(seeds, len(inputs), has_times)
         start, end = ends
         if self._is_of_steps:
             start, end = start + of_t[:-1].sum(), end + of_t[-1]
@@ -349,12 +351,21 @@ class Plan:
             of_values[place] += first.reshape(of_values[place].shape)
         return of_values
 
+    def _pulled_at(self, own: KernelSolution, of_rows: np.ndarray, inputs: Sequence) -> list:
+        """The same of states at any times."""
+        order = np.argsort(own.task.direction * self.times, kind="stable")
+        seeds = None, np.ascontiguousarray(of_rows[order]), self.times[order]
+        first, ends, of_sorted, of_values = own.pulled(seeds, len(inputs) - 1, True)
+        of_times = np.empty_like(of_sorted)
+        of_times[order] = of_sorted
+        return self._of_inputs(inputs, [first, *ends, of_times], of_values)
+
     def pushed(self, moves: Sequence, gradients: Sequence, inputs: Sequence) -> list[np.ndarray]:
         """The tangents of the results, and of what `pulled` gives, from those of the inputs."""
         _, values = self.split(inputs)
         _, begun = jvp(lambda *given: self.begun(given), tuple(inputs), tuple(moves))
         has_seeds = any(np.any(one) for one in gradients)
-        if not has_seeds and (own := self._own) is not None:
+        if not has_seeds and self.at is None and (own := self._own) is not None:
             if (found := self._pushed_by_kernels(own, begun, moves)) is not None:
                 return found + [np.zeros(np.shape(one)) for one in inputs]
         tangents = Tangents(self, values, [*map(np.asarray, begun)], self.split(moves)[1])

@@ -38,11 +38,11 @@ class Task:
 
     def __init__(self, given: dict[str, Any]):
         options, self.method = dict(given["options"]), given["method"]
-        if self.method not in _CAPABLE or not given["is_bare"]:
+        if self.method not in _CAPABLE or given["has_events"]:
             raise LeftToScipy
         if not options.keys() <= {*_CONTROLS}:
             raise LeftToScipy
-        span = given["span"]
+        span, self.is_dense = given["span"], given["is_dense"]
         if len(span) != 2:
             raise LeftToScipy
         self.start, self.end = map(float, span)
@@ -231,11 +231,13 @@ class KernelSolution:
         at = (task.start, task.y0, *values)
         self._right_side, self._of = right_side, (task, right_side.slopes(at), values)
         self.task, size = task, task.y0.size
+        self._slopes: np.ndarray | None = None  # of all stages, for the interpolant
         memory = SolveMemory(*self._of)
         width = memory.tables.width(size)
         self._room = max(64, BOUND // (8 * width))
         self.rows = np.empty((self._room, width))
         self.stride = 1
+        self._keep_slopes(memory)
         memory.keep_rows(self.rows)
         memory.state(np.array([task.start, task.first_step, task.start, *task.y0]), 0)
         self._ask(memory)
@@ -258,6 +260,16 @@ class KernelSolution:
         """That of `Steps`."""
         task = self.task
         return error_of_newton(task.rtol, task.atol) if task.method == "Radau" else ROUNDED
+
+    def _keep_slopes(self, memory: SolveMemory) -> None:
+        """Room for the slopes of as many steps as there are rows, if the interpolant is wanted."""
+        if not self.task.is_dense or self.task.method == "Radau":
+            return
+        shape = len(self.rows), memory.tables.runs, self.task.y0.size
+        before, self._slopes = self._slopes, np.empty(shape)
+        if before is not None:
+            self._slopes[: len(before)] = before
+        memory.point(kernels.KEPT, self._slopes)
 
     def _ask(self, memory: SolveMemory) -> None:
         """Room for the results."""
@@ -282,9 +294,11 @@ class KernelSolution:
             self._resize(2 * len(self.t))
             self._point(memory)
         elif why == kernels.ROWS_FULL:
-            if 2 * self.stride > len(self.rows) or not memory.tables.is_thinned:
+            is_thinned = memory.tables.is_thinned and not self.task.is_dense
+            if 2 * self.stride > len(self.rows) or not is_thinned:
                 full, self.rows = len(self.rows), np.concatenate([self.rows, self.rows])
                 memory.keep_rows(self.rows, full)
+                self._keep_slopes(memory)
             else:
                 kept = (len(self.rows) + 1) // 2
                 self.rows[:kept] = self.rows[::2].copy()
@@ -313,9 +327,20 @@ class KernelSolution:
     def result(self):
         """SciPy's result."""
         y = np.ascontiguousarray(self.y.T) if self.task.asked is not None else self.y.T
-        found = dict(t=self.t, y=y, sol=None, t_events=None, y_events=None)
-        found.update(self.counts, status=0, message=_messages()[0], success=True)
-        return _result_class()(**found)
+        sol = self._interpolant() if self.task.is_dense else None
+        found = dict(t=self.t, y=y, sol=sol, t_events=None, y_events=None)
+        found.update(self.counts, status=0, message=_theirs().MESSAGES[0], success=True)
+        return _theirs().OdeResult(**found)
+
+    def _interpolant(self):
+        """SciPy's solution as a function of time."""
+        times, (states, stages) = self.steps()
+        tables = tables_of(self.task.method)
+        kept = self._slopes[: self.count] if stages is None else stages
+        weights = np.einsum("ksn,sp->knp", kept, tables.P)
+        make = getattr(importlib.import_module(tables.module), tables.interpolant)
+        given = zip(times[:-1], times[1:], states, weights, strict=False)
+        return _theirs().OdeSolution(times, [make(*one) for one in given])
 
     def steps(self) -> tuple[np.ndarray, tuple]:
         """The times and states of all steps and, of Radau, Z of the stages."""
@@ -356,9 +381,10 @@ class KernelSolution:
     def pulled(self, seeds: tuple, wanted: int, has_times: bool) -> tuple:
         """The adjoints of the first state, of the begin and end, of times, and of values.
 
-        `seeds` are those of the states after steps, or at times: the other is None.
+        `seeds` are those of the states after steps, or at `times`: the other is None. The times
+        are in the direction of the solution.
         """
-        of_steps, of_between = seeds
+        of_steps, of_between, times = seeds
         size, memory = self.task.y0.size, SolveMemory(*self._of)
         of_state = np.array(of_steps[-1]) if of_steps is not None else np.zeros(size)
         of_asked = np.zeros(0 if of_between is None else len(of_between))
@@ -367,7 +393,7 @@ class KernelSolution:
         if of_steps is not None:
             memory.point(kernels.OF_STATES, of_steps)
         else:
-            memory.point(kernels.ASKED, self.t)
+            memory.point(kernels.ASKED, times)
             memory.point(kernels.OF_BETWEEN, of_between)
             memory.point(kernels.OF_ASKED, of_asked)
             memory.words[kernels.ASKED_COUNT // 8] = len(of_asked)
@@ -476,13 +502,9 @@ _LOST = (
 
 
 @functools.cache
-def _result_class() -> type:
-    return importlib.import_module("scipy.integrate._ivp.ivp").OdeResult
-
-
-@functools.cache
-def _messages() -> dict[int, str]:
-    return importlib.import_module("scipy.integrate._ivp.ivp").MESSAGES
+def _theirs() -> Any:
+    """SciPy's module with the classes of results."""
+    return importlib.import_module("scipy.integrate._ivp.ivp")
 
 
 def solution_of(

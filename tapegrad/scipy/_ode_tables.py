@@ -31,6 +31,7 @@ class ExplicitTables:
     #: The most elements of a state, and whether rows of steps may be fewer than steps.
     most, is_thinned = np.inf, True
     begin, advance, pull, push = "begin", "advance", "pull", "push"
+    interpolant = "RkDenseOutput"
 
     def __init__(self, name: str):
         kind = getattr(integrate(), name)
@@ -44,7 +45,8 @@ class ExplicitTables:
             self.E, self.P = np.array([kind.E5, kind.E3]), self._nested(kind.D)
         else:
             self.E, self.P = np.array([kind.E]), np.ascontiguousarray(kind.P)
-        rules = importlib.import_module(kind.__module__)
+        self.module = integrate().RK45.__module__
+        rules = importlib.import_module(self.module)
         self._keep = tables = {
             kernels.A: self.A,
             kernels.C: self.C,
@@ -105,17 +107,19 @@ class RadauTables:
     #: The matrix of all stages is solved with for adjoints: of three times as many rows.
     most, is_thinned = 200, False
     begin, advance = "begin_implicit", "advance_implicit"
-    pull, push = "pull_implicit", "push_implicit"
+    pull, push, interpolant = "pull_implicit", "push_implicit", "RadauDenseOutput"
     runs = 3
 
     def __init__(self):
-        theirs = importlib.import_module(integrate().Radau.__module__)
+        self.module = integrate().Radau.__module__
+        theirs = importlib.import_module(self.module)
+        self.P = np.array(theirs.P, dtype=float)
         self._keep = tables = {
             stiff.NODES: np.array(theirs.C, dtype=float),
             stiff.INVERSE: np.array(theirs.TI, dtype=float),
             stiff.TRANSFORM: np.array(theirs.T, dtype=float),
             stiff.ESTIMATE: np.array(theirs.E, dtype=float),
-            stiff.POLYNOMIALS: np.array(theirs.P, dtype=float),
+            stiff.POLYNOMIALS: self.P,
             stiff.WEIGHTS_OF_STAGES: method_of("Radau").weights,
         }
         numbers = {
