@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-import sys
-import types
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -16,7 +14,7 @@ from .._core.codegen import process
 from .._core.codegen.factory import compile_source
 from .._core.operations import PUBLIC
 from .._custom.closures import Captured, OperandPlace
-from .._custom.structure import KeptByStructure
+from .._custom.structure import KeptByStructure, readers_of
 from .._entering.entering import entering
 from .._program.callbacks import Callback, callback_of
 from .._program.ir.steps import DOUBLE, View, contiguous
@@ -115,32 +113,13 @@ class _CompiledEquations:
 
     def _recorded(self, x: np.ndarray, values: list) -> None:
         self._found, self._records = None, self._records + 1
-        readers = callables_in(self._function.problem.captured.objects)
-        if self._records <= RECORDS and all(map(_is_of_module, readers)):
+        readers = readers_of(self._function.problem.captured)
+        if self._records <= RECORDS and readers is not None:
             found = callback_of(self._function, [x, *values], readers)
             if found is not None and self._steps >= MANY:
                 found = found.native([x, *values])
             self._found = found if found is not None and found.adjoints else None
         self._is_callback = self._found is not None
-
-
-def callables_in(tree) -> list[Callable]:
-    """The functions in tuples, lists and dicts."""
-    if isinstance(tree, (tuple, list, dict)):
-        items = tree.values() if isinstance(tree, dict) else tree
-        return [one for item in items for one in callables_in(item)]
-    return [tree] if callable(tree) else []
-
-
-def _is_of_module(f) -> bool:
-    """Whether a function reads the globals of its module, which change; a copy has its own."""
-    while isinstance(f, functools.partial):
-        f = f.func
-    f = getattr(f, "__func__", f)
-    if not isinstance(f, types.FunctionType):
-        return True
-    module = sys.modules.get(f.__module__)
-    return module is None or f.__globals__ is vars(module)
 
 
 _kept = KeptByStructure[_CompiledEquations]()
@@ -249,7 +228,9 @@ def _move(target: View, source: View) -> np.ndarray:
 
 
 def _is_float(one) -> bool:
-    return np.asarray(one).dtype == np.float64
+    """Whether it is a float, or floats in C order, which are read where they are."""
+    array = np.asarray(one)
+    return array.dtype == np.float64 and array.flags.c_contiguous
 
 
 def _table(head: list[int], lists: tuple) -> np.ndarray:

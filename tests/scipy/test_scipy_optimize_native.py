@@ -1,6 +1,8 @@
 """Solvers of equations in compiled functions: in machine code, as SciPy solves them."""
 
+import functools
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -212,6 +214,48 @@ def test_branches_and_names_of_the_function(monkeypatch):
     for _ in range(3):
         assert abs(c(2.0) - 2.0) < 1e-11
         assert abs(c.grad(2.0) - 4.0 / 12.0) < 1e-9
+
+
+class Model:
+    def __init__(self):
+        self.k = 1.0
+
+    def f(self, x, p):
+        return x**3 - self.k * p
+
+
+MODEL = Model()
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda p: brentq(MODEL.f, -9.0, 9.0, args=(p,)),
+        lambda p: brentq(lambda x, m: x**3 - m["k"].k * p, -9.0, 9.0, args=({"k": MODEL},)),
+        lambda p: brentq(functools.partial(Model.f, MODEL), -9.0, 9.0, args=(p,)),
+    ],
+)
+def test_objects_that_change(solve):
+    MODEL.k = 1.0
+    c = compiled(solve, 2.0)
+    assert abs(c(2.0) - np.cbrt(2.0)) < 1e-11
+    MODEL.k = 4.0
+    for _ in range(3):
+        assert abs(c(2.0) - 2.0) < 1e-11
+        assert abs(c.grad(2.0) - 4.0 / 12.0) < 1e-9
+
+
+def test_globals_that_are_recorded(monkeypatch):
+    def f(p):
+        monkeypatch.setitem(globals(), "K", p)
+        return brentq(lambda x: x**3 - K, -9.0, 9.0)
+
+    c = tg.compile(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # that it changes K
+        for k in range(CALLS):
+            assert abs(c(2.0 + k) - np.cbrt(2.0 + k)) < 1e-11
+            assert abs(c.grad(2.0 + k) - np.cbrt(2.0 + k) / (3.0 * (2.0 + k))) < 1e-9
 
 
 def test_data_of_a_loop_are_arguments(solved):
