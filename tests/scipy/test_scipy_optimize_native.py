@@ -201,14 +201,38 @@ def test_a_singular_jacobian_raises():
         compiled(lambda p: np.sum(root(line, [1.0, 1.0], args=(p,)).x), 2.0)
 
 
-def test_branches_and_names_of_the_function(monkeypatch):
-    def branching(p):
+def branching(x, p):
+    if x[0] > 1.0:
+        return [x[0] ** 2 - p[0], 2.0 * p[0] - x[1] if x[1] > 0.5 else x[0] - p[0]]
+    return [x[0] - p[0], x[1] ** 3 - p[1]]
+
+
+def test_branches(solved):
+    def one(p):
         return brentq(lambda x: x - p if x < 1.0 else x**2 - p**2, 0.0, 9.0)
 
-    c = compiled(branching, 0.5)
-    for p in (0.6, 3.0, 0.7):  # the others are SciPy's
+    c = compiled(one, 0.5)
+    for p in (0.6, 3.0, 0.7):
         assert abs(c(p) - p) < 1e-11
         assert abs(c.grad(p) - 1.0) < 1e-9
+
+    def two(p):
+        return np.sum(root(branching, [1.5, 0.9], args=(p,)).x * [1.0, 2.0])
+
+    c = compiled(two, np.array([2.0, 0.5]))
+    ways = np.array([[2.0, 0.5], [0.5, 0.5], [3.0, 0.1], [0.7, 2.0]])
+    for _ in range(4):
+        solved.clear()
+        for p in ways:
+            x = np.array([p[0], np.cbrt(p[1])]) if p[0] < 1.0 else [np.sqrt(p[0]), 2.0 * p[0]]
+            value, gradient = c.value_and_grad(p)
+            assert abs(value - x[0] - 2.0 * x[1]) < 1e-9
+            by_p = [1.0, 2.0 / (3.0 * x[1] ** 2)] if p[0] < 1.0 else [0.5 / x[0] + 4.0, 0.0]
+            np.testing.assert_allclose(gradient, by_p, rtol=1e-7)
+    assert not solved
+
+
+def test_names_of_the_function(monkeypatch):
     c = compiled(lambda p: brentq(lambda x: x**3 - K * p, -9.0, 9.0), 2.0)
     monkeypatch.setitem(globals(), "K", 4.0)
     for _ in range(3):
