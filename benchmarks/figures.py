@@ -29,6 +29,23 @@ tg.grad(lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2))(
 print(time.process_time() - started)
 """
 
+#: What else a first use may be, as in `startup.track_kernels`.
+FIRST_USES = {
+    "gradient": FIRST_GRADIENT,
+    "compiled calls": """
+import numpy as np
+import tapegrad as tg
+f = tg.compile(lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2))
+for _ in range(3):
+    f.value_and_grad(np.ones(10))
+""",
+    "Hessian": """
+import numpy as np
+import tapegrad as tg
+tg.hessian(lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2))(np.ones(10))
+""",
+}
+
 
 def best(call, times):
     """Return the least of the seconds that some calls of `call` take."""
@@ -392,6 +409,13 @@ def first_gradient(cold, times):
         with tempfile.TemporaryDirectory() as folder:
             seconds.append(in_fresh_process(FIRST_GRADIENT, cache=folder)[1])
     return min(seconds)
+
+
+def kernels_compiled(code):
+    """Return how many kernels a fresh process compiles for some code, its cache being empty."""
+    with tempfile.TemporaryDirectory() as folder:
+        in_fresh_process(code, cache=folder)
+        return len([*Path(folder).rglob("k_*.o")])
 
 
 def first_gradient_after_import(times):

@@ -17,6 +17,7 @@ from .dispatch.signature import own_copy
 from .dispatch.takeover import finish
 from .files import file_format
 from .methods import BoundCompiled, CompiledByName, MethodPrograms
+from .nutpie_models import nutpie_model
 
 
 class Compiled(OverRows):
@@ -35,6 +36,8 @@ class Compiled(OverRows):
         The sum over partitions of data in other processes, for several evaluations.
     numba
         Functions for `@numba.njit` code.
+    nutpie_model
+        The function as a log density for nutpie's NUTS.
     save
         Write programs and graphs to a file.
     explain, profile, draw
@@ -318,6 +321,50 @@ class Compiled(OverRows):
         if argnames is not None:
             return CompiledByName.of(Compiled, f, "value", argnums, argnames, **self._settings)
         return Compiled(f, "value", argnums, **self._settings)
+
+    def nutpie_model(self, like, *others):
+        """Return a model for `nutpie.sample`: the function is the log density of its parameters.
+
+        Parameters
+        ----------
+        like : array_like, or dict of them
+            Parameters like those that the function takes as its first argument. A dict names the
+            variables, an array or number is the variable "x". Chains start around them, with
+            uniform noise of at most 1.
+        *others
+            The other arguments of the function, such as data.
+
+        Returns
+        -------
+        nutpie.compiled_pyfunc.PyFuncModel
+
+        Raises
+        ------
+        ImportError
+            If nutpie is not installed.
+        TypeError
+            If the parameters are neither of those.
+
+        Notes
+        -----
+        The parameters have no bounds: write one that is positive as the exponential of another, and
+        add the logarithm of the derivative to the log density. The gradient must be with respect to
+        the first argument, as it is without `argnums`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> density = tg.compile(lambda p, y: -0.5 * np.sum((y - p["mean"]) ** 2))
+        >>> y = np.array([1.0, 2.0, 6.0])
+        >>> trace = nutpie.sample(density.nutpie_model({"mean": 0.0}, y))  # doctest: +SKIP
+        """
+        if self._asked() != 0 or self._kind != "value":
+            raise TypeError(
+                "tapegrad.compile: nutpie_model differentiates the first argument of a function "
+                "that returns a value: compile it without argnums"
+            )
+        return nutpie_model(self.value_and_grad, like, others)
 
     def wait(self) -> None:
         """Wait until machine code that is being compiled in a background thread is ready.

@@ -1,5 +1,7 @@
 """The benchmarks' workloads give the same values and gradients in every system installed."""
 
+import importlib
+import re
 from functools import partial
 
 import numpy as np
@@ -16,6 +18,7 @@ from benchmarks import (
     custom,
     entering,
     figures,
+    history,
     limits,
     linear_algebra,
     numba_functions,
@@ -27,6 +30,7 @@ from benchmarks import (
     rows,
     second_call,
     stand_in,
+    startup,
     workload_definitions,
 )
 
@@ -275,3 +279,20 @@ def test_simulations_that_are_made_programs(name):
     assert compiled._reason is None
     np.testing.assert_allclose(found[0], value, rtol=1e-12)
     np.testing.assert_allclose(found[1], gradient, rtol=1e-9, atol=1e-12 * np.abs(gradient).max())
+
+
+def test_kernels_of_a_first_use_are_counted():
+    assert figures.kernels_compiled("import tapegrad") == 0
+    assert "gradient" in startup.track_kernels.params
+
+
+def test_states_are_spread_over_the_history():
+    assert history.spread(range(10), 4) == [0, 3, 6, 9]
+    assert history.spread("abc", 5) == ["a", "b", "c"] and history.spread("abc", 1) == ["a"]
+    _, measure = history.commands(history.BENCHMARKS)
+    chosen = re.compile(measure[measure.index("--bench") + 1])
+    for name in history.BENCHMARKS:
+        module, function = name.split(".")
+        assert hasattr(importlib.import_module(f"benchmarks.{module}"), function)
+        assert chosen.search(name) and chosen.search(f"{name}(1000)")
+    assert not chosen.search("record.track_scalars") and not chosen.search("forward.track_scalar")

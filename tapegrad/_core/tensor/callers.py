@@ -268,7 +268,8 @@ KINDS = {
 #: Objects that hold arrays, by their module.
 HOLDERS = {
     "pandas": "pandas takes plain values: compute with the array, as in df.to_numpy() @ t",
-    "xarray": "xarray takes plain values: compute with the array, as in data.values * t",
+    "xarray": "xarray takes plain values: compute with the array, as in data.values * t, or take "
+    ".data of what it computes",
     "polars": "polars takes plain values: compute with the array, as in df.to_numpy() * t",
     "matplotlib": "Matplotlib draws plain values: draw t.detach().numpy()",
     "numpy.ma": "a masked array's mask would be ignored: use x.filled(value), or x.compressed()",

@@ -162,10 +162,20 @@ def _answer(self, _) -> type:
     found = class_of(self)
     if found is None and _entered and rt.in_transform():
         found = _kind_asked(self, frame)
-    if asked is not None and found is not None and issubclass(own, asked):  # which decides
-        if not issubclass(found, asked):
-            refuse(f"it asks at {callers.users_line()} whether data are a {asked.__name__}")
+    if asked is not None and found is not None and _decides(asked, own, found):
+        refuse(f"it asks at {callers.users_line()} whether data are a {asked.__name__}")
     return found or own
+
+
+def _decides(asked: type, own: type, found: type) -> bool:
+    """Whether a tensor is of an abstract class, and the plain value for it is not.
+
+    A protocol with data members is not asked of classes: each object is looked at then.
+    """
+    try:
+        return issubclass(own, asked) and not issubclass(found, asked)
+    except TypeError:
+        return False
 
 
 def _kind_asked(tensor, frame: types.FrameType) -> type:
