@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from .._core.codegen import process
-from .._core.tensor.pytree import held_by, own_code
+from .._core.tensor.pytree import codes_in, held_by, own_code
 from .._core.tensor.values import is_recorded, is_tensor, value_of
 from .closures import Captured, OperandPlace, assigned_in, is_users
 from .own_variables import EMPTY, content
@@ -192,3 +192,38 @@ class _Lifted:
 
 def _is_floats(one) -> bool:
     return type(one) is np.ndarray and one.dtype == np.float64
+
+
+# --- what functions read from outside -------------------------------------------------------------
+
+
+#: Types of what reads nothing from outside.
+_READ_NOTHING = (int, float, complex, str, bytes, type(None), np.ndarray, np.generic, OperandPlace)
+
+
+def readers_of(captured: Captured) -> list | None:
+    """The functions and objects among captured ones, in tuples, lists and dicts.
+
+    What the names that they read stand for says whether they are as before. None where one is a
+    copy with globals of its own, in which names never change.
+    """
+    found = _readers_in(captured.objects)
+    return None if any([_has_own_globals(one, captured.marked) for one in found]) else found
+
+
+def _readers_in(tree) -> list:
+    if isinstance(tree, (tuple, list, dict)):
+        items = tree.values() if isinstance(tree, dict) else tree
+        return [one for item in items for one in _readers_in(item)]
+    return [] if isinstance(tree, _READ_NOTHING) or is_tensor(tree) else [tree]
+
+
+def _has_own_globals(f, marked: dict[int, Any]) -> bool:
+    """Whether a function names globals that are marked: it has a copy of them."""
+    while isinstance(f, functools.partial):
+        f = f.func
+    f = getattr(f, "__func__", f)
+    if not isinstance(f, types.FunctionType):
+        return False
+    names = [name for code in codes_in(own_code(f)) for name in code.co_names]
+    return any([id(f.__globals__.get(name)) in marked for name in names])

@@ -15,14 +15,9 @@ from typing import Any, NamedTuple
 
 from .._core.codegen.intrinsics import f64s, helper
 from .._core.codegen.vector_math import sqrt
-from .._program.replay.callback_kernels import (
-    argument_at,
-    argument_size,
-    call_value,
-    result_at,
-)
 from .._program.replay.run_layout import FINISHED
 from .scalar_roots import NOT_FOUND, is_finite
+from .way_kernels import argument_at, argument_size, call_value, result_at
 
 #: Settings: when steps are small, the calls at most, the step of differences relative to an
 #: unknown, the first radius, whether scales are given, and whether the callback gives the Jacobian,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-import sys
-import types
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -16,17 +14,19 @@ from .._core.codegen import process
 from .._core.codegen.factory import compile_source
 from .._core.operations import PUBLIC
 from .._custom.closures import Captured, OperandPlace
-from .._custom.structure import KeptByStructure
+from .._custom.structure import KeptByStructure, readers_of
 from .._entering.entering import entering
 from .._program.callbacks import Callback, callback_of
 from .._program.ir.steps import DOUBLE, View, contiguous
 from .._program.replay.moves import move_words, words
 from .._program.replay.parts import SIGNATURE
 from . import solver_kernels as kernels
+from . import way_kernels as ways
 
-#: Calls that SciPy solves before the equations are compiled; how often they are, since what they
-#: read from outside has changed; of how many steps that share equations these get machine code.
-EAGER, RECORDS, MANY = 20, 8, 10
+#: Calls that SciPy solves before the equations are compiled; how often they are, for ways through
+#: branches, and since what they read from outside has changed; of how many steps that share
+#: equations these get machine code.
+EAGER, RECORDS, MANY = 20, 16, 10
 
 
 @dataclasses.dataclass
@@ -87,6 +87,39 @@ class _Equations:
         return PUBLIC["concatenate"](vectors) if len(vectors) > 1 else vectors[0]
 
 
+class _Ways:
+    """The callbacks of a function for ways through its branches, as `way_kernels` have them."""
+
+    def __init__(self, first: Callback):
+        self.first, self._callbacks = first, list[Callback]()
+        self._sizes = [one.view.size for one in first.program.code.inputs]
+        self._shapes = [one.view.shape for one in first.program.code.inputs]
+        self._noted = np.full(sum(self._sizes), np.nan)
+        self._words = np.zeros(ways.WAYS_FIRST // 8 + ways.WAYS, np.int64)
+        self._words[ways.WAYS_NOTED // 8] = self._noted.ctypes.data
+        self.address = self._words.ctypes.data
+        self.add(first)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._callbacks) == ways.WAYS or not self.first.is_written
+
+    def add(self, callback: Callback) -> None:
+        """Have another way; calls that have begun do without it."""
+        self._words[ways.WAYS_FIRST // 8 + len(self._callbacks)] = callback.address
+        self._callbacks.append(callback)
+        self._words[ways.WAYS_COUNT // 8] = len(self._callbacks)
+
+    def noted(self) -> list[np.ndarray] | None:
+        """The arguments of a call for which there was no way, once."""
+        given = self._noted.copy()
+        self._noted[:] = np.nan
+        if np.isnan(given).any():
+            return None
+        parts = np.split(given, np.cumsum(self._sizes)[:-1])
+        return [one.reshape(shape) for one, shape in zip(parts, self._shapes, strict=True)]
+
+
 class _CompiledEquations:
     """Equations of calls whose functions differ in numbers alone, compiled after some calls."""
 
@@ -95,10 +128,10 @@ class _CompiledEquations:
         problem.captured = captured
         self._function = _Equations(problem, functions)
         self._calls, self._lock = 0, process.lock()
-        self._found: Callback | None = None
+        self._found: _Ways | None = None
         self._records, self._steps, self._is_callback = 0, 0, True
 
-    def at(self, x: np.ndarray, values: list, is_new: bool) -> Callback | None:
+    def at(self, x: np.ndarray, values: list, is_new: bool) -> _Ways | None:
         """The equations, recorded here if they are not yet; None while calls are few.
 
         They are recorded again where something that they read from outside is another. `is_new`
@@ -109,38 +142,31 @@ class _CompiledEquations:
             self._steps += is_new
             if self._calls <= EAGER or not self._is_callback:
                 return None
-            if self._found is None or not self._found.is_current():
-                self._recorded(x, values)
+            if self._found is None or not self._found.first.is_current():
+                made = self._recorded([x, *values])
+                self._found = None if made is None else _Ways(made)
+                self._is_callback = made is not None
             return self._found
 
-    def _recorded(self, x: np.ndarray, values: list) -> None:
-        self._found, self._records = None, self._records + 1
-        readers = callables_in(self._function.problem.captured.objects)
-        if self._records <= RECORDS and all(map(_is_of_module, readers)):
-            found = callback_of(self._function, [x, *values], readers)
-            if found is not None and self._steps >= MANY:
-                found = found.native([x, *values])
-            self._found = found if found is not None and found.adjoints else None
-        self._is_callback = self._found is not None
+    def another(self) -> None:
+        """Record the way of a call for which there was none."""
+        with self._lock:
+            if self._found is None or self._found.is_full:
+                return
+            given = self._found.noted()
+            made = None if given is None else self._recorded(given)
+            if made is not None and made.size == self._found.first.size:
+                self._found.add(made)
 
-
-def callables_in(tree) -> list[Callable]:
-    """The functions in tuples, lists and dicts."""
-    if isinstance(tree, (tuple, list, dict)):
-        items = tree.values() if isinstance(tree, dict) else tree
-        return [one for item in items for one in callables_in(item)]
-    return [tree] if callable(tree) else []
-
-
-def _is_of_module(f) -> bool:
-    """Whether a function reads the globals of its module, which change; a copy has its own."""
-    while isinstance(f, functools.partial):
-        f = f.func
-    f = getattr(f, "__func__", f)
-    if not isinstance(f, types.FunctionType):
-        return True
-    module = sys.modules.get(f.__module__)
-    return module is None or f.__globals__ is vars(module)
+    def _recorded(self, given: list) -> Callback | None:
+        self._records += 1
+        readers = readers_of(self._function.problem.captured)
+        if self._records > RECORDS or readers is None:
+            return None
+        made = callback_of(self._function, given, readers)
+        if made is not None and self._steps >= MANY:
+            made = made.native(given)
+        return made if made is not None and made.adjoints else None
 
 
 _kept = KeptByStructure[_CompiledEquations]()
@@ -181,10 +207,13 @@ class NativeCall:
         is_new = self._compiled is None
         if self._compiled is None:
             self._compiled = self._shared(method, np.shape(solved.x))
-        callback = self._compiled.at(solved.x, every, is_new)
-        if callback is None:
-            return None
-        return self._words(method, callback, every, step)
+        found = self._compiled.at(solved.x, every, is_new)
+        return None if found is None else self._words(method, found, every, step)
+
+    def left(self) -> None:
+        """Let the equations be recorded on a way that they have gone now."""
+        if self._compiled is not None:
+            self._compiled.another()
 
     def _shared(self, method: SolverMethod, shape: tuple[int, ...]) -> _CompiledEquations:
         def made() -> _CompiledEquations:
@@ -194,9 +223,9 @@ class NativeCall:
         return _kept.get(kind, self._captured, made) or made()
 
     def _words(
-        self, method: SolverMethod, callback: Callback, every: list, step: StepViews
+        self, method: SolverMethod, found: _Ways, every: list, step: StepViews
     ) -> np.ndarray:
-        inputs = [one.view for one in callback.program.code.inputs]
+        inputs = [one.view for one in found.first.program.code.inputs]
         constants, values, adjoints = [], [], []
         for k, (place, one) in enumerate(zip(self._places, every, strict=True), 1):
             if place is None:
@@ -208,17 +237,25 @@ class NativeCall:
                 adjoints.append(move_words(operand, inputs[k], False, True, DOUBLE.itemsize))
         solution = step.parts[0]
         settings, copied, moved = self._settings(method, every, step)
-        found = [
+        results = [
             _move(part, View(at, part.shape, strides))
             for part, (at, strides) in zip(step.parts, method.found, strict=True)
             if part.size
         ]
         gradient = _move(contiguous(0, solution.shape), solution)
-        lists = (constants, values, copied, moved, found, [_move(inputs[0], solution)], [gradient])
+        lists = (
+            constants,
+            values,
+            copied,
+            moved,
+            results,
+            [_move(inputs[0], solution)],
+            [gradient],
+        )
         code = compiled()
-        head = code[method.name], code["pulled"], callback.address
+        head = code[method.name], code["pulled"], found.address
         counts = solution.size, len(inputs), len(settings), self._memory_of(settings)[0]
-        self._kept.append(callback)
+        self._kept.append(found)
         return _table([*head, *counts], (*lists, adjoints))
 
     def _settings(self, method: SolverMethod, every: list, step: StepViews) -> tuple:
@@ -249,7 +286,9 @@ def _move(target: View, source: View) -> np.ndarray:
 
 
 def _is_float(one) -> bool:
-    return np.asarray(one).dtype == np.float64
+    """Whether it is a float, or floats in C order, which are read where they are."""
+    array = np.asarray(one)
+    return array.dtype == np.float64 and array.flags.c_contiguous
 
 
 def _table(head: list[int], lists: tuple) -> np.ndarray:

@@ -12,8 +12,8 @@ them, its derivatives.
 
 from .._core.codegen.intrinsics import f64s, helper, load_f64, store_f64
 from .._core.codegen.vector_math import sqrt
-from .._program.replay.callback_kernels import argument_at, call_value, result_at
 from .._program.replay.run_layout import FINISHED
+from .way_kernels import argument_at, call_value, result_at
 
 #: What a method returns that has found nothing.
 NOT_FOUND = -1

@@ -339,6 +339,10 @@ class _Repeated(Repeated):
         parts = [view_of(part, whole, out) for part in self._views(whole)]
         return self._native.table(solved, values, StepViews(operands, wanted, parts))
 
+    def left(self) -> None:
+        if self._native is not None:
+            self._native.left()
+
     def _views(self, whole: np.ndarray) -> list[np.ndarray]:
         if len(self.parts) == 1:
             return [whole]

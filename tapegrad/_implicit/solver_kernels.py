@@ -1,23 +1,12 @@
 """Solvers in compiled programs: the solution by a method of ours, its adjoints by the equations.
 
-The equations are a callback by address (`callback_kernels`): of the unknowns, then of the values of
-which they are. The table of a call has what does not change from run to run; it is a table of
-`custom_kernels`, so that Python solves the problem where a method finds nothing, or adjoints are in
-doubt: where ∂F/∂x is close to a singular matrix, or the solution is none.
+The equations are callbacks by address, for each way through them (`way_kernels`): of the unknowns,
+then of the values of which they are. The table of a call has what does not change from run to run;
+it is a table of `custom_kernels`, so that Python solves the problem where a method finds nothing,
+or adjoints are in doubt: where ∂F/∂x is close to a singular matrix, or the solution is none.
 """
 
 from .._core.codegen.intrinsics import f64s, helper, i64s, load_f64, load_i64, memcpy, store_i64
-from .._program.replay.callback_kernels import (
-    adjoint_at,
-    argument_at,
-    argument_size,
-    begin_calls,
-    call_pull,
-    clear_seeds,
-    end_calls,
-    result_at,
-    seed,
-)
 from .._program.replay.rule_kernels import any_set, move_all
 from .._program.replay.run_layout import (
     FINISHED,
@@ -26,9 +15,21 @@ from .._program.replay.run_layout import (
     RUN_VALUE_BASES,
 )
 from .scalar_roots import NOT_FOUND, is_finite
+from .way_kernels import (
+    adjoint_at,
+    argument_at,
+    argument_size,
+    begin_calls,
+    call_pull,
+    clear_seeds,
+    end_calls,
+    result_at,
+    run_at,
+    seed,
+)
 
-#: Words of a table, after its two functions: the callback, the numbers of unknowns, of arguments
-#: and of settings, and where the settings are.
+#: Words of a table, after its two functions: the ways of the equations, the numbers of unknowns, of
+#: arguments and of settings, and where the settings are.
 CALLBACK, UNKNOWNS, ARGUMENTS, SETTINGS_COUNT, SETTINGS = range(16, 56, 8)
 #: Byte offsets in the table of lists, each with its number of items first: arguments that are the
 #: same in all calls (number, address, bytes), and moves (see `move_kernels`) of other arguments;
@@ -42,7 +43,7 @@ METHODS = {
     "hybr": "hybrid_method",
 }
 #: The memory of a run that a method has: counters of moves, the address of the words, these.
-_BASES, _WORDS = 1024, 2048
+_BASES, _RUNS, _WORDS = 1024, 1040, 2048
 #: Parts of the length of a solution: a longer step of Newton's is Python's to judge.
 LONG_STEP, SHORT = 1e-3, 1e-3
 #: The least pivot of a matrix whose largest elements are 1 that is far from a singular one.
@@ -66,18 +67,23 @@ def memory(run):
 
 
 @helper
+def value_bases(own):
+    """The bases of the values of a call of the equations."""
+    return load_i64(run_at(own, 0), RUN_VALUE_BASES)
+
+
+@helper
 def begin(run, table):
     """Memory for calls of the equations, with all arguments but the unknowns; 0: there is none."""
-    callback = load_i64(table, CALLBACK)
-    own = begin_calls(callback)
-    if own == 0:
-        return own
+    callback, own = load_i64(table, CALLBACK), load_i64(run, RUN_SCRATCH) + _RUNS
+    if not begin_calls(callback, own):
+        return 0
     at = table + load_i64(table, CONSTANTS)
     for k in range(load_i64(at, 0)):
         item = at + 8 + 24 * k
         to = argument_at(callback, own, load_i64(item, 0))
         memcpy(to, load_i64(item, 8), load_i64(item, 16))
-    moved(table, VALUES, load_i64(own, RUN_VALUE_BASES), load_i64(run, RUN_VALUE_BASES), run)
+    moved(table, VALUES, value_bases(own), load_i64(run, RUN_VALUE_BASES), run)
     return own
 
 
@@ -265,13 +271,13 @@ def pulled(run, table):
     own = begin(run, table)
     if own == 0:
         return NOT_FOUND
-    moved(table, SOLUTION, load_i64(own, RUN_VALUE_BASES), load_i64(run, RUN_VALUE_BASES), run)
+    moved(table, SOLUTION, value_bases(own), load_i64(run, RUN_VALUE_BASES), run)
     if n == 1:
         status = pull_one(callback, own, table, words)
     else:
         status = pull_all(callback, own, n, words)
     if status == FINISHED:
-        adjoints = load_i64(own, RUN_ADJOINT_BASES)
+        adjoints = load_i64(run_at(own, 0), RUN_ADJOINT_BASES)
         moved(table, ADJOINTS, load_i64(run, RUN_ADJOINT_BASES), adjoints, run)
     end_calls(callback, own)
     return status

@@ -17,14 +17,16 @@ from .compile import compile
 from .dispatch.names_read import names_read
 from .dispatch.signature import Arguments
 from .ir.steps import ARENA, DOUBLE, View
+from .ir.uses import slots_of
 from .replay.run_layout import FINISHED
 
 
 class Callback:
     """A function of numbers and arrays with one vector as result, by the address of its words.
 
-    `adjoints` says whether adjoints can be computed, by all arguments. `is_current()` says whether
-    all that the function reads from outside is as it was when its program was made.
+    `adjoints` says whether adjoints can be computed, by all arguments, and `is_written` whether
+    each number of the result is written in each call, and is no argument itself. `is_current()`
+    says whether all that the function reads from outside is as it was when its program was made.
     """
 
     def __init__(self, program: Program, result: View, names: Dependencies):
@@ -32,6 +34,8 @@ class Callback:
         item, code = program.code.item, program.code
         step = item * result.strides[0] if result.shape else item
         self.size = result.size
+        written = [slots for step in code.steps for slots in step.slots_written.tolist()]
+        self.is_written = {*written}.issuperset(slots_of(result).ravel().tolist())
         arguments = [n for one in code.inputs for n in (item * one.view.offset, one.view.size)]
         head = program.address, item * result.offset, step, result.size, len(code.inputs)
         self._words = np.array([*head, *arguments], np.int64)

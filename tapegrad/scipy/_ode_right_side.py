@@ -13,9 +13,8 @@ import numpy as np
 from .._core.tensor import runtime as rt
 from .._core.tensor.pytree import own_code
 from .._custom.closures import Captured, OperandPlace
-from .._custom.structure import KeptByStructure, with_numbers_lifted
+from .._custom.structure import KeptByStructure, readers_of, with_numbers_lifted
 from .._entering.entering import entering
-from .._implicit.native_calls import callables_in
 from .._program.callbacks import Callback, callback_of
 from .._transforms.jacobians import jvp
 from ._ode_records import Initial
@@ -35,7 +34,7 @@ class RightSide:
 
     def __init__(self, captured: Captured, form: dict[str, Any], wanted: int):
         self._functions = _calling(captured, form, wanted)
-        self._readers = callables_in(captured.objects)
+        self._readers = readers_of(captured)
         self._found: tuple[list[Callback], list[Callback]] = ([], [])
         self._tries, self._calls = [0, 0], 0
 
@@ -73,7 +72,7 @@ class RightSide:
         return [*found]
 
     def _another(self, number: int, arguments: tuple) -> Callback:
-        if self._tries[number] == _TRIES:
+        if self._tries[number] == _TRIES or self._readers is None:
             raise LeftToScipy
         self._tries[number] += 1
         with rt.outside():

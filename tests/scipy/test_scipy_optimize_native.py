@@ -1,6 +1,8 @@
 """Solvers of equations in compiled functions: in machine code, as SciPy solves them."""
 
+import functools
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -199,19 +201,85 @@ def test_a_singular_jacobian_raises():
         compiled(lambda p: np.sum(root(line, [1.0, 1.0], args=(p,)).x), 2.0)
 
 
-def test_branches_and_names_of_the_function(monkeypatch):
-    def branching(p):
+def branching(x, p):
+    if x[0] > 1.0:
+        return [x[0] ** 2 - p[0], 2.0 * p[0] - x[1] if x[1] > 0.5 else x[0] - p[0]]
+    return [x[0] - p[0], x[1] ** 3 - p[1]]
+
+
+def test_branches(solved):
+    def one(p):
         return brentq(lambda x: x - p if x < 1.0 else x**2 - p**2, 0.0, 9.0)
 
-    c = compiled(branching, 0.5)
-    for p in (0.6, 3.0, 0.7):  # the others are SciPy's
+    c = compiled(one, 0.5)
+    for p in (0.6, 3.0, 0.7):
         assert abs(c(p) - p) < 1e-11
         assert abs(c.grad(p) - 1.0) < 1e-9
+
+    def two(p):
+        return np.sum(root(branching, [1.5, 0.9], args=(p,)).x * [1.0, 2.0])
+
+    c = compiled(two, np.array([2.0, 0.5]))
+    ways = np.array([[2.0, 0.5], [0.5, 0.5], [3.0, 0.1], [0.7, 2.0]])
+    for _ in range(4):
+        solved.clear()
+        for p in ways:
+            x = np.array([p[0], np.cbrt(p[1])]) if p[0] < 1.0 else [np.sqrt(p[0]), 2.0 * p[0]]
+            value, gradient = c.value_and_grad(p)
+            assert abs(value - x[0] - 2.0 * x[1]) < 1e-9
+            by_p = [1.0, 2.0 / (3.0 * x[1] ** 2)] if p[0] < 1.0 else [0.5 / x[0] + 4.0, 0.0]
+            np.testing.assert_allclose(gradient, by_p, rtol=1e-7)
+    assert not solved
+
+
+def test_names_of_the_function(monkeypatch):
     c = compiled(lambda p: brentq(lambda x: x**3 - K * p, -9.0, 9.0), 2.0)
     monkeypatch.setitem(globals(), "K", 4.0)
     for _ in range(3):
         assert abs(c(2.0) - 2.0) < 1e-11
         assert abs(c.grad(2.0) - 4.0 / 12.0) < 1e-9
+
+
+class Model:
+    def __init__(self):
+        self.k = 1.0
+
+    def f(self, x, p):
+        return x**3 - self.k * p
+
+
+MODEL = Model()
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda p: brentq(MODEL.f, -9.0, 9.0, args=(p,)),
+        lambda p: brentq(lambda x, m: x**3 - m["k"].k * p, -9.0, 9.0, args=({"k": MODEL},)),
+        lambda p: brentq(functools.partial(Model.f, MODEL), -9.0, 9.0, args=(p,)),
+    ],
+)
+def test_objects_that_change(solve):
+    MODEL.k = 1.0
+    c = compiled(solve, 2.0)
+    assert abs(c(2.0) - np.cbrt(2.0)) < 1e-11
+    MODEL.k = 4.0
+    for _ in range(3):
+        assert abs(c(2.0) - 2.0) < 1e-11
+        assert abs(c.grad(2.0) - 4.0 / 12.0) < 1e-9
+
+
+def test_globals_that_are_recorded(monkeypatch):
+    def f(p):
+        monkeypatch.setitem(globals(), "K", p)
+        return brentq(lambda x: x**3 - K, -9.0, 9.0)
+
+    c = tg.compile(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # that it changes K
+        for k in range(CALLS):
+            assert abs(c(2.0 + k) - np.cbrt(2.0 + k)) < 1e-11
+            assert abs(c.grad(2.0 + k) - np.cbrt(2.0 + k) / (3.0 * (2.0 + k))) < 1e-9
 
 
 def test_data_of_a_loop_are_arguments(solved):

@@ -124,6 +124,9 @@ class CustomCall(Protocol):
         """
         return None
 
+    def left(self) -> None:
+        """Compiled code has left a call to Python, which has made it."""
+
 
 class Trace:
     """The state of a trace in addition to its rows; `refusal` says why it cannot be a program."""

@@ -129,6 +129,12 @@ def seed(callback, run, j, weight):
 
 
 @helper
+def seed_of(callback, run, j):
+    """The adjoint of a number of the result."""
+    return load_f64(load_i64(run, RUN_ADJOINTS) + result_place(callback, j), 0)
+
+
+@helper
 def call_pull(callback, run):
     """Compute the result, and the adjoints of arguments from the seeds; returns why it stopped."""
     program = load_i64(callback, CALLBACK_PROGRAM)

@@ -539,6 +539,8 @@ class _RepeatedCalls:
         array_of(run, step.out, own)[...] = values
         if self._table is None:
             self._find_table()
+        else:
+            step.call.left()
         return FINISHED, held
 
     def _given(self, run: int) -> list[np.ndarray]:
