@@ -50,6 +50,17 @@ def of_matrices(x, data):
 """
 
 
+#: Initial value problems, by methods that run in compiled code.
+_SOLUTIONS = """
+from scipy.integrate import solve_ivp
+
+
+def of_solutions(x, method):
+    found = solve_ivp(lambda t, y: x * y, (0.0, 1.0), [1.0, 2.0], method)
+    return np.sum(found.y[:, -1])
+"""
+
+
 def use_first() -> None:
     """Use gradients, Hessians, compiled functions and their graphs, of arrays and of numbers."""
     names: dict[str, Any] = {"np": np, "math": math}
@@ -67,9 +78,13 @@ def use_first() -> None:
 
 
 def use_all() -> None:
-    """The same, and an example of every operation: its gradients, eagerly and compiled."""
+    """The same, solutions, and an example of every operation: gradients, eager and compiled."""
     use_first()
     load_families()
+    names: dict[str, Any] = {"np": np}
+    exec(compile(_SOLUTIONS, "<first uses>", "exec"), names)
+    for method in ("RK45", "Radau"):
+        tg.grad(names["of_solutions"])(np.array([-1.0, -0.5]), method)
     rng = np.random.default_rng(5)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of examples
