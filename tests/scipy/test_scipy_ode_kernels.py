@@ -9,7 +9,7 @@ import scipy.integrate
 from numpy.testing import assert_allclose, assert_array_equal
 
 import tapegrad as tg
-from tapegrad.scipy import _ode_flow, _ode_native
+from tapegrad.scipy import _ode_flow, _ode_native, _ode_right_side
 from tapegrad.scipy._ode_second import Tangents
 from tapegrad.scipy.integrate import solve_ivp
 
@@ -352,3 +352,17 @@ def test_more_steps_than_rows_with_an_interpolant(monkeypatch, solved):
     assert solved[-1].count > 100 and len(solved[-1].rows) == solved[-1].count
     assert found[0] == wanted[0]
     assert_array_equal(found[1], wanted[1])
+
+
+def test_machine_code_after_many_calls(monkeypatch, solved):
+    def decay(t, y, p):
+        return [-p[0] * y[0] * y[1], -p[1] * y[1]]
+
+    def f(p):
+        return np.sum(solve_ivp(decay, (0.0, 3.0), Y, "DOP853", args=(p,), **TIGHT).y[:, -1])
+
+    monkeypatch.setattr(_ode_right_side, "MANY_CALLS", 10)
+    wanted, found = tg.value_and_grad(f)(P), tg.value_and_grad(f)(P)
+    assert [one._of[1][0].program.native for one in solved] == [False, True]
+    assert found[0] == wanted[0]
+    assert_allclose(found[1], wanted[1], rtol=1e-13)
