@@ -1,9 +1,10 @@
 """Times of earlier states of the repository, for curves: `asv` measures them, on one machine.
 
-States are taken evenly from the history of the checked-out branch. Each is built in an environment of
-its own and measured by the benchmarks of the working tree; results are added to `benchmarks/results`,
-under the name of a machine that says nothing about it. They are comparable only if one machine made all
-of them, with nothing else to do. `asv publish` draws the curves, `asv preview` shows them.
+States are taken evenly from the history of the checked-out branch. Each is built in an environment
+of its own and measured by the benchmarks of the working tree; results are added to
+`benchmarks/results`, under the name of a machine that says nothing about it. They are comparable
+only if one machine made all of them, with nothing else to do. `asv publish` draws the curves,
+`asv preview` shows them.
 
     python -m benchmarks.history                      ten states
     python -m benchmarks.history --states 5 --dry     only print what would be run

@@ -1,11 +1,11 @@
 """Times of GradBench's evaluations, by tapegrad and by PyTorch, in one process.
 
-The figures are milliseconds of the best of many calls, by turns; they count the processor's time of the
-thread that calls, so that other processes matter little. The first call of tapegrad, which records and
-converts, is a column of its own. Results must agree to a relative 1e-8.
+The figures are milliseconds of the best of many calls, by turns; they count the processor's time of
+the thread that calls, so that other processes matter little. The first call of tapegrad, which
+records and converts, is a column of its own. Results must agree to a relative 1e-8.
 
-    python -m benchmarks.gradbench                 all
-    python -m benchmarks.gradbench gmm ode         some of them
+    python -m benchmarks.gradbench                 all; nested forward mode takes PyTorch minutes
+    python -m benchmarks.gradbench gmm saddle.rr   some of them, and one function
 """
 
 import argparse
@@ -25,6 +25,8 @@ from benchmarks.gradbench.inputs import EVALUATIONS, TIMED  # noqa: E402
 from benchmarks.gradbench.run import module_of  # noqa: E402
 
 TOLERANCE, TURNS = 1e-8, 3
+#: A call of PyTorch that takes more seconds is made once: what it imports matters little then.
+LONG = 10.0
 #: Calls before tapegrad's are timed: a path that a function takes is converted when it comes again.
 EARLIER = 3
 
@@ -68,10 +70,7 @@ def timed(call):
 
 
 def compared(evaluation, name, given, budget):
-    """Return seconds of tapegrad's first and best call, of PyTorch's best, and the disagreement.
-
-    A call of PyTorch that takes longer than all that is planned is not made again.
-    """
+    """Return seconds of tapegrad's first and best call, of PyTorch's best, and the disagreement."""
     ours, write = prepared(evaluation, name, given)
     result, first = timed(ours)
     output, apart, best = write(result), 0.0, [first]
@@ -81,7 +80,7 @@ def compared(evaluation, name, given, budget):
         result, once = timed(theirs)
         apart = disagreement(output, write(result))
         best.append(once)
-        calls += [theirs] if once < budget else []
+        calls += [theirs] if once < LONG else []
     for _ in range(EARLIER):
         ours()
     for _ in range(TURNS):
@@ -95,34 +94,51 @@ def mean(ratios):
     return float(np.exp(np.mean(np.log(ratios))))
 
 
-def main(given=None):
-    """Print the table; return 1 if results differ."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", metavar="evaluation", help=", ".join(EVALUATIONS))
-    parser.add_argument(
-        "--budget", type=float, default=1.0, metavar="SECONDS", help="of a function"
-    )
-    options = parser.parse_args(given)
-    if unknown := set(options.what) - {*EVALUATIONS}:
-        parser.error(f"no evaluation {', '.join(sorted(unknown))}; known: {', '.join(EVALUATIONS)}")
-    if in_torch.torch:
-        in_torch.torch.set_num_threads(1)
-    peers.print_row("evaluation", "input", "first, ms", "tapegrad, ms", "PyTorch, ms", "ratio")
-    peers.print_row("---", "---", "---:", "---:", "---:", "---:")
+def chosen(what):
+    """Return evaluation → the functions that are meant by its name, or by "name.function"."""
+    names = {name: functions for name, functions in EVALUATIONS.items() if name in what or not what}
+    for name, functions in EVALUATIONS.items():
+        some = tuple(one for one in functions if f"{name}.{one}" in what)
+        if some and name not in names:
+            names[name] = some
+    return names
+
+
+def rows(names, budget):
+    """Print the rows of the table; return the means of ratios, and the largest disagreement."""
     means, worst = [], 0.0
-    for evaluation in options.what or EVALUATIONS:
+    for evaluation, functions in names.items():
         ratios = []
         for described, given in TIMED[evaluation].items():
-            for name in EVALUATIONS[evaluation]:
-                first, ours, theirs, apart = compared(evaluation, name, given, options.budget)
+            for name in functions:
+                first, ours, theirs, apart = compared(evaluation, name, given, budget)
                 worst = max(worst, apart)
                 cells = [peers.shown(t and 1e3 * t) for t in (first, ours, theirs)]
                 cells.append(peers.ratio(ours, theirs))
                 peers.print_row(f"`{evaluation}` {name}", described, *cells)
                 ratios += [ours / theirs] if theirs else []
         means += [mean(ratios)] if ratios else []
+    return means, worst
+
+
+def main(given=None):
+    """Print the table; return 1 if results differ."""
+    known = [*EVALUATIONS, *(f"{name}.{one}" for name, all in EVALUATIONS.items() for one in all)]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="*", metavar="evaluation", help=", ".join(EVALUATIONS))
+    parser.add_argument(
+        "--budget", type=float, default=1.0, metavar="SECONDS", help="of a function"
+    )
+    options = parser.parse_args(given)
+    if unknown := set(options.what) - {*known}:
+        parser.error(f"no evaluation {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+    if in_torch.torch:
+        in_torch.torch.set_num_threads(1)
+    peers.print_row("evaluation", "input", "first, ms", "tapegrad, ms", "PyTorch, ms", "ratio")
+    peers.print_row("---", "---", "---:", "---:", "---:", "---:")
+    means, worst = rows(chosen(options.what), options.budget)
     if means:
-        print(f"\nGeometric mean of the {len(means)} evaluations' means: {mean(means):.2f}.")
+        print(f"\nGeometric mean of {len(means)} evaluations: {peers.shown(mean(means))}.")
         print(f"Largest relative difference of results: {worst:.1e}.")
     return 1 if not worst < TOLERANCE else 0
 

@@ -44,7 +44,7 @@ def moved_errors(step, cameras, points, weights, features):
 
 
 def read(given):
-    """Return the arguments: numbers of cameras and points, and arrays with a row per observation."""
+    """Return the arguments: cameras and points, and arrays with a row per observation."""
     n, m, p = given["n"], given["m"], given["p"]
     cameras, points = (np.tile(given[name], (count, 1)) for name, count in (("cam", n), ("x", m)))
     seen_by, seen = np.arange(p) % n, np.arange(p) % m

@@ -12,8 +12,8 @@ NAMES = ("alpha", "mu", "q", "l")
 def log_posterior(alpha, mu, q, l, x, gamma, m):  # noqa: E741 (the names of the evaluation)
     """Return the log-posterior.
 
-    The precision of component k is QᵀQ, where Q is lower triangular, with the diagonal exp(q[k]) and
-    below it l[k], column by column.
+    The precision of component k is QᵀQ, where Q is lower triangular, with the diagonal exp(q[k])
+    and below it l[k], column by column.
     """
     n, d = x.shape
     k = len(alpha)

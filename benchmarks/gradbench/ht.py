@@ -88,7 +88,7 @@ def objective(parameters, *data):
 
 
 def jacobian(parameters, *data):
-    """Return their derivatives: with respect to the two numbers of their triangle, then the pose."""
+    """Return their derivatives: by the two numbers of their triangle, if any, then by the pose."""
     return of_call(data).jacobian(parameters, *data)
 
 

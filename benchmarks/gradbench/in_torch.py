@@ -1,7 +1,7 @@
 """The evaluations in PyTorch, each in the form that suits it best: on whole arrays where it can be.
 
-`FORMS[evaluation][function]` takes the input of an evaluation and returns a call without arguments, and
-what makes JSON of its result, as the functions here do.
+`FORMS[evaluation][function]` takes the input of an evaluation and returns a call without arguments,
+and what makes JSON of its result, as the functions here do.
 """
 
 import functools
@@ -367,11 +367,29 @@ def forward(f):
     return gradient
 
 
+def forward_of_graphs(f):
+    """Return the gradient by forward mode, of a function that differentiates by graphs."""
+    dual = torch.autograd.forward_ad
+
+    def gradient(x):
+        tangents = []
+        for e in torch.eye(len(x), dtype=x.dtype):
+            with dual.dual_level():
+                tangents.append(dual.unpack_dual(f(dual.make_dual(x, e))).tangent)
+        return torch.stack(tangents)
+
+    return gradient
+
+
 def modes(name):
-    """Return the transforms of the outer and the inner function; graphs where both are reverse."""
-    if name == "rr":
-        return lambda f: lambda x: by_graph(f)(x).detach(), by_graph
-    return tuple(forward if letter == "f" else torch.func.grad for letter in name)
+    """Return the transforms of the outer and the inner function: the fastest that nest."""
+    outer = forward_of_graphs if name == "fr" else forward
+    if name[0] == "r":
+
+        def outer(f):
+            return lambda x: by_graph(f)(x).detach()
+
+    return outer, by_graph if name[1] == "r" else forward
 
 
 @form("saddle", "rr", "rf", "fr", "ff")
@@ -393,7 +411,7 @@ def saddle_call(name, given):
         x = argmin(largest, outer(largest), start)
         return torch.cat((x, highest(x)))
 
-    return call, listed
+    return call, lambda found: listed(found.detach())
 
 
 @form("particle", "rr", "rf", "fr", "ff")
@@ -412,4 +430,4 @@ def particle_call(name, given):
                 return (x - x[1] / velocity[1] * velocity)[0] ** 2
             x, velocity = further, velocity - particle.STEP * slope(x)
 
-    return lambda: argmin(miss, outer(miss), w)[0], float
+    return lambda: argmin(miss, outer(miss), w)[0].detach(), float

@@ -14,8 +14,8 @@ def sigmoid(x):
 def loss(main, extra, state, sequence):
     """Return the negative mean log-likelihood of every pattern after those before it.
 
-    Two rows of `main` are the weights and biases of a layer, for four gates; two rows of `state` are
-    its hidden values and its cells.
+    Two rows of `main` are the weights and biases of a layer, for four gates; two rows of `state`
+    are its hidden values and its cells.
     """
     layers, bits = len(state) // 2, sequence.shape[1]
     weights, biases = main[::2].reshape(layers, 4, bits), main[1::2].reshape(layers, 4, bits)

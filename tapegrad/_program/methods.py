@@ -567,7 +567,7 @@ class CompiledByName:
     def __getattr__(self, name: str):
         if name in ("explain", "wait", "draw", "_compilation", "_install", "_families", "_derived"):
             return getattr(self._compiled, name)
-        if name in ("numba", "save"):
+        if name in ("numba", "save", "distribute"):
             raise AttributeError(
                 f"tapegrad.compile: {name} takes arguments by position: give argnums in place of "
                 "argnames"

@@ -52,7 +52,8 @@ def nutpie_model(value_and_grad: Callable, like, others: tuple) -> Any:
         nutpie: Any = importlib.import_module("nutpie")
     except ImportError as error:
         raise ImportError(
-            "tapegrad.compile: nutpie_model needs nutpie, which is not installed: pip install nutpie"
+            "tapegrad.compile: nutpie_model needs nutpie, which is not installed: pip install "
+            "nutpie"
         ) from error
     parameters = Parameters(like)
 

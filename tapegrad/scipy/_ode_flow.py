@@ -24,6 +24,7 @@ from .._entering.entering import entering
 from .._implicit.linear import STRAY
 from .._transforms.gradients import pulled
 from .._transforms.jacobians import jvp, vjp
+from ..autograd._function_calls import Repeated, apart
 from ..autograd.function import Function
 from ._ode_methods import method_of
 from ._ode_native import KernelSolution, solution_of
@@ -316,19 +317,29 @@ class Plan:
     def pulled(self, gradients: Sequence, inputs: Sequence) -> list[np.ndarray]:
         """The adjoints of plain inputs from those of the results."""
         _, values = self.split(inputs)
-        if self.at is None and self.record.own is not None:
-            return self._pulled_by_kernels(self.record.own, gradients, inputs)
+        if (own := self._own) is not None:
+            return self._pulled_by_kernels(own, gradients, inputs)
         seeds, of_asked = self._seeds(gradients)
         first, ends, of_times, of_values = SolutionSweep(self, values).pulled(*seeds)
         return self._of_inputs(inputs, [first, *ends, of_asked + of_times], of_values)
 
+    @property
+    def _own(self) -> KernelSolution | None:
+        """The solution by kernels, as long as what its functions read is as it was."""
+        own = self.record.own
+        return own if own is not None and own.is_current() else None
+
     def _pulled_by_kernels(
         self, own: KernelSolution, gradients: Sequence, inputs: Sequence
     ) -> list:
+        of_rows = np.asarray(gradients[-1]).T
+        if self.at is not None:
+            return self._pulled_at(own, np.reshape(of_rows, (len(self.times), -1)), inputs)
+        of_rows = np.ascontiguousarray(of_rows)
         of_t = np.asarray(gradients[0]) if self.has_t else np.zeros(1)
-        of_rows = np.ascontiguousarray(np.asarray(gradients[-1]).T)
-        seeds = (of_rows, None) if self._is_of_steps else (None, of_rows)
-        first, ends, of_asked, of_values = own.pulled(seeds, len(inputs), self.flow.moves)
+        seeds = (of_rows, None, None) if self._is_of_steps else (None, of_rows, own.t)
+        has_times = self.flow.moves or self.flow.asks
+        first, ends, of_asked, of_values = own.pulled(seeds, len(inputs), has_times)
         start, end = ends
         if self._is_of_steps:
             start, end = start + of_t[:-1].sum(), end + of_t[-1]
@@ -340,12 +351,21 @@ class Plan:
             of_values[place] += first.reshape(of_values[place].shape)
         return of_values
 
+    def _pulled_at(self, own: KernelSolution, of_rows: np.ndarray, inputs: Sequence) -> list:
+        """The same of states at any times."""
+        order = np.argsort(own.task.direction * self.times, kind="stable")
+        seeds = None, np.ascontiguousarray(of_rows[order]), self.times[order]
+        first, ends, of_sorted, of_values = own.pulled(seeds, len(inputs) - 1, True)
+        of_times = np.empty_like(of_sorted)
+        of_times[order] = of_sorted
+        return self._of_inputs(inputs, [first, *ends, of_times], of_values)
+
     def pushed(self, moves: Sequence, gradients: Sequence, inputs: Sequence) -> list[np.ndarray]:
         """The tangents of the results, and of what `pulled` gives, from those of the inputs."""
         _, values = self.split(inputs)
         _, begun = jvp(lambda *given: self.begun(given), tuple(inputs), tuple(moves))
         has_seeds = any(np.any(one) for one in gradients)
-        if not has_seeds and self.at is None and (own := self.record.own) is not None:
+        if not has_seeds and self.at is None and (own := self._own) is not None:
             if (found := self._pushed_by_kernels(own, begun, moves)) is not None:
                 return found + [np.zeros(np.shape(one)) for one in inputs]
         tangents = Tangents(self, values, [*map(np.asarray, begun)], self.split(moves)[1])
@@ -441,8 +461,50 @@ def _adjoint(f: Callable, results: int) -> Callable:
     return adjoint
 
 
+class RepeatedOrder(Repeated):
+    """The call of an order of derivatives in a program: it is given arrays."""
+
+    def __init__(self, compute: Callable, cls, ctx, args, out):
+        super().__init__(compute, cls, ctx, args, out)
+        self.order = args[0]
+        pairs = zip(args[1:], self.recorded[1:], strict=True)
+        self._fixed = [None if one else plain([x])[0] for x, one in pairs]
+
+    def value(self, operands: list[np.ndarray]) -> tuple[np.ndarray | None, Any]:
+        if self.derived:  # a derivative finds values by their places in the context
+            return super().value(operands)
+        given = iter(operands)
+        inputs = [plain([next(given)])[0] if one is None else one for one in self._fixed]
+        with apart():
+            found = [*map(np.asarray, self.order(inputs))]
+        kinds = [(one.shape, one.dtype) for one in found]
+        if kinds != self.form[2] or self.order.results != self.count:
+            return None, None
+        whole = np.empty(*self.whole)
+        for part, one in zip(self._views(whole), found, strict=True):
+            part[...] = one
+        return whole, inputs
+
+    def adjoints(self, held: Any, g: np.ndarray) -> list[np.ndarray | None]:
+        if isinstance(held, tuple):
+            return super().adjoints(held, g)
+        seeds = [np.array(one) for one in self._views(g)[: self.count]]
+        with apart():
+            found = self.order.next([*seeds, *held])
+        pairs = zip(found, self.recorded[1:], strict=True)
+        return [np.asarray(one) for one, recorded in pairs if recorded]
+
+    def _views(self, whole: np.ndarray) -> list[np.ndarray]:
+        """The parts of an array with all results, those with a derivative first."""
+        if len(self.parts) == 1:
+            return [whole]
+        return [np.ndarray(shape, dtype, whole, *place) for shape, dtype, *place in self.parts]
+
+
 class Derived(Function):
     """The operation of an order of derivatives, which is differentiated by the next one."""
+
+    _repeated = RepeatedOrder
 
     @staticmethod
     def forward(ctx, order, *inputs):

@@ -114,8 +114,9 @@ from .._program.replay.run_layout import FINISHED, GUARD_FAILED
     FAILED_STATE,
     CALLS_BEFORE,  # how many there were before the step
     ROWS_DONE,  # by `push`
-) = range(0, 8 * 76, 8)
-SOLVE_WORDS = 76
+    KEPT,  # address of the slopes of all stages of each step, for the interpolant; or 0
+) = range(0, 8 * 77, 8)
+SOLVE_WORDS = 77
 #: Words of a row of steps: the time, the length of the next step, the time of the slope; the state.
 ROW_TIME, ROW_STEP, ROW_SLOPE_TIME, ROW_STATE = range(0, 32, 8)
 #: Why `advance` and `pull` return.
@@ -450,11 +451,11 @@ def slopes_of(solve, x, to):
 
 @helper
 def write_between(solve, t, h, end):
-    """Write the states at the times that are asked for up to the end of a step."""
-    n, direction = load_i64(solve, SIZE), load_f64(solve, DIRECTION)
+    """Write the states at the times that are asked for up to the end of a step, and keep slopes."""
+    n, direction, kept = load_i64(solve, SIZE), load_f64(solve, DIRECTION), load_i64(solve, KEPT)
     number, count = load_i64(solve, ASKED_NEXT), load_i64(solve, ASKED_COUNT)
     asked, stages = f64s(load_i64(solve, ASKED)), load_i64(solve, ALL_STAGES)
-    if number >= count or direction * (asked[number] - end) > 0.0:
+    if kept == 0 and (number >= count or direction * (asked[number] - end) > 0.0):
         return True
     y, weights = load_i64(solve, STATE), load_i64(solve, WEIGHTS)
     for stage in range(load_i64(solve, STAGES), stages):
@@ -466,6 +467,9 @@ def write_between(solve, t, h, end):
         add_sum(at, y, sum_of_stages(solve, weights, stages), n, h)
         number += 1
     store_i64(solve, ASKED_NEXT, number)
+    if kept != 0:
+        size = stages * n * 8
+        memcpy(kept + load_i64(solve, COUNT) * size, load_i64(solve, SLOPES), size)
     return True
 
 

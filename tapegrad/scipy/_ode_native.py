@@ -20,14 +20,12 @@ from .._program.callbacks import Callback
 from .._program.replay.run_layout import GUARD_FAILED
 from . import _ode_kernels as kernels
 from . import _ode_stiff_kernels as stiff
-from ._ode_records import CHANGED, ROUNDED, error_of_newton
-from ._ode_right_side import NotCompiled, RightSide, RightSideObjects, running
+from ._ode_records import ROUNDED, error_of_newton
+from ._ode_right_side import LeftToScipy, RightSide, RightSideObjects, begun
 from ._ode_tables import tables_of
 
 #: Bytes of begins of steps that are kept before there are fewer of them.
 BOUND = 1 << 20
-#: The most numbers of a state and steps together for which nothing else is looked after.
-_TURN = 1 << 17
 _CAPABLE = ("RK23", "RK45", "DOP853", "Radau")
 _CONTROLS = ("rtol", "atol", "max_step", "first_step")
 
@@ -40,17 +38,17 @@ class Task:
 
     def __init__(self, given: dict[str, Any]):
         options, self.method = dict(given["options"]), given["method"]
-        if self.method not in _CAPABLE or not given["is_bare"]:
-            raise NotCompiled
+        if self.method not in _CAPABLE or given["has_events"]:
+            raise LeftToScipy
         if not options.keys() <= {*_CONTROLS}:
-            raise NotCompiled
-        span = given["span"]
+            raise LeftToScipy
+        span, self.is_dense = given["span"], given["is_dense"]
         if len(span) != 2:
-            raise NotCompiled
+            raise LeftToScipy
         self.start, self.end = map(float, span)
         self.y0 = np.array(given["y0"])
         if self.y0.dtype.kind not in "fiu" or self.y0.ndim != 1 or not self.y0.size:
-            raise NotCompiled
+            raise LeftToScipy
         self.y0 = self.y0.astype(float)
         self.direction = 1.0 if self.end > self.start else -1.0
         self.asked = self._times(given["t_eval"])
@@ -63,14 +61,14 @@ class Task:
         is_right = self.rtol.min() >= _LEAST and self.atol.min() >= 0.0 and self.max_step > 0.0
         is_right = is_right and (first is None or 0.0 < self.first_step <= whole)
         if self.y0.size > tables_of(self.method).most:
-            raise NotCompiled
+            raise LeftToScipy
         if self.method == "Radau":
             if np.ndim(options.get("rtol", 1e-3)):
-                raise NotCompiled
+                raise LeftToScipy
             rtol = float(self.rtol[0])
             self.newton_tolerance = max(10 * np.finfo(float).eps / rtol, min(0.03, rtol**0.5))
         if not (is_right and 0.0 < whole < np.inf and np.isfinite(self.y0).all()):
-            raise NotCompiled
+            raise LeftToScipy
 
     def _times(self, t_eval) -> np.ndarray | None:
         """The times that are asked for, in the direction of the solution."""
@@ -78,16 +76,16 @@ class Task:
             return None
         found = np.asarray(t_eval)
         if found.dtype != np.float64 or found.ndim != 1 or not found.size:
-            raise NotCompiled
+            raise LeftToScipy
         sign = self.direction
         is_within = sign * (found[0] - self.start) >= 0.0 and sign * (found[-1] - self.end) <= 0.0
         if not is_within or not (sign * (found[1:] - found[:-1]) > 0.0).all():
-            raise NotCompiled
+            raise LeftToScipy
         return np.array(found)
 
     def _tolerance(self, given) -> np.ndarray:
         if np.shape(given) not in ((), self.y0.shape):
-            raise NotCompiled
+            raise LeftToScipy
         made = np.empty(self.y0.shape)
         made[:] = given
         return made
@@ -109,7 +107,8 @@ class SolveMemory:
         self.floats, self.address = self.words.view(np.float64), memory_of(self.words)
         self._keep: dict[int, np.ndarray] = {}
         self._callbacks, self._values = [*callbacks], values
-        self._stack, self._is_ahead = contextlib.ExitStack(), False
+        self._runs: list[tuple[Callback, list]] = []  # in use
+        self._is_ahead = False
         self.words[kernels.SIZE // 8] = n
         self.words[kernels.WIDTH // 8] = width = max(3, self.tables.runs)
         self.point(kernels.CHOSEN, np.zeros(width, np.int64))
@@ -157,21 +156,29 @@ class SolveMemory:
         """Memory for calls of the right-hand side: of one, or of all stages for adjoints."""
         self._is_ahead = ahead
         self.words[kernels.IS_AHEAD // 8] = ahead
-        with contextlib.ExitStack() as self._stack:
-            self._set_calls()
+        self._set_calls()
+        try:
             yield
+        finally:
+            self._end_calls()
 
     def _set_calls(self) -> None:
         count, width = self.tables.runs if self._is_ahead else 1, self.words[kernels.WIDTH // 8]
         table = np.zeros((len(self._callbacks), width), np.int64)
         for row, callback in zip(table, self._callbacks, strict=True):
-            given = callback, 2, self._values
-            runs = [self._stack.enter_context(running(*given)) for _ in range(count)]
+            runs = begun(callback, 2, self._values, count)
+            self._runs.append((callback, runs))
             row[:count] = [run.address for run in runs]
             row[count:] = row[0]
         self.point(kernels.RUNS, table)
         self.point(kernels.CALLBACKS, np.array([x.address for x in self._callbacks], np.int64))
         self.words[kernels.CALLBACKS_COUNT // 8] = len(table)
+
+    def _end_calls(self) -> None:
+        while self._runs:
+            callback, runs = self._runs.pop()
+            for run in runs:
+                callback.program.end(run)
 
     def failed(self) -> tuple[float, np.ndarray] | None:
         """The time and state at which no callback goes the way through branches, if that is so."""
@@ -181,7 +188,7 @@ class SolveMemory:
 
     def take_again(self, callback: Callback) -> None:
         """Go back to the begin of a step, or of all, with a further callback."""
-        self._stack.close()
+        self._end_calls()
         self._callbacks.append(callback)
         self._set_calls()
         self.words[kernels.CALLS // 8] = self.words[kernels.CALLS_BEFORE // 8]
@@ -205,13 +212,13 @@ class SolveMemory:
 
     def steps(self, most: int, turned: Callable[[int], bool]) -> int:
         """Take steps; `turned` is told why it has stopped, and says whether it goes on."""
-        turn = max(1, _TURN // (8 + self.words[kernels.SIZE // 8]))
+        turn = self.tables.turn(int(self.words[kernels.SIZE // 8]))
         while most > 0:
             before = self.words[kernels.COUNT // 8]
             why = self.tables.compiled[self.tables.advance](self.address, min(most, turn))
             most -= self.words[kernels.COUNT // 8] - before
             if why not in (kernels.DONE, kernels.PAUSED) and not turned(why):
-                raise NotCompiled
+                raise LeftToScipy
             if why == kernels.DONE:
                 break
         return most
@@ -224,18 +231,20 @@ class KernelSolution:
         at = (task.start, task.y0, *values)
         self._right_side, self._of = right_side, (task, right_side.slopes(at), values)
         self.task, size = task, task.y0.size
+        self._slopes: np.ndarray | None = None  # of all stages, for the interpolant
         memory = SolveMemory(*self._of)
         width = memory.tables.width(size)
         self._room = max(64, BOUND // (8 * width))
         self.rows = np.empty((self._room, width))
         self.stride = 1
+        self._keep_slopes(memory)
         memory.keep_rows(self.rows)
         memory.state(np.array([task.start, task.first_step, task.start, *task.y0]), 0)
         self._ask(memory)
         with memory.calls(False):
             while not memory.begin():
                 if not self._turned(memory, kernels.STOPPED):
-                    raise NotCompiled
+                    raise LeftToScipy
             memory.steps(1 << 62, functools.partial(self._turned, memory))
         self.count = int(memory.words[kernels.COUNT // 8])
         self.counts = {"nfev": int(memory.words[kernels.CALLS // 8]), "njev": 0, "nlu": 0}
@@ -251,6 +260,16 @@ class KernelSolution:
         """That of `Steps`."""
         task = self.task
         return error_of_newton(task.rtol, task.atol) if task.method == "Radau" else ROUNDED
+
+    def _keep_slopes(self, memory: SolveMemory) -> None:
+        """Room for the slopes of as many steps as there are rows, if the interpolant is wanted."""
+        if not self.task.is_dense or self.task.method == "Radau":
+            return
+        shape = len(self.rows), memory.tables.runs, self.task.y0.size
+        before, self._slopes = self._slopes, np.empty(shape)
+        if before is not None:
+            self._slopes[: len(before)] = before
+        memory.point(kernels.KEPT, self._slopes)
 
     def _ask(self, memory: SolveMemory) -> None:
         """Room for the results."""
@@ -275,9 +294,11 @@ class KernelSolution:
             self._resize(2 * len(self.t))
             self._point(memory)
         elif why == kernels.ROWS_FULL:
-            if 2 * self.stride > len(self.rows) or not memory.tables.is_thinned:
+            is_thinned = memory.tables.is_thinned and not self.task.is_dense
+            if 2 * self.stride > len(self.rows) or not is_thinned:
                 full, self.rows = len(self.rows), np.concatenate([self.rows, self.rows])
                 memory.keep_rows(self.rows, full)
+                self._keep_slopes(memory)
             else:
                 kept = (len(self.rows) + 1) // 2
                 self.rows[:kept] = self.rows[::2].copy()
@@ -306,9 +327,20 @@ class KernelSolution:
     def result(self):
         """SciPy's result."""
         y = np.ascontiguousarray(self.y.T) if self.task.asked is not None else self.y.T
-        found = dict(t=self.t, y=y, sol=None, t_events=None, y_events=None)
-        found.update(self.counts, status=0, message=_messages()[0], success=True)
-        return _result_class()(**found)
+        sol = self._interpolant() if self.task.is_dense else None
+        found = dict(t=self.t, y=y, sol=sol, t_events=None, y_events=None)
+        found.update(self.counts, status=0, message=_theirs().MESSAGES[0], success=True)
+        return _theirs().OdeResult(**found)
+
+    def _interpolant(self):
+        """SciPy's solution as a function of time."""
+        times, (states, stages) = self.steps()
+        tables = tables_of(self.task.method)
+        kept = self._slopes[: self.count] if stages is None else stages
+        weights = np.einsum("ksn,sp->knp", kept, tables.P)
+        make = getattr(importlib.import_module(tables.module), tables.interpolant)
+        given = zip(times[:-1], times[1:], states, weights, strict=False)
+        return _theirs().OdeSolution(times, [make(*one) for one in given])
 
     def steps(self) -> tuple[np.ndarray, tuple]:
         """The times and states of all steps and, of Radau, Z of the stages."""
@@ -342,18 +374,17 @@ class KernelSolution:
                     raise RuntimeError(_LOST)
             yield first, room[:count]
 
-    def _is_current(self) -> bool:
+    def is_current(self) -> bool:
         """Whether what the right-hand side reads is as it was."""
         return all([one.is_current() for one in self._of[1]])
 
     def pulled(self, seeds: tuple, wanted: int, has_times: bool) -> tuple:
         """The adjoints of the first state, of the begin and end, of times, and of values.
 
-        `seeds` are those of the states after steps, or at times: the other is None.
+        `seeds` are those of the states after steps, or at `times`: the other is None. The times
+        are in the direction of the solution.
         """
-        of_steps, of_between = seeds
-        if not self._is_current():
-            raise RuntimeError(CHANGED.format("scipy.integrate.solve_ivp"))
+        of_steps, of_between, times = seeds
         size, memory = self.task.y0.size, SolveMemory(*self._of)
         of_state = np.array(of_steps[-1]) if of_steps is not None else np.zeros(size)
         of_asked = np.zeros(0 if of_between is None else len(of_between))
@@ -362,7 +393,7 @@ class KernelSolution:
         if of_steps is not None:
             memory.point(kernels.OF_STATES, of_steps)
         else:
-            memory.point(kernels.ASKED, self.t)
+            memory.point(kernels.ASKED, times)
             memory.point(kernels.OF_BETWEEN, of_between)
             memory.point(kernels.OF_ASKED, of_asked)
             memory.words[kernels.ASKED_COUNT // 8] = len(of_asked)
@@ -380,7 +411,7 @@ class KernelSolution:
 
     def _pull(self, memory: SolveMemory, first: int, rows: np.ndarray) -> None:
         memory.keep_rows(rows, len(rows))
-        turn = max(1, _TURN // (8 + self.task.y0.size))
+        turn = memory.tables.turn(self.task.y0.size)
         why = kernels.PAUSED
         while why == kernels.PAUSED:
             is_last = int(memory.floats[kernels.END // 8] == self.task.end)
@@ -394,8 +425,6 @@ class KernelSolution:
         They are given those of the first state, of the ends, of these times, and of values.
         """
         (task, _, values), size = self._of, self.task.y0.size
-        if not self._is_current():
-            return None
         memory, count = SolveMemory(*self._of), len(self.t)
         change, made = np.array(first, dtype=float), np.empty((count, size))
         memory.point(kernels.CHANGE, change)
@@ -408,35 +437,47 @@ class KernelSolution:
             memory.words[kernels.ASKED_COUNT // 8] = count
             memory.point(kernels.CHANGES_BETWEEN, made)
             memory.point(kernels.CHANGES_OF_ASKED, np.array(of_asked, dtype=float))
+        pushing = _Pushing(self, memory, [*values, 0.0, first, *moves])
         try:
-            with memory.calls(True), contextlib.ExitStack() as stack:
-                pushing = _Pushing(self, memory, stack, [*values, 0.0, first, *moves])
+            with memory.calls(True):
+                pushing.begin()
                 for number, rows in self._segments(turned=False):
                     pushing.push(number, rows)
-        except NotCompiled:
+        except LeftToScipy:
             return None
+        finally:
+            pushing.end()
         return made
 
 
 class _Pushing:
     """Tangents on their way through steps; `given` are the arguments from the third on."""
 
-    def __init__(self, solution: KernelSolution, memory: SolveMemory, stack, given: list):
-        self._solution, self._memory, self._stack, self._given = solution, memory, stack, given
-        task = solution.task
-        found = solution._right_side.tangents((task.start, task.y0, *given))
-        self._found = [(one, self._run(one)) for one in found]
-        memory.set_tangents(self._found)
+    def __init__(self, solution: KernelSolution, memory: SolveMemory, given: list):
+        self._solution, self._memory, self._given = solution, memory, given
+        self._found: list[tuple[Callback, Any]] = []  # with memory for calls
 
-    def _run(self, callback: Callback):
-        return self._stack.enter_context(running(callback, 2, self._given))
+    def begin(self) -> None:
+        """Find tangents of slopes."""
+        task = self._solution.task
+        for one in self._solution._right_side.tangents((task.start, task.y0, *self._given)):
+            self._add(one)
+
+    def end(self) -> None:
+        """Give memory for calls back."""
+        for callback, run in self._found:
+            callback.program.end(run)
+
+    def _add(self, callback: Callback) -> None:
+        self._found.append((callback, *begun(callback, 2, self._given, 1)))
+        self._memory.set_tangents(self._found)
 
     def push(self, first: int, rows: np.ndarray) -> None:
         """Go through the steps of some rows, of which this is the number of the first."""
         memory, whole, of = self._memory, self._solution.task.end, self._solution
         is_last = first + len(rows) == of.count
         after = whole if is_last else of.rows[(first + len(rows)) // of.stride, 0]
-        turn, start = max(1, _TURN // (8 + of.task.y0.size)), 0
+        turn, start = memory.tables.turn(of.task.y0.size), 0
         while start < len(rows):
             some = rows[start : start + turn]
             is_end = start + len(some) == len(rows)
@@ -449,9 +490,7 @@ class _Pushing:
             start += int(memory.words[kernels.ROWS_DONE // 8])
             if (at := memory.failed()) is None:
                 raise RuntimeError(_LOST)
-            made = of._right_side.another_tangent((*at, *self._given))
-            self._found.append((made, self._run(made)))
-            memory.set_tangents(self._found)
+            self._add(of._right_side.another_tangent((*at, *self._given)))
 
 
 #: The number of results for which there is room at first.
@@ -463,13 +502,9 @@ _LOST = (
 
 
 @functools.cache
-def _result_class() -> type:
-    return importlib.import_module("scipy.integrate._ivp.ivp").OdeResult
-
-
-@functools.cache
-def _messages() -> dict[int, str]:
-    return importlib.import_module("scipy.integrate._ivp.ivp").MESSAGES
+def _theirs() -> Any:
+    """SciPy's module with the classes of results."""
+    return importlib.import_module("scipy.integrate._ivp.ivp")
 
 
 def solution_of(
@@ -481,5 +516,5 @@ def solution_of(
         every = own.values(values)
         right_side = own.right_side(task.y0.size, every)
         return KernelSolution(task, right_side, every) if right_side is not None else None
-    except NotCompiled:
+    except LeftToScipy:
         return None

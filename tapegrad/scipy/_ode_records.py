@@ -191,7 +191,8 @@ def given_to_solve_ivp(args: Sequence, kwargs: dict) -> dict[str, Any]:
         "events": every,
         "is_vectorized": bool(given["vectorized"]),
         "is_swapped": False,
-        "is_bare": events is None and not given["dense_output"],
+        "has_events": events is not None,
+        "is_dense": bool(given["dense_output"]),
         "method": name_of(given["method"]),
         "options": given["options"],
     }
@@ -280,7 +281,8 @@ def given_to_odeint(args: Sequence, kwargs: dict) -> dict[str, Any]:
         "events": [],
         "is_vectorized": False,
         "is_swapped": not given["tfirst"],
-        "is_bare": True,
+        "has_events": False,
+        "is_dense": False,
         "method": "odeint",
         "options": options,
     }

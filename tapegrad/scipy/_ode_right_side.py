@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import functools
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from .._transforms.jacobians import jvp
 from ._ode_records import Initial
 
 
-class NotCompiled(Exception):
+class LeftToScipy(Exception):
     """A call that SciPy is left with."""
 
 
@@ -74,13 +73,13 @@ class RightSide:
 
     def _another(self, number: int, arguments: tuple) -> Callback:
         if self._tries[number] == _TRIES or self._readers is None:
-            raise NotCompiled
+            raise LeftToScipy
         self._tries[number] += 1
         with rt.outside():
             made = callback_of(self._functions[number], arguments, self._readers)
         if made is None or made.size != np.size(arguments[1]) or not (number or made.adjoints):
             self._tries[number] = _TRIES
-            raise NotCompiled
+            raise LeftToScipy
         self._found[number].append(made)
         return made
 
@@ -138,13 +137,17 @@ class RightSideObjects:
     def __init__(self, given: dict[str, Any], count: int):
         self._form = {name: given[name] for name in ("is_vectorized", "is_swapped")}
         self._form.update(span=(0.0, 0.0), t_eval=None, events=[])
-        rest, numbers = _with_places(given["args"] or (), count)
+        rest, self.is_known = given["args"] or (), True
+        if not isinstance(rest, (tuple, list)):
+            rest, self.is_known = (), False
+        rest, numbers = _with_places(rest, count)
         captured = Captured(given["fun"], rest)
         first = count + len(numbers)
         self._captured, more = with_numbers_lifted(captured, first) or (captured, [])
         self._numbers = [*numbers, *more]
         self._found: dict[tuple, RightSide | None] = {}
-        self.is_known, self._count = not _reads_globals(self._captured), count
+        self.is_known = self.is_known and not _reads_globals(self._captured)
+        self._count = count
 
     def values(self, values: Sequence) -> list[np.ndarray]:
         """All values of the right-hand side, as they are now."""
@@ -163,8 +166,6 @@ class RightSideObjects:
 
 def _with_places(rest, first: int) -> tuple[Any, list]:
     """Further arguments with places for floats; and these."""
-    if not isinstance(rest, (tuple, list)):
-        raise NotCompiled
     numbers: list = []
 
     def placed(one):
@@ -186,13 +187,12 @@ def _reads_globals(captured: Captured) -> bool:
     )
 
 
-@contextlib.contextmanager
-def running(callback: Callback, first: int, values: Sequence) -> Iterator[Any]:
-    """Memory for calls of a callback, with some values from an argument on."""
-    run = callback.program.begin()
-    try:
-        for one, value in zip(callback.program.code.inputs[first:], values, strict=True):
-            run.values[one.view.offset : one.view.offset + one.view.size] = np.ravel(value)
-        yield run
-    finally:
-        callback.program.end(run)
+def begun(callback: Callback, first: int, values: Sequence, count: int) -> list:
+    """Memories for calls of a callback, with some values from an argument on."""
+    program = callback.program
+    runs = [program.begin() for _ in range(count)]
+    for one, value in zip(program.code.inputs[first:], values, strict=True):
+        start, flat = one.view.offset, np.ravel(value)
+        for run in runs:
+            run.values[start : start + len(flat)] = flat
+    return runs

@@ -17,6 +17,9 @@ from . import _ode_stiff_kernels as stiff
 from ._ode_methods import method_of
 from ._ode_records import integrate
 
+#: Numbers that are computed in about a tenth of a second.
+_NUMBERS = 1 << 17
+
 
 class ExplicitTables:
     """The tables of one of SciPy's explicit methods, extended by the stages after a step.
@@ -28,6 +31,7 @@ class ExplicitTables:
     #: The most elements of a state, and whether rows of steps may be fewer than steps.
     most, is_thinned = np.inf, True
     begin, advance, pull, push = "begin", "advance", "pull", "push"
+    interpolant = "RkDenseOutput"
 
     def __init__(self, name: str):
         kind = getattr(integrate(), name)
@@ -41,7 +45,8 @@ class ExplicitTables:
             self.E, self.P = np.array([kind.E5, kind.E3]), self._nested(kind.D)
         else:
             self.E, self.P = np.array([kind.E]), np.ascontiguousarray(kind.P)
-        rules = importlib.import_module(kind.__module__)
+        self.module = integrate().RK45.__module__
+        rules = importlib.import_module(self.module)
         self._keep = tables = {
             kernels.A: self.A,
             kernels.C: self.C,
@@ -79,6 +84,10 @@ class ExplicitTables:
             found = times_x if k % 2 == 0 else found - times_x
         return np.ascontiguousarray(found[:, 1:])
 
+    def turn(self, size: int) -> int:
+        """The number of steps in one call of compiled code, after which Python looks around."""
+        return max(1, _NUMBERS // (8 + size))
+
     def width(self, size: int) -> int:
         """The numbers of a row for a step."""
         return kernels.ROW_STATE // 8 + size
@@ -96,19 +105,21 @@ class RadauTables:
     """The numbers of SciPy's Radau."""
 
     #: The matrix of all stages is solved with for adjoints: of three times as many rows.
-    most, is_thinned = 40, False
+    most, is_thinned = 200, False
     begin, advance = "begin_implicit", "advance_implicit"
-    pull, push = "pull_implicit", "push_implicit"
+    pull, push, interpolant = "pull_implicit", "push_implicit", "RadauDenseOutput"
     runs = 3
 
     def __init__(self):
-        theirs = importlib.import_module(integrate().Radau.__module__)
+        self.module = integrate().Radau.__module__
+        theirs = importlib.import_module(self.module)
+        self.P = np.array(theirs.P, dtype=float)
         self._keep = tables = {
             stiff.NODES: np.array(theirs.C, dtype=float),
             stiff.INVERSE: np.array(theirs.TI, dtype=float),
             stiff.TRANSFORM: np.array(theirs.T, dtype=float),
             stiff.ESTIMATE: np.array(theirs.E, dtype=float),
-            stiff.POLYNOMIALS: np.array(theirs.P, dtype=float),
+            stiff.POLYNOMIALS: self.P,
             stiff.WEIGHTS_OF_STAGES: method_of("Radau").weights,
         }
         numbers = {
@@ -126,6 +137,10 @@ class RadauTables:
     @property
     def compiled(self) -> dict[str, Callable]:
         return stiff.compiled()
+
+    def turn(self, size: int) -> int:
+        """As that of `ExplicitTables`."""
+        return max(1, _NUMBERS // (8 + size**2))
 
     def width(self, size: int) -> int:
         """The numbers of a row for a step."""

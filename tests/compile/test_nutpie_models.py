@@ -1,4 +1,4 @@
-"""Compiled log densities as models of nutpie, of which a part is played where it is not installed."""
+"""Compiled log densities as models of nutpie, of which a function stands in for the whole."""
 
 import sys
 import types

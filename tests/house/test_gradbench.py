@@ -246,6 +246,10 @@ def test_the_protocol():
 
 def test_the_table(capsys, monkeypatch):
     monkeypatch.setattr(table, "TIMED", {"lse": {"n=30": inputs.lse(30)}})
+    assert table.chosen(["ode", "lse.primal"]) == {
+        "ode": ("primal", "gradient"),
+        "lse": ("primal",),
+    }
     assert table.main(["lse", "--budget", "0.01"]) == 0
     rows = capsys.readouterr().out.splitlines()
     assert [row.split("|")[1].strip() for row in rows[2:4]] == ["`lse` primal", "`lse` gradient"]

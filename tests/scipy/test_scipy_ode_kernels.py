@@ -1,5 +1,6 @@
 """Initial value problems that compiled code solves, beside SciPy and steps repeated in Python."""
 
+import functools
 import threading
 
 import numpy as np
@@ -113,7 +114,8 @@ def test_adjoints_and_tangents_are_those_of_the_steps(method, monkeypatch):
         pairs = zip(gradient, moves, strict=True)
         assert_allclose(change, sum(np.sum(one * move) for one, move in pairs), rtol=1e-9)
         tg.grad(lambda p, asked=asked, end=end: total(p, Y, (0.0, end), asked, method))(P)
-    assert compared == ["adjoints", "tangents", "adjoints"] * 3
+    tg.grad(lambda asked: total(P, Y, (0.0, 1.0), asked, method))(times)
+    assert compared == [*["adjoints", "tangents", "adjoints"] * 3, "adjoints"]
 
 
 @pytest.mark.parametrize("method", EXPLICIT)
@@ -223,13 +225,12 @@ def test_options_that_are_left_to_scipy(solved):
 
     for options in (
         {"method": "BDF"},
-        {"dense_output": True},
         {"events": lambda t, y, p: y[0] - 9.0},
         {"method": "Radau", "jac": lambda t, y, p: np.eye(2)},
         {"t_eval": [0, 0.5]},
     ):
         tg.grad(lambda p, options=options: f(p, **options))(P)
-    assert solved[:-1] == [None] * 4 and solved[-1] is not None
+    assert solved[:-1] == [None] * 3 and solved[-1] is not None
     with pytest.raises(ValueError, match="Values in `t_eval` are not within"):
         tg.grad(lambda p: f(p, t_eval=[0.0, 0.7]))(P)
     with pytest.raises(ValueError, match="`max_step` must be positive"):
@@ -310,3 +311,44 @@ def test_ways_through_branches(method, solved):
         change = np.eye(3)[k]
         assert_allclose(tg.jvp(f, (p,), (change,))[1], gradient[k], rtol=1e-9)
     assert None not in solved
+
+
+@every_method
+@pytest.mark.parametrize("end", (1.5, -0.8))
+def test_solutions_as_functions_of_time(method, end, solved, monkeypatch):
+    at = end * np.array([0.9, 0.0, 0.3, 1.0, 0.31])
+
+    def f(p, y0, t1, at, asked=None):
+        given = {"t_eval": asked, "args": (p,), "dense_output": True, "method": method, **TIGHT}
+        found = solve_ivp(predator, (0.0, t1), y0, **given)
+        told.append((found.nfev, tg.stop_gradient(found.sol(at))))
+        return np.sum(found.sol(at) ** 2) + np.sum(found.sol(0.4 * end))
+
+    told = []
+    for asked in (None, np.array([0.1, 0.2]) * end):
+        given = {"t_eval": asked, "args": (P,), "dense_output": True, "method": method, **TIGHT}
+        wanted = scipy.integrate.solve_ivp(predator, (0.0, end), Y, **given)
+        both = tg.value_and_grad(functools.partial(f, asked=asked), argnums=(0, 1, 2, 3))
+        value, gradient = both(P, Y, end, at)
+        assert told[-1][0] == wanted.nfev
+        assert_allclose(told[-1][1], wanted.sol(at), rtol=1e-8)
+        with monkeypatch.context() as context:
+            context.setattr(_ode_native.KernelSolution, "is_current", lambda _: False)
+            repeated = both(P, Y, end, at)  # steps are repeated in Python
+        assert_allclose(value, repeated[0], rtol=1e-13)
+        for one, other in zip(gradient, repeated[1], strict=True):
+            assert_allclose(one, other, rtol=1e-10, atol=1e-10)
+    assert None not in solved
+
+
+def test_more_steps_than_rows_with_an_interpolant(monkeypatch, solved):
+    def f(p):
+        given = {"args": (p,), "dense_output": True, **TIGHT}
+        return np.sum(solve_ivp(predator, (0.0, 20.0), Y, **given).sol(np.array([3.0, 17.0])))
+
+    wanted = tg.value_and_grad(f)(P)
+    monkeypatch.setattr(_ode_native, "BOUND", 1 << 10)
+    found = tg.value_and_grad(f)(P)
+    assert solved[-1].count > 100 and len(solved[-1].rows) == solved[-1].count
+    assert found[0] == wanted[0]
+    assert_array_equal(found[1], wanted[1])

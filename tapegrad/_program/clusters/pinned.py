@@ -35,39 +35,48 @@ class Pinned:
             return GRAPH if self._compiled._flows.found else PATHS
 
     def evaluate(self, kind: str, method: str, args: tuple):
-        """The result of a method; the first call of a signature is made by one thread alone."""
-        asked = args if method != "hvp" else (args[0], *args[2:])
-        key = (kind, method, *Arguments(asked, {}, (0,)).key)
-        if key in self._read:
-            return self._settled(self._read[key], method, args)
+        """The result of a method; calls that make something new are made by one thread alone."""
+        if kind == GRAPH:
+            kind = self._read_graph(method, args)
+        copy = self._copies.get(kind)
+        if copy is not None:
+            found, is_settled = self._once(copy, method, args)
+            if is_settled:
+                return found
         with self._lock:
             copy = self._copy(kind)
-            if kind == GRAPH and copy._graph(asked) is None:
-                self._copy(kind := PATHS)
-            found = self._settled(kind, method, args)
-            self._read[key] = kind
-        return found
+            for _ in range(_MOST):
+                found, is_settled = self._once(copy, method, args)
+                if is_settled:
+                    return found
+        raise RuntimeError(
+            f"tapegrad.compile: {copy._name} has something new at each of {_MOST} equal calls, "
+            "so that its bits would differ between processes; explain() shows what"
+        )
+
+    def _read_graph(self, method: str, args: tuple) -> str:
+        """The kind by which calls with such arguments are evaluated, where a graph is wanted."""
+        asked = args if method != "hvp" else (args[0], *args[2:])
+        key = Arguments(asked, {}, (0,)).key
+        with self._lock:
+            if key not in self._read:
+                is_there = self._copy(GRAPH)._graph(asked) is not None
+                self._read[key] = GRAPH if is_there else PATHS
+        return self._read[key]
 
     def _copy(self, kind: str):
         if kind not in self._copies:
             self._copies[kind] = self._compiled._pinned(kind, self._native)
         return self._copies[kind]
 
-    def _settled(self, kind: str, method: str, args: tuple):
-        """The result of a call that made nothing new: no recording, program or graph."""
-        compiled = self._copies[kind]
-        for _ in range(_MOST):
-            before = compiled._noted()
-            found = getattr(compiled, method)(*args)
-            if self._native:
-                compiled.wait()
-            if compiled._noted() == before:
-                self._check(compiled)
-                return found
-        raise RuntimeError(
-            f"tapegrad.compile: {compiled._name} has something new at each of {_MOST} equal calls, "
-            "so that its bits would differ between processes; explain() shows what"
-        )
+    def _once(self, compiled, method: str, args: tuple) -> tuple[Any, bool]:
+        """The result of a call, and whether it made nothing new: no recording, program or graph."""
+        before = compiled._noted()
+        found = getattr(compiled, method)(*args)
+        if self._native:
+            compiled.wait()
+            self._check(compiled)
+        return found, compiled._noted() == before
 
     def _check(self, compiled) -> None:
         """Refuse an evaluation that is of another kind here than it is elsewhere."""

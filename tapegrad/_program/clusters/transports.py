@@ -7,6 +7,7 @@ None of the systems is imported here: an object of theirs is recognized by its m
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import itertools
 import math
 import os
@@ -77,11 +78,12 @@ class Tasks:
             for (place, asked, _), (word, *found) in self._answers(left, progress):
                 if word == "done":
                     nodes.update(found[0])
-                    self._seconds = max(found[1] / len(asked["numbers"]), 0.5 * self._seconds)
+                    taken = found[1] / len(asked["numbers"])  # or by chance long
+                    self._seconds = min(taken, 2.0 * self._seconds or taken)
                     count += len(asked["numbers"])
                     progress.done = count
                 elif word == "missing":
-                    again.append((place, asked, {key: self._content_of(key) for key in found[0]}))
+                    again.append((place, *self._with(asked, found[0])))
                 elif word == "lost":
                     if (losses := losses + 1) > _LOSSES * len(left):
                         every = sorted([number for _, one, _ in left for number in one["numbers"]])
@@ -107,8 +109,10 @@ class Tasks:
         """What is known here of the way of evaluations, where all are asked by this process."""
         return kind
 
-    def _content_of(self, key):
-        return self._content if key == self._name else self._partitions[key[2]]
+    def _with(self, asked: dict[str, Any], missing: list) -> tuple[dict[str, Any], dict]:
+        """A request, and the content of what was missing for it."""
+        partitions = {key: self._partitions[key[2]] for key in missing if key != self._name}
+        return asked, partitions | ({self._name: self._content} if self._name in missing else {})
 
     def _groups(self, numbers: Sequence[int]) -> list[tuple[Any, list[int]]]:
         """Partitions that are evaluated by one task each, and where."""
@@ -196,7 +200,9 @@ class OfDask(Tasks):
     """Tasks of a client of Dask.
 
     Partitions are tasks too, kept in the memory of workers as long as they are needed. Each has a
-    worker that it lies in; where that is lost, Dask computes them again in others.
+    worker that it lies in; where that is lost, Dask computes them again in others. An evaluation
+    finds those of a worker by their keys: as inputs of its task each would cost the scheduler time.
+    A worker that does not have them is asked once more, with the partitions as inputs.
     """
 
     def __init__(self, client, program: tuple[str, Any], partitions: list):
@@ -211,6 +217,7 @@ class OfDask(Tasks):
         self._places: list[str | None] = [None] * self.count
         self._threads: dict[str, int] = {}
         self._looked = -math.inf
+        self._are_there = False  # in the workers that they are to lie in
         graphs = [k for k, one in enumerate(partitions) if hasattr(type(one), "__dask_graph__")]
         for k, future in zip(graphs, client.compute([partitions[k] for k in graphs]), strict=True):
             self._futures[k] = future
@@ -238,7 +245,7 @@ class OfDask(Tasks):
         holders = [[] if one is None else found.get(one.key, []) for one in self._futures]
         for number, place in self._shared_out(holders):
             self._move(number, place)
-        self._are_given = False
+        self._are_given = self._are_there = False
 
     def _shared_out(self, holders: list[Sequence[str]]) -> Iterator[tuple[int, str | None]]:
         """Partitions that are to lie elsewhere than now, and where: neighbours together."""
@@ -286,6 +293,7 @@ class OfDask(Tasks):
             if not self._are_done(futures, left, progress):
                 return [(one, ("lost",)) for one in left]
             answers = self._client.gather(futures)
+            self._are_there = True
         except BaseException:
             for one, future in zip(left, futures, strict=True):
                 if future.status == "error":
@@ -315,7 +323,13 @@ class OfDask(Tasks):
 
     def _submitted(self, place: str | None, request: dict[str, Any], sent: dict):
         data = [self._futures[number] for number in request["numbers"]]
-        return self._client.submit(answer, request, sent, *data, pure=False, **_in(place))
+        if self._are_there and "as inputs" not in request:
+            request, data = {**request, "keys": [one.key for one in data]}, []
+        return self._client.submit(answer_in_dask, request, sent, *data, pure=False, **_in(place))
+
+    def _with(self, asked, missing):
+        sent = {self._name: self._content} if self._name in missing else {}
+        return (asked if len(sent) == len(missing) else {**asked, "as inputs": True}), sent
 
     def _raise(self, numbers: list[int], error: Exception) -> None:
         """Raise an error for partitions whose task has failed."""
@@ -335,6 +349,15 @@ class OfDask(Tasks):
     def close(self) -> None:
         super().close()
         self._futures.clear()
+
+
+def answer_in_dask(request: dict[str, Any], sent: dict, *data) -> tuple:
+    """The answer to a request, in a worker of Dask, which may have the partitions."""
+    if "keys" in request:
+        memory = sys.modules["distributed"].get_worker().data
+        with contextlib.suppress(KeyError):
+            data = tuple([memory[key] for key in request["keys"]])
+    return answer(request, sent, *data)
 
 
 def _in(place: str | None) -> dict[str, Any]:
