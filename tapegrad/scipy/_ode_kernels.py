@@ -32,9 +32,10 @@ from .._program.replay.callback_kernels import (
     call_value,
     clear_seeds,
     result_at,
+    result_place,
     seed,
 )
-from .._program.replay.run_layout import FINISHED, GUARD_FAILED
+from .._program.replay.run_layout import FINISHED, GUARD_FAILED, RUN_ADJOINTS
 
 #: Words of a solve, byte offsets.
 (
@@ -155,8 +156,22 @@ def call_slope(solve, stage, t, y):
 def copy_result(callback, run, n, out):
     """Copy the result of a call."""
     at, step, to = result_at(callback, run, 0), load_i64(callback, CALLBACK_STEP), f64s(out)
-    for i in range(n):
-        to[i] = load_f64(at, i * step)
+    if step == 8:
+        memcpy(out, at, n * 8)
+    else:
+        for i in range(n):
+            to[i] = load_f64(at, i * step)
+
+
+@helper
+def add_seeds(callback, run, n, weights):
+    """Add to the adjoints of the result of a callback."""
+    if load_i64(callback, CALLBACK_STEP) == 8:
+        at = load_i64(run, RUN_ADJOINTS) + result_place(callback, 0)
+        add_sum(at, at, weights, n, 1.0)
+    else:
+        for i in range(n):
+            seed(callback, run, i, load_f64(weights, i * 8))
 
 
 @helper
@@ -194,8 +209,7 @@ def pull_slope(solve, stage, weights):
     """
     callback, run = callback_at(solve, stage), run_at(solve, stage)
     clear_seeds(callback, run)
-    for i in range(load_i64(solve, SIZE)):
-        seed(callback, run, i, load_f64(weights, i * 8))
+    add_seeds(callback, run, load_i64(solve, SIZE), weights)
     status = call_reverse(callback, run)
     store_i64(solve, STATUS, status)
     if status != FINISHED:
@@ -230,13 +244,10 @@ def sum_of_stages(solve, weights, count):
                 one += w[j] * k[j * n + i]
             total[i] = one
         return at
-    for i in range(n):
-        total[i] = 0.0
+    memset(at, 0, n * 8)
     for j in range(count):
-        x, k = w[j], f64s(slopes + j * n * 8)
-        if x != 0.0:
-            for i in range(n):
-                total[i] += x * k[i]
+        if w[j] != 0.0:
+            add_sum(at, at, slopes + j * n * 8, n, w[j])
     return at
 
 
