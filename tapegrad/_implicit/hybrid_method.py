@@ -20,9 +20,9 @@ from .scalar_roots import NOT_FOUND, is_finite
 from .way_kernels import argument_at, argument_size, call_value, result_at
 
 #: Settings: when steps are small, the calls at most, the step of differences relative to an
-#: unknown, the first radius, whether scales are given, and whether the callback gives the Jacobian,
-#: by rows, behind the values; the start begins at the number of them.
-TOLERANCE, MOST, DIFFERENCE, FACTOR, HAS_SCALES, HAS_JACOBIAN, HEAD = range(7)
+#: unknown, the first radius, whether scales are given, whether the callback gives the Jacobian, by
+#: rows, behind the values, and how many calls SciPy counts beside; then comes the start.
+TOLERANCE, MOST, DIFFERENCE, FACTOR, HAS_SCALES, HAS_JACOBIAN, BESIDE, HEAD = range(8)
 #: The most unknowns: the memory of a run is enough for the matrices of so many.
 UNKNOWNS = 150
 _EPSILON = 2.220446049250313e-16
@@ -498,17 +498,14 @@ def hybr(callback, run, words):
         return NOT_FOUND
     status = search(callback, run, n, s, m)
     if status == FINISHED:
-        told(n, m)
+        told(n, m, s[BESIDE])
     return status
 
 
 @helper
-def told(n, m):
-    """Write what SciPy tells: the status, the number of calls, R in a row.
-
-    SciPy calls the function twice before, to see what it returns.
-    """
-    m.x[n], m.x[n + 1], m.x[n + 2] = 1.0, m.t[CALLS] + 2.0, m.t[JACOBIANS]
+def told(n, m, beside):
+    """Write what SciPy tells: the status, the number of calls, R in a row."""
+    m.x[n], m.x[n + 1], m.x[n + 2] = 1.0, m.t[CALLS] + beside, m.t[JACOBIANS]
     r = f64s(m.Q + 8 * n * n)
     at = 0
     for j in range(n):

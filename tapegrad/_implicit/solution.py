@@ -57,7 +57,6 @@ class Solved:
     aux: tuple[np.ndarray, ...] = ()
     result: Any = None
     fields: dict[str, Any] = dataclasses.field(default_factory=dict)
-    has_converged: bool = True
 
 
 class Problem:

@@ -108,7 +108,9 @@ def compile(
     if argnames is not None:
         return CompiledByName.of(Compiled, f, kind, argnums, argnames, **settings)
     if is_followed(f):
-        return Compiled(f.__func__, kind, argnums, **settings).bound_to(f.__self__, is_kept=True)
+        return Compiled(f.__func__, kind, argnums, **settings)._of_instance(
+            f.__self__, is_kept=True
+        )
     return Compiled(f, kind, argnums, **settings)
 
 

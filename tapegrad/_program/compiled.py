@@ -301,9 +301,9 @@ class Compiled(OverRows):
         return found
 
     def __get__(self, instance, owner=None):
-        return self if instance is None else self.bound_to(instance)
+        return self if instance is None else self._of_instance(instance)
 
-    def bound_to(self, instance, is_kept=False):
+    def _of_instance(self, instance, is_kept=False):
         """The method of an instance, made for each call or kept by the caller."""
         if self._method is None:
             make = functools.partial(Compiled, kind=self._kind, **self._settings)

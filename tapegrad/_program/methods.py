@@ -406,21 +406,21 @@ class CompiledByName:
         """Of a function, or of the method of an instance."""
         if not is_followed(f):
             return cls(make, f, kind, argnums, argnames, **settings)
-        return cls(make, f.__func__, kind, argnums, argnames, **settings).bound_to(
+        return cls(make, f.__func__, kind, argnums, argnames, **settings)._of_instance(
             f.__self__, is_kept=True
         )
 
     def __get__(self, instance, owner=None):
-        return self if instance is None else self.bound_to(instance)
+        return self if instance is None else self._of_instance(instance)
 
-    def bound_to(self, instance, is_kept=False):
+    def _of_instance(self, instance, is_kept=False):
         """The method of an instance, made for each call or kept by the caller."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         made._f, made._bound_to = types.MethodType(self._own, instance), (instance,)
         made.__wrapped__ = made._f  # its signature is without self
         made._names = Names("compile", made._f, 0, self._asked)
-        made._compiled = self._compiled.bound_to(instance, is_kept)
+        made._compiled = self._compiled._of_instance(instance, is_kept)
         return made
 
     def _split(self, args: tuple, kwargs: dict) -> tuple:

@@ -115,7 +115,7 @@ def _read(given: Given, result) -> Solved:
     parameters = np.zeros(0) if result.p is None else result.p
     places = (x - x[0]) / (x[-1] - x[0])
     z = np.concatenate([np.ravel(result.y), parameters])
-    return Solved(z, (places,), has_converged=result.success)
+    return Solved(z, (places,))
 
 
 def _finish(given: Given, result, z):

@@ -106,7 +106,7 @@ def _conditions(given: Given) -> Conditions:
 
 def _read_squares(given: Given, result) -> Solved:
     x, aux = _conditions(given).solved(result.x, lambda: result.grad, given["gtol"] or FLAT)
-    return Solved(x, aux, has_converged=result.success)
+    return Solved(x, aux)
 
 
 def _finish_squares(given: Given, result, x):
@@ -300,10 +300,10 @@ def _product(A) -> Callable:
 
 def _read_linprog(given: Given, result) -> Solved:
     if result.x is None:  # it is infeasible or unbounded, as the status says
-        return Solved(np.zeros(0), has_converged=False)
+        return Solved(np.zeros(0))
     flat = 1e-9 * max(1.0, np.max(np.abs(given["c"]), initial=0.0))
     x, aux = _of_linprog(given).solved(np.asarray(result.x, float), flat=flat)
-    return Solved(x, aux, has_converged=result.success)
+    return Solved(x, aux)
 
 
 def _finish_linprog(given: Given, result, z):

@@ -42,7 +42,7 @@ def _read_minimum(given: Given, result) -> Solved:
     slope = next((result[name] for name in ("grad", "jac") if _is_vector(result, name)), None)
     known = None if slope is None else lambda: slope
     x, aux = _conditions(given).solved(np.asarray(result.x, float), known, _flat(given))
-    return Solved(x, aux, has_converged=result.success)
+    return Solved(x, aux)
 
 
 def _is_vector(result, name: str) -> bool:

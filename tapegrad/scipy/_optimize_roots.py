@@ -57,7 +57,7 @@ def _of_root_scalar(given: Given):
 solver(
     "root_scalar",
     _of_root_scalar,
-    lambda given, result: Solved(result.root, has_converged=result.converged),
+    lambda given, result: Solved(result.root),
     in_field("root"),
     native=_natively(native.of_root_scalar),
 )
@@ -80,7 +80,7 @@ def _of_root(given: Given):
 solver(
     "root",
     _of_root,
-    lambda given, result: Solved(result.x, has_converged=result.success),
+    lambda given, result: Solved(result.x),
     in_field("x"),
     native=_natively(native.of_root),
 )
