@@ -308,11 +308,12 @@ class OfDask(Tasks):
         workers that come later.
         """
         pairs, before = [*zip(futures, left, strict=True)], progress.done
+        dask = sys.modules["distributed"]
         while True:
             try:
-                sys.modules["distributed"].wait(futures, timeout=_LOOK)
+                dask.wait(futures, timeout=_LOOK)
                 return True
-            except TimeoutError:
+            except dask.TimeoutError:  # not Python's before 3.11
                 threads = self._client.nthreads()
             done = [len(one[1]["numbers"]) for future, one in pairs if future.status == "finished"]
             progress.done = before + sum(done)
