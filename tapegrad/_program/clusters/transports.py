@@ -219,7 +219,8 @@ class OfDask(Tasks):
         self._looked = -math.inf
         self._are_there = False  # in the workers that they are to lie in
         graphs = [k for k, one in enumerate(partitions) if hasattr(type(one), "__dask_graph__")]
-        for k, future in zip(graphs, client.compute([partitions[k] for k in graphs]), strict=True):
+        computed = client.compute([partitions[k] for k in graphs]) if graphs else []
+        for k, future in zip(graphs, computed, strict=True):
             self._futures[k] = future
         for k, one in enumerate(partitions):
             if _is_future(one):
