@@ -2,10 +2,13 @@
 
 import importlib
 import re
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
 import pytest
+from source_rules import ROOT
 
 import tapegrad as tg
 from benchmarks import (
@@ -296,3 +299,27 @@ def test_states_are_spread_over_the_history():
         assert hasattr(importlib.import_module(f"benchmarks.{module}"), function)
         assert chosen.search(name) and chosen.search(f"{name}(1000)")
     assert not chosen.search("record.track_scalars") and not chosen.search("forward.track_scalar")
+
+
+def test_benchmarks_are_listed_without_other_systems():
+    """asv imports all of them in an environment with nothing but the package."""
+    script = """
+import importlib.util, pkgutil, sys
+class Nothing:
+    def find_spec(name, path, target=None):
+        if name.partition(".")[0] in ("autograd", "casadi", "dask", "distributed", "jax", "torch"):
+            raise ModuleNotFoundError(name)
+find = importlib.util.find_spec
+def found_or_not(name):
+    try:
+        return find(name)
+    except ModuleNotFoundError:
+        return None
+importlib.util.find_spec = found_or_not
+sys.meta_path.insert(0, Nothing)
+import benchmarks
+for found in pkgutil.walk_packages(benchmarks.__path__, "benchmarks."):
+    importlib.import_module(found.name)
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -219,7 +219,8 @@ class OfDask(Tasks):
         self._looked = -math.inf
         self._are_there = False  # in the workers that they are to lie in
         graphs = [k for k, one in enumerate(partitions) if hasattr(type(one), "__dask_graph__")]
-        for k, future in zip(graphs, client.compute([partitions[k] for k in graphs]), strict=True):
+        computed = client.compute([partitions[k] for k in graphs]) if graphs else []
+        for k, future in zip(graphs, computed, strict=True):
             self._futures[k] = future
         for k, one in enumerate(partitions):
             if _is_future(one):
@@ -308,11 +309,12 @@ class OfDask(Tasks):
         workers that come later.
         """
         pairs, before = [*zip(futures, left, strict=True)], progress.done
+        dask = sys.modules["distributed"]
         while True:
             try:
-                sys.modules["distributed"].wait(futures, timeout=_LOOK)
+                dask.wait(futures, timeout=_LOOK)
                 return True
-            except TimeoutError:
+            except dask.TimeoutError:  # not Python's before 3.11
                 threads = self._client.nthreads()
             done = [len(one[1]["numbers"]) for future, one in pairs if future.status == "finished"]
             progress.done = before + sum(done)
