@@ -13,7 +13,7 @@ import copy
 import dis
 import functools
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -130,10 +130,11 @@ class _Search:
     """The objects that lead to recorded values, by identity: `marked`, with the objects.
 
     If there are any, functions with variables of enclosing ones are among them, and what calls
-    these; `shared` has the variables that functions assign.
+    these or, as a tuple or one of the dicts given, holds them; `shared` has the variables that
+    functions assign.
     """
 
-    def __init__(self, objects: Iterable):
+    def __init__(self, objects: tuple):
         self.marked: dict[int, Any] = {}
         self.shared: set[int] = set()
         holders: dict[int, list] = {}  # what holds an object
@@ -165,14 +166,24 @@ class _Search:
                 if not self.shared.issuperset(map(id, one.__closure__ or ()))
                 and _is_users(module_of(one))
             ]
-            self._mark(closing, holders, _CALLING)
+            self._mark(
+                closing,
+                holders,
+                (*_CALLING, tuple),
+                [id(one) for one in objects if type(one) is dict],
+            )
 
-    def _mark(self, ends: list, holders: dict[int, list], kinds: tuple[type, ...]) -> None:
-        """Mark some objects and, of these kinds, what holds them."""
+    def _mark(
+        self, ends: list, holders: dict[int, list], kinds: tuple[type, ...], first: Container = ()
+    ) -> None:
+        """Mark some objects and what holds them: what is of these kinds, or has such an id."""
         for one in ends:  # which grows
             if id(one) not in self.marked:
                 self.marked[id(one)] = one
-                ends += [each for each in holders.get(id(one), []) if isinstance(each, kinds)]
+                held_by_these = holders.get(id(one), [])
+                ends += [
+                    each for each in held_by_these if isinstance(each, kinds) or id(each) in first
+                ]
 
 
 _CALLING = (types.FunctionType, types.MethodType, functools.partial)
