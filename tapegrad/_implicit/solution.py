@@ -86,7 +86,7 @@ class Problem:
     def solved(self, values) -> Solved:
         """What the solver finds for some values of tensors."""
         plain = [np.array(one) if np.ndim(one) else _number(one) for one in map(value_of, values)]
-        with _untraced():
+        with _plainly():
             solved = self._solve(*self.captured.filled(plain))
         if np.iscomplexobj(solved.x):
             raise TypeError(
@@ -152,6 +152,14 @@ def _entered(equations, entered: Callable) -> Callable:
 def _untraced():
     """A context in which nothing is traced."""
     return _nothing if rt.trace() is None else rt.tracing(None)
+
+
+def _plainly():
+    """A context in which functions of users make arrays, as they do outside of transforms.
+
+    A program may run inside a transform: of another program, or while that is still recorded.
+    """
+    return apart() if rt.in_transform() else _untraced()
 
 
 _nothing = contextlib.nullcontext()

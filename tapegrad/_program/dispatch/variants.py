@@ -101,7 +101,10 @@ class Variant:
             if status == GUARD_FAILED:
                 failed = self.program.failed(memory)
                 if failed is None:
-                    return f"it computes integers beyond ±{LARGEST[self.program.code.item]}"
+                    return (
+                        f"it computes integers beyond ±{LARGEST[self.program.code.item]}, or calls "
+                        "what gives results of other kinds or shapes when it is called again"
+                    )
                 return (
                     f"replayed at once it takes another branch at {self.guards[failed[0]]}; a "
                     "number that Python reads there may be the rounded result of a sum"
