@@ -299,8 +299,9 @@ _SINGULAR = (
     "unique, or detach the values that are read with tg.stop_gradient"
 )
 _UNDECIDED = (
-    "tapegrad.{}: a constraint or a bound is active at the solution and its multiplier is 0: the "
-    "derivatives to either side differ; leave the constraint out, or move its limit"
+    "tapegrad.{}: a constraint or a bound is active at the solution and its multiplier is 0, or "
+    "more of them are active than there are unknowns: the derivatives to either side differ; leave "
+    "the constraint out, or move its limit"
 )
 _NOT_FINITE = (
     "tapegrad.{}: the Jacobian of the equations is not finite at the solution, which has no "

@@ -160,14 +160,19 @@ class Conditions:
         matrix = np.reshape(jacobian(self._values)(x), (len(values), len(x)))
         near = (values - lower <= NEAR * _size(lower)) | (upper - values <= NEAR * _size(upper))
         side = np.zeros(len(x))
+        is_settled = False
         for _ in range(len(values) + len(x) + 1):
             multipliers = _multipliers(matrix, gradient, near, side == 0.0)
             active = sides(values, lower, upper, multipliers, flat)
             known = near, side
             side = _sides_of_x(x, limits, gradient - multipliers @ matrix, flat)
             near = active != 0.0
-            if np.array_equal(near, known[0]) and np.array_equal(side, known[1], equal_nan=True):
+            is_settled = np.array_equal(near, known[0])
+            is_settled = is_settled and np.array_equal(side, known[1], equal_nan=True)
+            if is_settled:
                 break
+        if not is_settled or np.count_nonzero(side) + np.count_nonzero(active) > len(x):
+            active = np.where(active == 0.0, active, np.nan)  # it depends on which are left out
         return np.concatenate([x, np.where(active == 0.0, 0.0, multipliers)]), (side, active)
 
 
