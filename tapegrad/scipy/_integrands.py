@@ -89,13 +89,13 @@ def joined(tensors):
 class Integrand:
     """A function (x, theta), and its derivatives by theta and by x.
 
-    It is called with plain values, and compiled after some calls if it is `kept` for others. `size`
-    is the number of elements of theta, `count` that of results; None if they are as the user's.
+    It is called with plain values, and compiled after `eager` calls. `size` is the number of
+    elements of theta, `count` that of results; None if they are as the user's.
     """
 
-    def __init__(self, name: str, function: Callable, size: int, kept: bool, count: int | None):
+    def __init__(self, name: str, function: Callable, size: int, eager: float, count: int | None):
         self.name, self.function, self.size = name, function, size
-        self.kept, self.count = kept, count
+        self.eager, self.count = eager, count
         self._calls = 0
         self._compiled: Any = None
         self._made: dict[Any, Integrand] = {}
@@ -105,12 +105,11 @@ class Integrand:
         return functools.partial(self._at, theta)
 
     def _at(self, theta, x):
-        if self._calls > _SETTLED:
+        if self._calls > _SETTLED and self._compiled is not None:
             return self._compiled(x, theta)
-        if self._calls < _EAGER or not self.kept:
-            self._calls = min(self._calls + 1, _EAGER)
-            return plain_result(self.name, self.function(x, theta))
         self._calls += 1
+        if self._calls <= self.eager:
+            return plain_result(self.name, self.function(x, theta))
         if self._compiled is None:
             self._compiled = compiled(self.function)
             self._compiled._flows.has_warned = True  # no call of the user's asks for a program
@@ -153,12 +152,13 @@ class Integrand:
         return self._of("moment", times, self.size, self.count)
 
     def _of(self, name, function: Callable, size: int, count: int | None) -> Integrand:
-        made = Integrand(self.name, function, size, self.kept, count)
+        made = Integrand(self.name, function, size, self.eager, count)
         return self._made.setdefault(name, made)  # another thread may have been faster
 
 
-#: The number of calls that are made without a program, and with all in which one may be made.
-_EAGER, _SETTLED = 5, 80
+#: The number of calls that are made without a program: of what is kept for other integrals, and of
+#: what is not; and of all calls in which programs may be made.
+_EAGER, _LONELY, _SETTLED = 5, 40, 80
 
 
 def _pulled(function: Callable, size: int, shape: tuple[int, ...], x, both):
@@ -296,11 +296,13 @@ def _integrand_like(
 ) -> Integrand:
     """The integrand of functions that differ in recorded values alone."""
 
-    def made(kept: bool = True) -> Integrand:
-        return Integrand(name, _calling(captured, layout), layout.size, kept, None)
+    def made(eager: float = _EAGER) -> Integrand:
+        return Integrand(name, _calling(captured, layout), layout.size, eager, None)
 
-    found = _kept.get((name, *layout.parts), captured, made) if compiles else None
-    return made(False) if found is None else found
+    if not compiles:
+        return made(np.inf)
+    found = _kept.get((name, *layout.parts), captured, made)
+    return made(_LONELY) if found is None else found
 
 
 def _calling(captured: Captured, layout: VectorLayout) -> Callable:
