@@ -59,7 +59,7 @@ def names_of_scipy(prefix: str) -> dict:
     """SciPy's names in programs, and objects made outside of them."""
     found = {
         name: importlib.import_module(f"{prefix}scipy.{name}")
-        for name in ("special", "stats", "ndimage")
+        for name in ("special", "stats", "ndimage", "optimize", "integrate")
     }
     distance = importlib.import_module(f"{prefix}scipy.spatial.distance")
     interpolate = importlib.import_module(f"{prefix}scipy.interpolate")

@@ -34,6 +34,29 @@ SCIPY = [
     "np.tanh(np.sum(cdist(m, m * {a} + 0.7)))", "0.1 * special.logsumexp(m * {a})",
     "stats.poisson.cdf(n, 0.5 + {a} ** 2)", "0.1 * stats.skew(m[0] * {a} + cells)",
 ]  # fmt: skip
+#: Roots, integrals and solutions of equations, which there are for all operands.
+SOLVED = [
+    "optimize.brentq(lambda r: r + 0.3 * np.sin(r) - np.tanh({a}), -3.0, 3.0, xtol=1e-14)",
+    "optimize.brentq(lambda r: r + (0.3 * r if r > 0.1 * p else 0.03 * p) - np.tanh({a} - {b}),"
+    " -4.0, 4.0, xtol=1e-14)",
+    "optimize.newton(lambda r, s: r + 0.5 * np.tanh(r * s) - np.tanh({a}), 0.1,"
+    " args=(0.5 + q ** 2 / (1 + q ** 2),), tol=1e-13)",
+    "optimize.root(lambda r: [r[0] + 0.3 * np.tanh(r[1]) - np.tanh({a}),"
+    " r[1] - 0.3 * np.tanh(r[0] + q) - np.tanh({b})], [0.0, 0.0], tol=1e-13).x[n % 2]",
+    "optimize.root_scalar(lambda r: r ** 3 + r - np.tanh({a}), bracket=(-2, 2), xtol=1e-14).root",
+    "optimize.fixed_point(lambda r: 0.4 * np.cos(r + {a}), 0.1, xtol=1e-14, method='iteration')",
+    "integrate.quad(lambda r: np.exp(-r * np.tanh({a})) * np.tanh({b}), 0.0, 1.0)[0]",
+    "integrate.quad(lambda r, s: s * np.cos(r + q), np.tanh({a}), 1.5, args=(np.tanh({b}),))[0]",
+    "integrate.quad(lambda r: np.exp(-r * (1 + np.tanh({a}) ** 2)), 0.5, np.inf)[0]",
+    "integrate.fixed_quad(lambda r: np.sin(r * np.tanh({a})), 0.0, 1.0 + np.tanh({b}) ** 2)[0]",
+    "0.2 * integrate.simpson(np.tanh(m[0] * {a}), dx=0.5)",
+    "integrate.solve_ivp(lambda s, y: [np.tanh({a}) - y[0], np.sin(y[0]) - y[1] * np.tanh({b})],"
+    " (0.0, 1.0), [np.tanh(q), 0.2]).y[n % 2, -1]",
+    "optimize.brentq(lambda r: r - integrate.quad(lambda s: 0.3 * np.cos(r * s), 0.0, 1.0)[0]"
+    " - np.tanh({a}), -3.0, 3.0, xtol=1e-14)",
+    "integrate.quad(lambda s: optimize.brentq(lambda r: r + np.tanh(r * s) - np.tanh({a}),"
+    " -3.0, 3.0, xtol=1e-14), 0.0, 1.0)[0]",
+]  # fmt: skip
 CONDITIONS = [
     "{a} < {b}", "{a} > {b} + 0.2 * p", "{a} <= 0.3", "-0.5 < {a} < {b}", "{a} > 0 and {b} < 1",
     "{a} > 1 or {b} < -1", "not {a} > {b}", "n % 2", "n > 3", "n % 3 == 1", "flag", "not flag",
@@ -97,7 +120,7 @@ class Writer:
     """Writes the lines of one program."""
 
     def __init__(self, seed: int, has_scipy: bool = False):
-        self.expressions = [*EXPRESSIONS, *SCIPY, *SCIPY] if has_scipy else EXPRESSIONS
+        self.expressions = [*EXPRESSIONS, *SCIPY, *SCIPY, *SOLVED] if has_scipy else EXPRESSIONS
         self.random = random.Random(seed)
         self.lines: list[str] = []
         self.whiles = 0
