@@ -157,10 +157,17 @@ _COMPUTED = (
 )
 
 
+#: The message where a derivative of `backward` that is `once_differentiable` is taken.
+ONCE = (
+    "tapegrad: trying to differentiate twice a function that was marked with @once_differentiable"
+)
+
+
 class FunctionCall:
     """One call of a Function, held by its row; the sweep calls it (`Sweep.run`)."""
 
-    #: `refusing(value, message, causes)` is the value, as one of causes that no derivative passes.
+    #: `refusing(value, message, causes, error)` is the value, as one of causes that no derivative
+    #: passes: it raises the error, by default a RuntimeError.
     refusing: Callable
     #: The call at moved arguments, if forward has computed values in `ctx`; until it is needed.
     moved: Any = None
@@ -216,8 +223,13 @@ class FunctionCall:
         """
         operands = self.operands(traversal, number)
         marking = self._marking(traversal, number) if recorded else None
+        gradients = list(gradients)
         with self.ctx._at(traversal, number, marking):
             found = self.returned(gradients, [shape_and_dtype(view) for _, view in operands])
+        if recorded and rt.is_recording() and getattr(self.cls.backward, "is_once", False):
+            causes = [one for one in gradients if is_tensor(one) and is_recorded(one)]
+            causes += [traversal.value(number, *one) for one in operands if one[0] >= 0]
+            found = [None if one is None else self.refusing(one, ONCE, causes) for one in found]
         pairs = zip(found, operands, strict=True)
         return tuple([one if source >= 0 else None for one, (source, _) in pairs])
 
@@ -237,7 +249,7 @@ class FunctionCall:
             causes = [traversal.value(number, *one) for one in operands]
             message = _COMPUTED.format(self.cls.__name__, computed)
             value = np.float64(value) if isinstance(value, float) else value
-            return self.refusing(as_tensor(value), message, causes)
+            return self.refusing(as_tensor(value), message, causes, NotImplementedError)
 
         return marked
 

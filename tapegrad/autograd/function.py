@@ -40,7 +40,6 @@ from ._function_calls import (
     FunctionCall,
     Moved,
     Repeated,
-    as_tensor,
     differentiable,
     noting_reads,
     numbers_as_tensors,
@@ -403,11 +402,6 @@ def _buffer(arrays, args):
     ]
 
 
-_ONCE = (
-    "tapegrad: trying to differentiate twice a function that was marked with @once_differentiable"
-)
-
-
 class _Refusal(Function):
     """The value of its first argument as one of `causes`, by which it is not differentiated."""
 
@@ -421,8 +415,8 @@ class _Refusal(Function):
         raise ctx.error(ctx.message)
 
 
-def _refusing(value, message: str, causes):
-    return _Refusal.apply(value, NotImplementedError, message, *causes)
+def _refusing(value, message: str, causes, error=RuntimeError):
+    return _Refusal.apply(value, error, message, *causes)
 
 
 FunctionCall.refusing = staticmethod(_refusing)
@@ -459,16 +453,8 @@ def once_differentiable(backward):
 
     @functools.wraps(backward)
     def within(ctx, *gradients):
-        with rt.switched(False) as recording:
-            returned = backward(ctx, *gradients)
-        causes = [one for one in gradients if is_tensor(one) and is_recorded(one)]
-        if not recording or not causes:
-            return returned
-        several = isinstance(returned, tuple)
-        refused = [
-            one if one is None else _Refusal.apply(as_tensor(one), RuntimeError, _ONCE, *causes)
-            for one in (returned if several else (returned,))
-        ]
-        return tuple(refused) if several else refused[0]
+        with rt.switched(False):
+            return backward(ctx, *gradients)
 
+    within.is_once = True  # which the call asks for, see `FunctionCall.pass_back`
     return within

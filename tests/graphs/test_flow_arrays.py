@@ -103,3 +103,41 @@ def test_derivatives_are_those_of_the_function():
         outer = lambda p: tnp.sum(c(p, x) ** 2)  # noqa: B023, E731
         plain = lambda p: tnp.sum(clipped(p, x) ** 2)  # noqa: B023, E731
         np.testing.assert_allclose(tg.grad(outer)(p), tg.grad(plain)(p), rtol=1e-12)
+
+
+T, COUNTS = np.linspace(0.0, 1.0, 7), np.arange(7)
+
+
+def full_like(p):
+    out = np.full_like(T, p[1])
+    for k in range(len(T)):
+        if T[k] > p[0]:
+            out[k] += p[0] * T[k]
+    return np.sum(out**2)
+
+
+def zeros_like_of_integers(p):
+    out = np.zeros_like(COUNTS, dtype=float)
+    for k in range(len(COUNTS)):
+        if COUNTS[k] > 3.0 * p[0]:
+            out[k] = p[0] * COUNTS[k] + p[1]
+    return np.sum(out**2)
+
+
+def likes_with_dtypes(p):
+    out, whole = np.ones_like(2.0 * p, dtype=np.float64), np.full_like(T, 2.7, dtype=int)
+    for k in range(len(p)):
+        if p[k] > 0.4:
+            out[k] = p[0] * out[k]
+    return np.sum(out * np.full_like(p, 2.5)) + whole[0] * p[0]
+
+
+@pytest.mark.parametrize("f", [full_like, zeros_like_of_integers, likes_with_dtypes])
+def test_arrays_like_others(f):
+    compiled = tg.compile(f)
+    for p in ([0.5, 1.0], [0.2, 0.3], [0.9, -1.0], [0.3, 2.0], [0.6, 0.7]):
+        value, slope = compiled.value_and_grad(np.array(p))
+        expected, wanted = tg.value_and_grad(f)(np.array(p))
+        np.testing.assert_allclose(value, expected, rtol=1e-14)
+        np.testing.assert_allclose(slope, wanted, rtol=1e-14)
+    assert "1 graph" in compiled.explain()

@@ -331,6 +331,32 @@ def test_once_differentiable():
         g.sum().backward()
 
 
+def test_once_differentiable_of_gradients_that_are_constants():
+    """The Hessian of a sum is not 0 because the gradient of the sum is 1."""
+
+    class Cube(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return np.asarray(x) ** 3
+
+        @staticmethod
+        @tg.autograd.function.once_differentiable
+        def backward(ctx, gradient):
+            return gradient * 3 * np.asarray(ctx.saved_tensors[0]) ** 2
+
+    def f(x):
+        return np.sum(Cube.apply(x))
+
+    x = np.array([1.0, 2.0])
+    np.testing.assert_allclose(tg.grad(f)(x), [3.0, 12.0])
+    np.testing.assert_allclose(tg.jacobian(Cube.apply)(x), np.diag([3.0, 12.0]))
+    with pytest.raises(RuntimeError, match="marked with @once_differentiable"):
+        tg.hessian(f)(x)
+    with pytest.raises(RuntimeError, match="marked with @once_differentiable"):
+        tg.compile(f).hessian(x)
+
+
 def test_gradcheck_of_a_function():
     x = leaf(tg, [0.5, 1.0])
     assert tg.autograd.gradcheck(exp_of(tg), (x,))

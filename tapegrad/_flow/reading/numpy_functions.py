@@ -323,15 +323,27 @@ def _element_of(s, dtype: Form | None) -> str:
 
 
 def _zeros_like(fill: float):
-    def handler(s, array):
-        if not isinstance(array, Array) or array.element not in FLOATS:
-            raise Refused(f"zeros_like of {described(array)}")
-        made = views.new(s.reader, array.lengths, array.element)
-        if fill:
-            views.fill(s.reader, array.lengths, made, Known(fill))
-        return made
+    def handler(s, array, dtype=None):
+        return _filled_like(s, array, Known(fill), dtype)
 
     return handler
+
+
+def _full_like(s, array, value, dtype=None):
+    if not is_number(value):
+        raise Refused(f"np.full_like of {described(value)}")
+    return _filled_like(s, array, value, dtype)
+
+
+def _filled_like(s, array: Form, value: Form, dtype: Form | None) -> Array:
+    has_own = dtype is None or dtype.head == NONE.head
+    if not isinstance(array, Array) or (has_own and array.element not in FLOATS):
+        raise Refused(f"zeros_like of {described(array)}")
+    element = array.element if has_own else _element_of(s, dtype)
+    made = views.new(s.reader, array.lengths, element)
+    if not (isinstance(value, Known) and value.value == 0):
+        views.fill(s.reader, array.lengths, made, value)
+    return made
 
 
 def _array(s, form, dtype=None):
@@ -439,6 +451,7 @@ _NUMPY: dict[str, Callable] = {
     "zeros_like": _zeros_like(0.0),
     "ones_like": _zeros_like(1.0),
     "empty_like": _zeros_like(0.0),
+    "full_like": _full_like,
     "array": _array,
     "asarray": _as_array,
     **CREATORS,
