@@ -64,7 +64,8 @@ class Effects:
 
     def report(self, changed: list[Checked], name: str) -> None:
         """Report changes."""
-        self._warn([f"changes {one.name} at {_place(self._f, one)}" for one in changed[:1]], name)
+        found = [f"changes {one.name} at {_place(self._f, one)}" for one in changed]
+        self._warn([*dict.fromkeys(found)], name)
 
     def _warn(self, found: list[str], name: str) -> None:
         if self.found is not None or not found:
