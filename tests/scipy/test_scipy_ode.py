@@ -520,7 +520,7 @@ def test_a_right_hand_side_that_solves_an_equation():
 @pytest.mark.parametrize("method", ["DOP853", "Radau"])
 def test_second_derivatives_by_many_steps(method):
     """They are computed by compiled functions of a step, as first ones."""
-    times = np.linspace(0.1, 6.0, 25)
+    times = np.linspace(0.1, 2.5, 11)
 
     def f(p):
         given = {"method": method, "rtol": 1e-8, "atol": 1e-9, "max_step": 0.05, "t_eval": times}
@@ -540,7 +540,7 @@ def test_second_derivatives_by_many_steps(method):
         x = np.cos(w * times) - p[1] / p[0] * (times - np.sin(w * times) / w)
         return np.sum(x**2) + 0.5 + p[0] / p[1] * (np.sin(p[1] * p[2]) - np.sin(p[1] ** 2))
 
-    p = np.array([2.0, 0.3, 6.0])
+    p = np.array([2.0, 0.3, 2.5])
     assert_allclose(tg.grad(f)(p), tg.grad(closed)(p), rtol=1e-6, atol=1e-7)
     assert_allclose(tg.hessian(f)(p), tg.hessian(closed)(p), rtol=1e-4, atol=1e-5)
 
@@ -670,7 +670,7 @@ def test_tangents_of_results_and_of_adjoints(method):
 
     c, far = tg.compile(f), 1e-7 if method != "BDF" else 1e-6
     total, v = tg.compile(lambda p: np.sum(f(p))), np.array([0.3, -0.7])
-    for k in range(3):
+    for k in range(2):
         a, b = p = np.array([0.5, 0.8]) + 0.1 * k
         y = np.array([1.0, 2.0]) * np.exp(-a * b)
         expected = -np.outer(y, [b, a])
