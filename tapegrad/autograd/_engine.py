@@ -456,8 +456,11 @@ def _none(leaf) -> bool:
 class _SweptTo(Swept):
     """A sweep whose adjoints a transform reads itself."""
 
+    def _ends(self) -> set[int]:
+        return set()  # they are for gradients that the pass itself keeps
+
     def through(self, sweep: Sweep) -> None:
-        self.sweep, self.ends = sweep, set()
+        self.sweep = sweep
         run(sweep, {number: functools.partial(self._halt, number) for number in self.halts()})
         self._forget_used()
 

@@ -18,7 +18,7 @@ class Own(np.ndarray):
 
 REFUSED = {
     "masked": np.ma.masked_array(V, [True, False, False]),
-    "matrix": np.matrix(V),
+    "matrix": V.view(np.matrix),  # np.matrix() warns
     "records": V.view(np.recarray),
     "own": V.view(Own),
 }
