@@ -338,7 +338,7 @@ def _full_like(s, array, value, dtype=None):
 def _filled_like(s, array: Form, value: Form, dtype: Form | None) -> Array:
     has_own = dtype is None or dtype.head == NONE.head
     if not isinstance(array, Array) or (has_own and array.element not in FLOATS):
-        raise Refused(f"zeros_like of {described(array)}")
+        raise Refused(f"an array like {described(array)}")
     element = array.element if has_own else _element_of(s, dtype)
     made = views.new(s.reader, array.lengths, element)
     if not (isinstance(value, Known) and value.value == 0):

@@ -463,6 +463,8 @@ class _Effects(RightSides):
         reader.state = start = before.copy()
         for name in assigned:
             self.set(name, self.unknown)
+        for key in filter(is_name_outside, start.variables):  # another block may assign it first
+            start.variables[key] = self.unknown
         for label in labels:
             reader.state = start.copy()
             reader.point = self.point = Point(self.stack, label, 0, start)

@@ -541,8 +541,8 @@ class NamesWanted(NamedTuple):
     """Names of attributes that code reads of any object, and of those that it asks for.
 
     `own` are those of code that is not of installed packages, `set` those among them that it sets.
-    `operators` are methods that Python
-    calls, `routes` as in `NameUses`. `writes` says that code uses files to write to them.
+    `operators` are methods that Python calls, `routes` as in `NameUses`. `writes` says that code
+    uses files to write to them.
     """
 
     attributes: frozenset[str]
