@@ -484,7 +484,7 @@ class CompiledByName:
         value, call = self._compiled(*call), own_copy(call)  # which the caller may change
 
         def back(adjoint):
-            of = lambda f, _, **given: _pulled(f, **given)  # noqa: E731
+            of = lambda f, _, **given: _pulled(f, **given)
             found = self._compiled._of("vjp", of, (adjoint, *call), {}, 1)
             return self._one(found)
 

@@ -638,7 +638,7 @@ def elementwise_grad(f, argnums=0, *, argnames=None, enter=None):
 
     @transformed(elementwise_grad, f, argnums=argnums, enter=enter)
     def evaluate(*args, **kwargs):
-        summed = lambda *a: np.sum(entered(*a, **kwargs))  # noqa: E731
+        summed = lambda *a: np.sum(entered(*a, **kwargs))
         return gradient("elementwise_grad", summed, argnums)(*args)
 
     return evaluate

@@ -363,7 +363,7 @@ class Pieces(Interpolator):
         if not holds(f"x of {name}", is_sorted, self.x):
             why = "with decreasing x and extrapolate='periodic' it has no derivative; reverse x"
             raise refused(name, why, a, b, self.c, self.x)
-        inside = lambda at: whole(at, extrapolate=True)  # noqa: E731
+        inside = lambda at: whole(at, extrapolate=True)
         return over_periods(inside, self.x[0], self.x[-1], a, b)
 
     def derivative(self, nu=1):

@@ -549,7 +549,7 @@ def generic_gradient_magnitude(
 @entered("cval")
 def laplace(input, output=None, mode="reflect", cval=0.0, *, axes=None):
     weights = np.array([1.0, -2.0, 1.0])
-    of_axis = lambda axis, one: along(input, weights, axis, one, cval)  # noqa: E731
+    of_axis = lambda axis, one: along(input, weights, axis, one, cval)
     return _sum(_each_axis(input, mode, axes, of_axis), input)
 
 

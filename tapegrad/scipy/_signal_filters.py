@@ -653,7 +653,7 @@ def freqz(
     whole=False,
     plot=None,
     fs=2 * np.pi,
-    include_nyquist=False,  # noqa: N803
+    include_nyquist=False,
 ):
     """By a Fourier transform for a filter without feedback, else by SciPy's own code."""
     theirs = importlib.import_module("scipy.signal").freqz

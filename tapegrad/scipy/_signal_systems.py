@@ -374,7 +374,7 @@ OURS["signal.sepfir2d"] = sepfir2d
 # --- windows --------------------------------------------------------------------------------------
 
 
-def get_window(window, Nx, fftbins=True, **named):  # noqa: N803
+def get_window(window, Nx, fftbins=True, **named):
     """A window of a name with its parameters, which SciPy's function has checked."""
     _theirs("windows", "get_window")(_plain(window), Nx, fftbins, **named)
     windows = importlib.import_module("tapegrad.scipy.signal.windows")
@@ -644,7 +644,7 @@ def cspline1d(signal, lamb=0.0):
 
 
 @_entered
-def lsim(system, U, T, X0=None, interp=True):  # noqa: N803
+def lsim(system, U, T, X0=None, interp=True):
     """With a state that depends on the first time, also where that is 0."""
     if X0 is not None and not none_traced((T,)) and shape_of(T):
         signal = importlib.import_module("tapegrad.scipy.signal")
@@ -653,5 +653,5 @@ def lsim(system, U, T, X0=None, interp=True):  # noqa: N803
         system = system if isinstance(system, theirs.lti) else signal.lti(*system)
         if _is(T[0] == 0.0, "lsim()"):
             a = PUBLIC["asarray"](system._as_ss().A)
-            X0 = PUBLIC["matmul"](PUBLIC["asarray"](X0), linalg.expm(a.T * T[0]))  # noqa: N806
+            X0 = PUBLIC["matmul"](PUBLIC["asarray"](X0), linalg.expm(a.T * T[0]))
     return _by_copy("lsim")(system, U, T, X0, interp)

@@ -41,7 +41,7 @@ def _entered(function):
     return function
 
 
-def _square(name: str, A) -> SparseTensor:  # noqa: N803
+def _square(name: str, A) -> SparseTensor:
     if not is_sparse(A) and len(shape_of(array_of_operand(A))) != 2:
         raise ValueError(
             f"{name}: expected a matrix, got an array of shape {shape_of(array_of_operand(A))}"
@@ -80,7 +80,7 @@ def _order(permc_spec) -> int:
 
 
 @_entered
-def spsolve(A, b, permc_spec=None, use_umfpack=True):  # noqa: N803
+def spsolve(A, b, permc_spec=None, use_umfpack=True):
     one, order = _square("spsolve", A), _order(permc_spec)
     if is_sparse(b):
         raise DerivativeLost(
@@ -152,7 +152,7 @@ def of_instance(theirs) -> SparseFactors:
 
 
 @_entered
-def splu(A, permc_spec=None, diag_pivot_thresh=None, relax=None, panel_size=None, options=None):  # noqa: N803
+def splu(A, permc_spec=None, diag_pivot_thresh=None, relax=None, panel_size=None, options=None):
     choices = (diag_pivot_thresh, relax, panel_size, options)
     if none_sparse((A,)):
         theirs = in_linalg("splu")(A, permc_spec, *choices)
@@ -176,7 +176,7 @@ def _checked(one: SparseTensor, order: int) -> int:
 
 
 @_entered
-def factorized(A):  # noqa: N803
+def factorized(A):
     return splu(A).solve
 
 
@@ -188,7 +188,7 @@ splu.makes_objects = factorized.makes_objects = True
 
 
 @_entered
-def spsolve_triangular(A, b, lower=True, overwrite_A=False, overwrite_b=False, unit_diagonal=False):  # noqa: N803
+def spsolve_triangular(A, b, lower=True, overwrite_A=False, overwrite_b=False, unit_diagonal=False):
     one = _square("spsolve_triangular", A).canonical()
     places, n = one._places, one.shape[0]
     if (places.indices > places.rows if lower else places.indices < places.rows).any():
@@ -222,7 +222,7 @@ def _iterated(numbers, columns, starts, b, name, shape, keywords):
 
 
 def _iterating(name: str):
-    def function(A, b, x0=None, **keywords):  # noqa: N803
+    def function(A, b, x0=None, **keywords):
         place = f"tapegrad.scipy.sparse.linalg.{name}"
         if not is_sparse(A) and not isinstance(A, np.ndarray) and not is_tensor(A):
             raise DerivativeLost(
@@ -336,7 +336,7 @@ class _Exponential:
         return x
 
 
-def expm_multiply(A, B, start=None, stop=None, num=None, endpoint=None, traceA=None):  # noqa: N803
+def expm_multiply(A, B, start=None, stop=None, num=None, endpoint=None, traceA=None):
     if not none_traced((start, stop, num)):
         raise DerivativeLost(f"{_PLACE}: the times are recorded; multiply the matrix by them")
     exponential, x = _Exponential(A), array_of_operand(B)

@@ -88,11 +88,11 @@ def minkowski(u, v, p=2, w=None):
     return PUBLIC["where"](is_none, 0.0, PUBLIC["where"](is_none, 1.0, total) ** (1.0 / p))
 
 
-def seuclidean(u, v, V):  # noqa: N803
+def seuclidean(u, v, V):
     return _root(_sum((u - v) ** 2 / V))
 
 
-def mahalanobis(u, v, VI):  # noqa: N803
+def mahalanobis(u, v, VI):
     d = u - v
     return _root(_sum(PUBLIC["matmul"](d, VI) * d))
 
@@ -279,7 +279,7 @@ def _cosines(metric: str, x, y, w=None):
     return 1.0 - PUBLIC["matmul"](x if w is None else x * w, y.T) / sizes
 
 
-def cdist(XA, XB, metric="euclidean", *, out=None, **kwargs):  # noqa: N803
+def cdist(XA, XB, metric="euclidean", *, out=None, **kwargs):
     a, b = _points("XA", XA), _points("XB", XB)
     if shape_of(a)[1] != shape_of(b)[1]:
         raise ValueError("XA and XB must have the same number of columns (i.e. feature dimension.)")
@@ -290,7 +290,7 @@ def cdist(XA, XB, metric="euclidean", *, out=None, **kwargs):  # noqa: N803
     return one(a[:, None, :], b[None, :, :], **options) if made is None else made
 
 
-def pdist(X, metric="euclidean", *, out=None, **kwargs):  # noqa: N803
+def pdist(X, metric="euclidean", *, out=None, **kwargs):
     x = _points("X", X)
     one, options = _metric("pdist", metric, {"out": out, **kwargs}, x)
     made = _of_pairs(one.__name__, options, x, x, True)
@@ -300,7 +300,7 @@ def pdist(X, metric="euclidean", *, out=None, **kwargs):  # noqa: N803
     return one(x[i], x[j], **options)
 
 
-def squareform(X, force="no", checks=True):  # noqa: N803
+def squareform(X, force="no", checks=True):
     x = _floats(X)
     theirs, shape = importlib.import_module("scipy.spatial.distance").squareform, shape_of(x)
     if len(shape) == 1:

@@ -75,7 +75,7 @@ def run(given, name: str, batch, *subsets: frozenset, size: int) -> int:
             except KeyboardInterrupt:
                 pool.shutdown(cancel_futures=True)
                 break
-            except Exception as error:  # noqa: BLE001  # a process that died
+            except Exception as error:  # a process that died
                 text = f"seeds from {first}: {error!r}"
                 found, wrong = {"crashed": 1}, [(first, text, f"# {text}\n")]
             counts.update(found)

@@ -799,7 +799,7 @@ class Holder:
 
 
 def _by_setattr(held, items):
-    setattr(held, "n", held.n + 1)  # noqa: B010
+    setattr(held, "n", held.n + 1)
 
 
 def _by_vars(held, items):
@@ -830,7 +830,7 @@ def _by_search(held, items):
 
 
 def _by_a_bound_method(held, items):
-    getattr(items, "append")(1.0)  # noqa: B009
+    getattr(items, "append")(1.0)
 
 
 def _by_operator(held, items):
@@ -961,8 +961,8 @@ def test_changes_of_what_a_variable_may_be_run_eagerly(make, verify):
 
 
 def _named_by_texts(held, x):
-    setattr(held, "count", getattr(held, "count") + 1)  # noqa: B009, B010
-    return x[0] * (1.0 if getattr(held, "count") < 20 else 2.0)  # noqa: B009
+    setattr(held, "count", getattr(held, "count") + 1)
+    return x[0] * (1.0 if getattr(held, "count") < 20 else 2.0)
 
 
 def _named_in_vars(held, x):

@@ -142,7 +142,7 @@ def test_fewer_begins_of_steps_than_steps(monkeypatch, solved):
         return total(p, y0, (0.0, 20.0), times, "RK23")
 
     both = tg.value_and_grad(f, argnums=(0, 1))
-    along = lambda times: tg.jvp(lambda p: f(p, Y, times), (P,), (P,))  # noqa: E731
+    along = lambda times: tg.jvp(lambda p: f(p, Y, times), (P,), (P,))
     for times in (None, np.linspace(0.0, 20.0, 9)):
         wanted, (_, change) = both(P, Y, times), along(times)
         monkeypatch.setattr(_ode_native, "BOUND", 1 << 10)

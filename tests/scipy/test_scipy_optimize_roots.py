@@ -39,7 +39,7 @@ class Model:
 
 
 def by_newton_krylov(p):
-    f = lambda x: np.array([p[0] * x[0] + x[1] ** 3 - p[1], x[1] * 3 + x[0] - p[0]])  # noqa: E731
+    f = lambda x: np.array([p[0] * x[0] + x[1] ** 3 - p[1], x[1] * 3 + x[0] - p[0]])
     return np.sum(scipy.optimize.newton_krylov(f, np.array([0.1, 0.5]), f_tol=1e-12))
 
 
@@ -51,7 +51,7 @@ def by_broyden(name, p):
 def in_a_loop(p):
     total = 0.0
     for k in range(4):
-        total = total + brentq(lambda x: one(x, p) - 0.1 * k, -3.0, 3.0)  # noqa: B023
+        total = total + brentq(lambda x: one(x, p) - 0.1 * k, -3.0, 3.0)
     return total
 
 
@@ -178,7 +178,7 @@ def test_compiled(name, monkeypatch):
 
 
 def test_third_derivatives():
-    f = lambda a: brentq(lambda x: x**3 - a, 0.0, 3.0, xtol=1e-14)  # noqa: E731
+    f = lambda a: brentq(lambda x: x**3 - a, 0.0, 3.0, xtol=1e-14)
     third = tg.grad(tg.grad(tg.grad(f)))
     np.testing.assert_allclose(third(2.0), 10.0 / 27.0 * 2.0 ** (-8.0 / 3.0), rtol=1e-9)
 
@@ -221,7 +221,7 @@ def test_equations_for_each_unknown_on_its_own(coupling):
 
 
 def test_jacobian_of_a_system():
-    f = lambda p: fsolve(two, [0.1, 0.5], (p[0], p), xtol=SMALL)  # noqa: E731
+    f = lambda p: fsolve(two, [0.1, 0.5], (p[0], p), xtol=SMALL)
     wanted = slopes_of(f, P, 1e-3).T
     np.testing.assert_allclose(tg.jacobian(f)(P), wanted, rtol=1e-7)
     np.testing.assert_allclose(tg.compile(f).jacobian(P), wanted, rtol=1e-7)
@@ -261,7 +261,7 @@ def test_compiled_with_data_that_change():
     c = tg.compile(lambda p: brentq(lambda x: p * x**3 + x - np.sum(data), -5.0, 5.0))
     for values in ([1.0, 2.0], [3.0, 0.5], [0.0, 1.0]):
         data[:] = values
-        root = brentq(lambda x: 2.0 * x**3 + x - sum(values), -5.0, 5.0)  # noqa: B023
+        root = brentq(lambda x: 2.0 * x**3 + x - sum(values), -5.0, 5.0)
         assert float(c(2.0)) == root
         np.testing.assert_allclose(c.grad(2.0), -(root**3) / (6.0 * root**2 + 1.0), rtol=1e-12)
 
@@ -307,7 +307,7 @@ def test_a_branch_inside_the_function():
 
 
 def test_a_bracket_without_a_root():
-    f = lambda p: brentq(lambda x: x**2 + p, -1.0, 1.0)  # noqa: E731
+    f = lambda p: brentq(lambda x: x**2 + p, -1.0, 1.0)
     for call in (tg.grad(f), tg.compile(lambda p: f(p))):
         with pytest.raises(ValueError, match="must have different signs"):
             call(1.0)
@@ -323,7 +323,7 @@ def test_a_bracket_without_a_root_in_a_program():
 
 
 def test_too_few_iterations():
-    f = lambda p: brentq(lambda x: np.exp(x) - p, -30.0, 30.0, maxiter=3)  # noqa: E731
+    f = lambda p: brentq(lambda x: np.exp(x) - p, -30.0, 30.0, maxiter=3)
     with pytest.raises(RuntimeError, match="Failed to converge after 3 iterations"):
         tg.grad(f)(2.0)
 
@@ -334,13 +334,13 @@ def test_a_double_root_has_no_derivative():
 
 
 def test_a_result_that_is_no_solution_is_warned_of():
-    f = lambda p: brentq(lambda x: x**3 - p, 0.0, 3.0, xtol=0.5)  # noqa: E731
+    f = lambda p: brentq(lambda x: x**3 - p, 0.0, 3.0, xtol=0.5)
     with pytest.warns(RuntimeWarning, match="the result is not close to a solution"):
         tg.grad(f)(2.0)
 
 
 def test_complex_unknowns_are_refused():
-    f = lambda p: abs(scipy.optimize.newton(lambda z: z**2 + p, 1.0j))  # noqa: E731
+    f = lambda p: abs(scipy.optimize.newton(lambda z: z**2 + p, 1.0j))
     with pytest.raises(TypeError, match="the solution is complex"):
         tg.grad(f)(2.0)
 

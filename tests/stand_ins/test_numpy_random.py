@@ -138,7 +138,7 @@ def test_draws_without_derivative_refuse_by_name(name):
         (lambda: random, ""),
     ]:
         with pytest.raises(TypeError, match=rf"^tapegrad.numpy.random.{place}{name} has no deriv"):
-            tg.grad(lambda x: np.sum(DISCRETE[name](make(), x)))(2.0)  # noqa: B023
+            tg.grad(lambda x: np.sum(DISCRETE[name](make(), x)))(2.0)
     with pytest.raises(TypeError, match="choice: p is recorded"):
         tg.grad(lambda x: random.default_rng(0).choice([1.0, 2.0], p=[x, 1 - x]))(0.5)
 
@@ -150,7 +150,7 @@ def test_numpys_own_refuse_recorded_parameters():
         with pytest.raises(TypeError, match="tapegrad: "):
             tg.grad(f)(1.0)
         with pytest.raises(TypeError, match="tapegrad: "):
-            tg.grad(lambda x: np.sum(f(x)))(np.ones(3))  # noqa: B023
+            tg.grad(lambda x: np.sum(f(x)))(np.ones(3))
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -171,7 +171,7 @@ def test_parameters_that_numpy_refuses(name):
 
 
 def test_shapes_of_weibull_0():
-    draw = lambda a: np.sum(random.default_rng(0).weibull(a))  # noqa: E731
+    draw = lambda a: np.sum(random.default_rng(0).weibull(a))
     assert tg.grad(draw)(np.array([0.0, 2.0]))[0] == 0.0
 
 
@@ -332,7 +332,7 @@ def test_profilers_of_users_stay():
     seen = []
     with Elsewhere(python_random.random) as other:
         c = tg.compile(lambda x: (other.ask(), x * x)[1])
-        profiler = lambda *event: seen.append(event)  # noqa: E731
+        profiler = lambda *event: seen.append(event)
         sys.setprofile(profiler)
         try:
             with warnings.catch_warnings():
@@ -381,7 +381,7 @@ def test_draws_as_arguments(rng):
 
 
 def test_vmap_draws_for_each_element():
-    f = lambda x: x + OURS.normal()  # noqa: E731
+    f = lambda x: x + OURS.normal()
     with pytest.warns(RuntimeWarning, match="vmap"):
         found = tg.vmap(f)(np.zeros(20))
     assert len(set(found)) == 20

@@ -36,7 +36,7 @@ def in_a_loop(wrap):
     def total(p):
         y = p
         for k in range(4):
-            y = wrap(lambda y: np.sin(y * p[0] + k) + y)(y)  # noqa: B023
+            y = wrap(lambda y: np.sin(y * p[0] + k) + y)(y)
         return np.sum(y**2)
 
     return total

@@ -481,7 +481,7 @@ def _bytecode_is_known() -> bool:
     asked, seen = _Asked(), []
     np.zeros(1)[0] = asked
     seen.append(asked.seen)
-    "%f" % asked  # noqa: B018, UP031
+    "%f" % asked  # noqa: UP031
     seen.append(asked.seen)
     float(asked)
     return [*seen, asked.seen] == [(True, False), (False, True), (False, False)]

@@ -276,7 +276,7 @@ def _of_function(ours):
     def array_function(self, function, types, args, kwargs):
         if not runtime.is_loud() or function.__name__ in _NOT_ASKED:
             return ours(self, function, types, args, kwargs)
-        made = lambda *a, **k: ours(self, function, types, a, k)  # noqa: E731
+        made = lambda *a, **k: ours(self, function, types, a, k)
         return observed(function, made, tuple(args), kwargs)
 
     return array_function

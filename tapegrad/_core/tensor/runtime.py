@@ -176,7 +176,7 @@ def silent():
         _state.reset(state)
 
 
-class silence:  # noqa: N801
+class silence:
     """A context without NumPy's warnings and errors: `np.errstate(all="ignore")` in less time."""
 
     __slots__ = ("_held",)

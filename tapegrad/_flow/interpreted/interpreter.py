@@ -67,7 +67,7 @@ class Encoding:
         numbers = {id(block): k for k, block in enumerate(graph.blocks)}
         edges = []
         for k, block in enumerate(graph.blocks):
-            for edge in block.end.edges:  # type: ignore[union-attr]
+            for edge in block.end.edges:
                 target = numbers[id(edge.target)]
                 edges.append([starts[target], *self._edge(edge, read), back_starts[k]])
         #: The number of registers, and the number of them that the tape saves for each edge.

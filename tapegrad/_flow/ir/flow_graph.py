@@ -153,7 +153,7 @@ class Block:
     number: int
     parameters: list[Value] = dataclasses.field(default_factory=list)
     steps: list[GraphStep] = dataclasses.field(default_factory=list)
-    end: Jump | Branch | Return | Leave | None = None
+    end: Jump | Branch | Return | Leave = None  # type: ignore[assignment]  # while it is read
 
 
 class SourceLine(NamedTuple):
@@ -337,13 +337,13 @@ def ordered(graph: Graph) -> list[Block]:
     """The blocks that can be reached; a block comes after those that dominate it."""
     done: list[Block] = []
     seen = {graph.entry}
-    waiting = [(graph.entry, iter(graph.entry.end.edges))]  # type: ignore[union-attr]
+    waiting = [(graph.entry, iter(graph.entry.end.edges))]
     while waiting:
         block, edges = waiting[-1]
         for edge in edges:
             if edge.target not in seen:
                 seen.add(edge.target)
-                waiting.append((edge.target, iter(edge.target.end.edges)))  # type: ignore[union-attr]
+                waiting.append((edge.target, iter(edge.target.end.edges)))
                 break
         else:
             done.append(block)
@@ -355,7 +355,7 @@ def ways_in(blocks: list[Block]) -> dict[Block, list[tuple[Block, Edge]]]:
     """The edges to each block, with the blocks that they come from."""
     found: dict[Block, list[tuple[Block, Edge]]] = {block: [] for block in blocks}
     for block in blocks:
-        for edge in block.end.edges:  # type: ignore[union-attr]
+        for edge in block.end.edges:
             found[edge.target].append((block, edge))
     return found
 
@@ -656,7 +656,7 @@ def _check_end(graph: Graph, block: Block, known: set[int]) -> None:
         _check(0 <= end.line < len(graph.lines), "a branch has no line")
     if isinstance(end, Leave):
         _check(_is_number(end.reason, len(graph.reasons)), f"reason {end.reason}")
-    for edge in end.edges:  # type: ignore[union-attr]
+    for edge in end.edges:
         _check(id(edge.target) in known, f"an edge of block {block.number} leads nowhere")
         _check(edge.target is not graph.entry, "an edge leads to the first block")
         same = _kinds(edge.arguments) == _kinds(edge.target.parameters)
@@ -686,8 +686,8 @@ def _check_order(blocks: list[Block], nearest: Sequence[int]) -> None:
             check_set(step.operands, place, f"what {step.op} reads")
             if step.result is not None:
                 made[step.result] = place
-        check_set(block.end.reads, place, "what an end reads")  # type: ignore[union-attr]
-        for edge in block.end.edges:  # type: ignore[union-attr]
+        check_set(block.end.reads, place, "what an end reads")
+        for edge in block.end.edges:
             check_set(edge.arguments, place, "what an edge reads")
             above = nearest[places[id(edge.target)]]
             _check(dominates(above, place), "a block is not reached through its dominator")

@@ -107,7 +107,7 @@ class _TangentBlocks:
                 order.append(block)
                 continue
             waiting.append((block, True))
-            for edge in block.end.edges:  # type: ignore[union-attr]
+            for edge in block.end.edges:
                 if id(edge.target) not in seen:
                     seen.add(id(edge.target))
                     waiting.append((edge.target, False))

@@ -402,7 +402,7 @@ def _dot(s, a, b):
 def _norm(s, form):
     if not isinstance(form, Array) or len(form.lengths) != 1 or form.element not in FLOATS:
         raise Refused(f"a norm of {described(form)}")
-    square = lambda x: applied(s.builder, "square", x)  # noqa: E731
+    square = lambda x: applied(s.builder, "square", x)
     squares = arrays.mapped(s.reader, square, arrays.in_doubles(form))
     total = summed(s.reader, squares)
     is_zero = compared(s.builder, operator.gt, total, Known(0.0))

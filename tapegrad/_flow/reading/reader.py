@@ -336,7 +336,7 @@ class FunctionReader:
         self._count, self.followed, self.recursive = 0, followed, 0  # calls inside their own
         self.builder = Builder(graph, Block(-1), single=single)
         self.builder.has_own_kinds = OWN_KINDS in choices
-        self.point: Point | None = None
+        self.point: Point = None  # type: ignore[assignment]  # until the first
         self._ends: list[Point] = []
         self.end = Point(None, 0, 0, ReadingState())  # that with the result, once all is read
         self.result: Form = Known(None)
@@ -461,7 +461,7 @@ class FunctionReader:
         elif self._join(point.state, kept):
             self._wait(point)
         edge = Edge(point.block, [])
-        self.point.ways.append((edge, self.builder.block, point, kept))  # type: ignore[union-attr]
+        self.point.ways.append((edge, self.builder.block, point, kept))
         return edge
 
     def _wait(self, point: Point) -> None:
@@ -584,7 +584,7 @@ class FunctionReader:
             block = waiting.pop()
             if id(block) not in found:
                 found[id(block)] = block
-                waiting.extend(edge.target for edge in reversed(block.end.edges))  # type: ignore[union-attr]
+                waiting.extend(edge.target for edge in reversed(block.end.edges))
         self.graph.blocks = list(found.values())
         for k, block in enumerate(self.graph.blocks):
             block.number = k
@@ -630,7 +630,7 @@ class FunctionReader:
     def _is_used(self, site) -> bool:
         """Whether an older object of a site is still reached from anything live."""
         point = self.point
-        assert point is not None and point.stack is not None
+        assert point.stack is not None
         roots = self._roots(point.stack, point.label, self.at)
         return site in self.state.kept(roots, self.cells).heap
 
@@ -642,7 +642,7 @@ class FunctionReader:
     def is_used_after(self, site) -> bool:
         """Whether an object is still reached after the statement that is being followed."""
         point = self.point
-        assert point is not None and point.stack is not None
+        assert point.stack is not None
         roots = self._roots(point.stack, point.label, self.at + 1)
         return site in self.state.kept(roots, self.cells).heap
 

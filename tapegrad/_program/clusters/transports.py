@@ -429,7 +429,7 @@ def transport_to(over, compiled, native: bool, partitions, pickled: Callable):
 
     `pickled` gives name and content of the program, for this process or for others.
     """
-    has = lambda *names: all([hasattr(over, name) for name in names])  # noqa: E731
+    has = lambda *names: all([hasattr(over, name) for name in names])
     if has("nthreads", "who_has", "submit", "gather"):
         return OfDask(over, pickled(False), _listed(partitions, blocks=True))
     if has("Get_rank", "allgather", "bcast"):

@@ -175,7 +175,7 @@ class Replayed:
         """The program by which a call with such arguments is evaluated, recorded if need be."""
         with self._flows.aside():
             for _ in range(2):  # recorded, and compared
-                call = lambda *a, **k: self._evaluate(a, k, gradient=False)  # noqa: E731
+                call = lambda *a, **k: self._evaluate(a, k, gradient=False)
                 arguments.call(call, arguments.values)
         family = self._families.found.get(arguments.key) if self._reason is None else None
         run = None
@@ -545,7 +545,7 @@ class Replayed:
         first = family.life.held
         if isinstance(first, Arguments):  # called
             with self._flows.aside():
-                call = lambda *args, **kwargs: self._evaluate(args, kwargs, False)  # noqa: E731
+                call = lambda *args, **kwargs: self._evaluate(args, kwargs, False)
                 first.call(call, first.values)
         self._convert(family, State.PENDING, State.BRANCHING, State.SPARE)
 

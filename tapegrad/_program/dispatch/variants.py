@@ -290,7 +290,7 @@ class Traced:
         except Unsupported as error:
             return None, str(error)
         f, arguments = self._call
-        again = lambda values: arguments.call(f, values)  # noqa: E731
+        again = lambda values: arguments.call(f, values)
         reason = variant.differs(arguments.values, self.out, again)
         asks = self.asks_for_types if reason is None else None
         if asks is not None and not agrees(variant, f, arguments):

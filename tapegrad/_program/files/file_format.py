@@ -434,7 +434,7 @@ def _one_of(item, known: str) -> str:
 
 def _longest(graph: Graph) -> int:
     """What a round of a block computes at most."""
-    ends = [(block, block.end.edges) for block in graph.blocks]  # type: ignore[union-attr]
+    ends = [(block, block.end.edges) for block in graph.blocks]
     return max(
         1 + len(block.steps) + sum(len(edge.arguments) for edge in edges) for block, edges in ends
     )
