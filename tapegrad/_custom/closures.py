@@ -20,7 +20,15 @@ import numpy as np
 
 from .._core.tape.tape import Reader, needed
 from .._core.tensor import runtime as rt
-from .._core.tensor.pytree import codes_in, held_by, module_of, module_of_class, own_code
+from .._core.tensor.pytree import (
+    ABSENT,
+    codes_in,
+    content,
+    held_by,
+    module_of,
+    module_of_class,
+    own_code,
+)
 from .._core.tensor.tensor_classes import Tensor
 from .._core.tensor.values import ComplexTensor, is_recorded, is_tensor, joined_parts
 from .._transforms.gradients import Transformed
@@ -238,8 +246,7 @@ def _is_users(module: str) -> bool:
 
 
 def _held_by_function(f: types.FunctionType) -> Iterator:
-    cells = [_content(cell) for cell in f.__closure__ or ()]
-    yield from cells
+    yield from map(content, f.__closure__ or ())
     yield from f.__defaults__ or ()
     yield from (f.__kwdefaults__ or {}).values()
     yield from f.__dict__.values()
@@ -260,13 +267,6 @@ def assigned_in(code: types.CodeType) -> frozenset[str]:
 @functools.lru_cache(maxsize=4096)
 def _names(code: types.CodeType) -> tuple[str, ...]:
     return tuple({name for one in codes_in(code) for name in one.co_names})
-
-
-def _content(cell) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # a name without a value
-        return None
 
 
 def _items(one) -> Iterable:
@@ -362,7 +362,7 @@ class _Copies:
         made = types.FunctionType(own_code(f), space, f.__name__, None, cells)
         self._note(f, made)
         for cell, own in zip(cells, f.__closure__ or (), strict=True):
-            if cell is not own and _content(cell) is None:
+            if cell is not own and content(cell) is ABSENT:
                 cell.cell_contents = self.of(own.cell_contents)
         for name in named:
             space[name] = self.of(space[name])
@@ -377,8 +377,8 @@ class _Copies:
     def _cell(self, cell) -> types.CellType:
         """The variable of an enclosing function in the copies, which share it as well."""
         is_own = self._shared is not None and id(cell) not in self._shared
-        content = _content(cell)
-        if id(content) not in self._marked and (content is None or not is_own):
+        held = content(cell)
+        if id(held) not in self._marked and (held is None or held is ABSENT or not is_own):
             return cell
         return self._cells.setdefault(id(cell), types.CellType())
 
