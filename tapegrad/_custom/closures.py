@@ -112,6 +112,18 @@ class Captured:
         return tuple([made.of(one) for one in self.objects])
 
 
+class CapturedCall:
+    """A call with some objects, in which recorded values, `tensors`, have their places."""
+
+    def __init__(self, name: str, *objects: Any):
+        self.name, self.captured = name, Captured(*objects)
+        self.tensors, self.captured.tensors = self.captured.tensors, []
+        self.is_traced = rt.trace() is not None and rt.is_recording()
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Strays:
     """Tells whether what a function computes depends on recorded values of outside.
 

@@ -16,12 +16,11 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
-from .._core.tensor.trace import Trace, refuse
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
-from .._custom.closures import Captured, OperandPlace, Strays
+from .._custom.closures import CapturedCall, OperandPlace
 from .._derivatives.inputs import Inputs, InputTensors
 from .._entering.entering import entering
-from .._implicit.linear import STRAY
+from .._implicit.linear import check_reads
 from .._transforms.gradients import pulled
 from .._transforms.jacobians import jvp, vjp
 from ..autograd._function_calls import Repeated, apart
@@ -35,19 +34,16 @@ from ._ode_sweep import SolutionSweep, taken
 from ._optimize_calls import numbers_in
 
 
-class SolverCall:
-    """A call of a solver with some objects, in which recorded values have their places.
+class SolverCall(CapturedCall):
+    """A call of a solver of differential equations.
 
     `solve(args, kwargs)` gives the `Record`, `given(args, kwargs)` the problem. `kind` says what
     the results are: "solve_ivp" or "odeint".
     """
 
     def __init__(self, kind: str, solve: Callable, given: Callable, objects: tuple):
-        self.name, self.kind = f"scipy.integrate.{kind}", kind
-        self._solve, self._given = solve, given
-        self._captured = Captured(*objects)
-        self.tensors, self._captured.tensors = self._captured.tensors, []
-        self.is_traced = rt.trace() is not None and rt.is_recording()
+        super().__init__(f"scipy.integrate.{kind}", *objects)
+        self.kind, self._solve, self._given = kind, solve, given
         self.programs: dict[Any, Callable] = {}  # of steps
         self.repeated = 0  # steps, for derivatives
         self.results: dict[tuple, int] = {}  # how many, by form
@@ -58,7 +54,7 @@ class SolverCall:
 
     def initial(self, values, entered: Callable = entering) -> Initial:
         """The problem with some values in the places of the recorded ones."""
-        return Initial(self._given(*self._captured.filled(values)), entered)
+        return Initial(self._given(*self.captured.filled(values)), entered)
 
     def record(self, values, is_new: bool = False) -> Record:
         """SciPy's solution for plain values: the last one, if it is of the same and not `is_new`.
@@ -69,7 +65,7 @@ class SolverCall:
         last = self._last
         if not is_new and last is not None and all(map(_is_same, last[0], values)):
             return last[1]
-        filled = self._captured.filled([*values])
+        filled = self.captured.filled([*values])
         with rt.tracing(None), rt.outside():
             found = self._by_kernels(filled, values) or self._solve(*filled)
         self._last = [np.array(one) for one in values], found
@@ -78,17 +74,17 @@ class SolverCall:
     @remembered
     def place_of_state(self) -> int | None:
         """The number of the value that is the first state, −1 if none is in it, or else None."""
-        y0 = self._given(*self._captured.objects)["y0"]
+        y0 = self._given(*self.captured.objects)["y0"]
         if type(y0) is OperandPlace:
             return y0.number
-        return None if id(y0) in self._captured.marked else -1
+        return None if id(y0) in self.captured.marked else -1
 
     def _by_kernels(self, filled: tuple, values) -> Record | None:
         """The solution by compiled code, if it has what is asked for."""
         if self.kind != "solve_ivp":
             return None
         if self._own is None:
-            self._own = RightSideObjects(self._given(*self._captured.objects), len(values))
+            self._own = RightSideObjects(self._given(*self.captured.objects), len(values))
         own = solution_of(self._given(*filled), self._own, values)
         if own is None:
             return None
@@ -102,25 +98,17 @@ class SolverCall:
 
     def check_reads(self, values) -> None:
         """Raise an error, or refuse the trace, if functions read values that are not found."""
-        made = Trace(lambda: ()) if self.is_traced else None
-        with rt.tracing(made), rt.recording():
-            if made is not None:
-                made.now()
-            inputs = Inputs(self.name, tuple(values), tuple(range(len(values))))
-            strays = Strays(inputs.tensors)
-            problem = self.initial(inputs.args)
-            read: list = [problem.f(problem.t0, problem.y0)]
-            read += [problem.event(k, problem.t0, problem.y0) for k in range(problem.events)]
-            if made is not None:
-                read += [*[one.tensor for one in made.guards], *made.required]
-            is_stray = strays.are_in(read)
-        if is_stray and made is None:
-            raise TypeError(STRAY.format(self.name))
-        if made is not None and (is_stray or made.refusal):
-            refuse(made.refusal or STRAY.format(self.name))
 
-    def __str__(self) -> str:
-        return self.name
+        def made():
+            inputs = Inputs(self.name, tuple(values), tuple(range(len(values))))
+            return inputs.tensors, inputs.args
+
+        def computed(args):
+            initial = self.initial(args)
+            at, count = (initial.t0, initial.y0), initial.events
+            return [initial.f(*at), *[initial.event(k, *at) for k in range(count)]]
+
+        check_reads(self, made, computed)
 
 
 def _is_same(one, other) -> bool:
