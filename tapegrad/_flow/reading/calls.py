@@ -58,7 +58,7 @@ from .outside_changes import TEXT, WRITERS, combined, counted, is_container, lin
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Parametrised(Form):
+class Parametrised(Form, parts="*args *named"):
     """An object with the methods of another one, called with these arguments after their own."""
 
     owner: Known
@@ -69,14 +69,6 @@ class Parametrised(Form):
     @property
     def head(self) -> tuple:
         return Parametrised, id(self.owner.value), len(self.args), self.names
-
-    @property
-    def parts(self) -> tuple[Form, ...]:
-        return *self.args, *self.named
-
-    def with_parts(self, parts):
-        count = len(self.args)
-        return Parametrised(self.owner, parts[:count], self.names, parts[count:])
 
 
 # --------------------------------------------------------------------------------------------------
