@@ -83,8 +83,24 @@ class Edge:
     arguments: list[Value]
 
 
+class End:
+    """What follows the steps of a block."""
+
+    __slots__ = ()
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The ways to other blocks."""
+        return ()
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        """The values that are read, but for those given along edges."""
+        return ()
+
+
 @dataclasses.dataclass(eq=False, slots=True)
-class Jump:
+class Jump(End):
     """Go on at a block."""
 
     edge: Edge
@@ -93,13 +109,9 @@ class Jump:
     def edges(self) -> tuple[Edge, ...]:
         return (self.edge,)
 
-    @property
-    def reads(self) -> tuple[Value, ...]:
-        return ()
-
 
 @dataclasses.dataclass(eq=False, slots=True)
-class Branch:
+class Branch(End):
     """Go on at one of two blocks, by a truth; `line` is an index into the graph's lines."""
 
     condition: Value
@@ -117,14 +129,10 @@ class Branch:
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class Return:
+class Return(End):
     """The end, with the results."""
 
     results: tuple[Value, ...]
-
-    @property
-    def edges(self) -> tuple[Edge, ...]:
-        return ()
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -132,18 +140,10 @@ class Return:
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class Leave:
+class Leave(End):
     """The function runs eagerly, for the reason of this number."""
 
     reason: int
-
-    @property
-    def edges(self) -> tuple[Edge, ...]:
-        return ()
-
-    @property
-    def reads(self) -> tuple[Value, ...]:
-        return ()
 
 
 @dataclasses.dataclass(eq=False, slots=True)

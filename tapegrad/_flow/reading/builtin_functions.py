@@ -111,7 +111,7 @@ def operator_of(s, op, a: Form, b: Form):
         if dicts.is_dict(reader, a):
             return dicts.contains(reader, a, b)
         found = [operator_of_equal(reader, item, b) for item in items_of(reader, a)]
-        return _any(reader, found)
+        return access.any_or_all(reader, found, True)
     raise Refused(f"{op.__name__} of {described(a)} and {described(b)}")
 
 
@@ -166,18 +166,6 @@ def operator_of_equal(reader, a: Form, b: Form) -> Form:
     if isinstance(a, Known) and isinstance(b, Known):
         return _of_known(reader, operator.eq, a.value, b.value)
     raise Refused("a comparison of other things than numbers")
-
-
-def _any(reader, found: list[Form]) -> Form:
-    if any(isinstance(one, Known) and one.value for one in found):
-        return Known(True)
-    left = [converted(reader.builder, x, BOOL) for x in found if not isinstance(x, Known)]
-    if not left:
-        return Known(False)
-    value = left[0]
-    for one in left[1:]:
-        value = reader.builder.step("bool_or", value, one)
-    return number(value)
 
 
 def _is_none(reader, form: Form, op) -> Form:

@@ -735,8 +735,8 @@ class Statements(RightSides):
         else:
             self.set(name, form)
 
-    def _goto(self, label: int, at: int, note: tuple = (), state=None):
-        return self.reader.goto(self.stack, label, at, state or self.reader.state, note)
+    def _goto(self, label: int, at: int, note: tuple = ()):
+        return self.reader.goto(self.stack, label, at, self.reader.state, note)
 
     def _branch(self, statement) -> None:
         asked = self.get(statement.cond)
