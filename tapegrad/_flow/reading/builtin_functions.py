@@ -30,6 +30,7 @@ from .forms import (
     Ref,
     Refused,
     Tuple,
+    are_known,
     dependence,
     described,
 )
@@ -432,7 +433,7 @@ def _rounded(build, form: Number, power: float) -> Form:
     whole = applied(build, "rint", large)
     beyond = applied(build, "absolute", applied(build, "subtract", large, whole))
     for a, b in ((beyond, Known(0.499)), (applied(build, "absolute", large), Known(2.0**40))):
-        build.check(compared(build, operator.lt, a, b).value, "a number that is hard to round")  # type: ignore[attr-defined]
+        build.check(compared(build, operator.lt, a, b).value, "a number that is hard to round")
     return applied(build, "divide", whole, Known(power))
 
 
@@ -489,7 +490,7 @@ def _dict(s, **kwargs):
 def _slice(s, first, second=None, step=None):
     start, stop = (NONE, first) if second is None else (first, second)
     step = step or NONE
-    if all(isinstance(one, Known) for one in (start, stop, step)):
+    if are_known((start, stop, step)):
         return folded(slice, start.value, stop.value, step.value)
     return Method(Tuple((start, stop, step)), "slice")
 

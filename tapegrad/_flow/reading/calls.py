@@ -43,6 +43,7 @@ from .forms import (
     Refused,
     Tuple,
     Unfollowed,
+    are_known,
     described,
     is_plain,
 )
@@ -160,7 +161,7 @@ def of_recorded_call(s, function: Callable, args: list[Form], kwargs: dict[str, 
     given = [*args, *kwargs.values()]
     if not getattr(function, "is_element_wise", False):
         return _Written(s, function).call(args, kwargs)
-    if all([isinstance(one, Known) for one in given]):
+    if are_known(given):
         return _of_known(function, args, kwargs)
     if any([isinstance(one, Array) for one in given]):
         return _of_elements(s, function, args, kwargs)
@@ -437,8 +438,8 @@ def of_call(reader, target, args: list[Form], kwargs: dict[str, Form]) -> Form |
     owner = getattr(target, "__self__", None)
     if target is print or _is_of_logging(target) or _writes(owner, target):
         return written(reader, f"calls {target.__name__}")
-    if target is logging.getLogger and all(isinstance(form, Known) for form in args):
-        return Known(target(*[form.value for form in args]))  # type: ignore[attr-defined]
+    if target is logging.getLogger and are_known(args):
+        return Known(target(*[form.value for form in args]))
     if _is_one(target, _CLOCKS):
         return Unfollowed("the time", True)
     if _is_one(target, _TEXTS) or isinstance(owner, str):
@@ -447,7 +448,7 @@ def of_call(reader, target, args: list[Form], kwargs: dict[str, Form]) -> Form |
     if target is isinstance and isinstance(args[0], Known):
         return None
     if _is_one(target, (len, bool)) and len(args) == 1 and is_container(args[0]):
-        return counted(reader, args[0].value, target)  # type: ignore[attr-defined]
+        return counted(reader, args[0].value, target)
     found = combined(reader, *args, *kwargs.values())
     if found is None:
         return None

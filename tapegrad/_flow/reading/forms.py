@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import types
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, TypeGuard
 
 from ..ir.flow_graph import SourceLine, Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT
@@ -335,6 +335,10 @@ class _Nothing:
 
 #: The form of the items of a list that is always empty, and of what is missing after a branch.
 NOTHING, ABSENT, NONE = Known(_Nothing()), Known(_Nothing()), Known(None)
+
+
+def are_known(forms: Sequence[Form]) -> TypeGuard[Sequence[Known]]:
+    return all([isinstance(one, Known) for one in forms])
 
 
 def shape_of(form: Form) -> tuple:

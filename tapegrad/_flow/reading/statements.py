@@ -750,7 +750,7 @@ class Statements(RightSides):
             self.builder.block.end = Jump(self._goto(target, 0))
             return
         then, other = self._goto(statement.truebr, 0), self._goto(statement.falsebr, 0)
-        self.builder.block.end = Branch(condition.value, then, other, self.builder.line)  # type: ignore[attr-defined]
+        self.builder.block.end = Branch(condition.value, then, other, self.builder.line)  # type: ignore[arg-type]
 
     def _return(self, form: Form) -> None:
         below = self.stack.below
