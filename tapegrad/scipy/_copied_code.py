@@ -24,6 +24,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
 from .._core.tensor.plain_data import kind_of
 from .._core.tensor.pytree import ABSENT, content, none_traced, own_code
+from .._core.tensor.registry import into
 from .._core.tensor.trace import DerivativeLost, fixed, lost_derivative, steered
 from .._core.tensor.values import is_recorded, is_tensor
 from .._entering.exchanged_names import LoadedCode, Watched, names_imported, rewritten
@@ -439,16 +440,8 @@ def _marked_module(module: types.ModuleType) -> _Marks:
 STANDING: dict[str, Callable] = {}
 
 
-def stands_for(place: str):
-    """Let a function stand for one that SciPy's code calls."""
-
-    def enter(function):
-        STANDING[place] = function
-        return function
-
-    return enter
-
-
+#: A decorator: a function stands for those at places, which SciPy's code calls.
+stands_for = into(STANDING)
 #: SciPy's, by identity.
 _replaced: set[int] = set()
 #: Modules with some of them.

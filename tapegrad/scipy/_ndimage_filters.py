@@ -26,7 +26,7 @@ from .._core.tensor.values import (
     real_part,
     shape_of,
 )
-from ._differentiable import OURS
+from ._differentiable import OURS, root
 
 # --- ndimage arguments ----------------------------------------------------------------------------
 # What functions of images take: images, dtypes of results, axes, modes, for `scipy.ndimage`.
@@ -169,12 +169,6 @@ def result_dtype(name: str, image, output, is_of_parts: bool) -> np.dtype:
             image,
         )
     return dtype
-
-
-def root(x):
-    """A square root with derivative 0 at 0, where images are flat."""
-    is_flat = x == 0.0
-    return PUBLIC["where"](is_flat, 0.0, PUBLIC["sqrt"](PUBLIC["where"](is_flat, 1.0, x)))
 
 
 def axis_of(axis, ndim: int) -> int:

@@ -14,8 +14,9 @@ from .._derivatives.inputs import Inputs
 from .._implicit.solution import Solved
 from .._transforms.gradients import elementwise_grad
 from .._transforms.jacobians import columns_of
+from ._differentiable import as_array
 from ._optimize_calls import Given, arguments, solver
-from ._optimize_conditions import FLAT, Conditions, Constraint, as_array, sides
+from ._optimize_conditions import FLAT, Conditions, Constraint, sides
 
 #: The costs of squares that are scaled, by names of SciPy's losses.
 _LOSSES: dict[str, Callable] = {

@@ -13,7 +13,7 @@ from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import DerivativeLost
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
 from ._class_stand_ins import ClassStandIn
-from ._differentiable import OURS
+from ._differentiable import OURS, in_package
 from ._sparse_tensors import (
     RecentPatterns,
     SparseTensor,
@@ -184,9 +184,7 @@ class MatrixClass(ClassStandIn):
 # --- functions ------------------------------------------------------------------------------------
 
 
-def _entered(function):
-    OURS[f"sparse.{function.__name__}"] = function
-    return function
+_entered = in_package("sparse")
 
 
 class _JoinedBlocks:

@@ -18,7 +18,7 @@ from .._core.remembered import remembered
 from .._core.tensor.pytree import none_traced, stop_gradient
 from .._core.tensor.trace import DerivativeLost, fixed, learned, named, steered
 from .._core.tensor.values import array_of, dtype_of, is_tensor, shape_of, value_of
-from ._differentiable import OURS
+from ._differentiable import OURS, in_package
 from ._sparse_constructors import _sparse, none_sparse
 from ._sparse_tensors import (
     SparseTensor,
@@ -36,9 +36,7 @@ from ._sparse_tensors import (
 # SciPy's `sparse.linalg` for recorded values: equations, by factors and by iterations.
 
 
-def _entered(function):
-    OURS[f"sparse.linalg.{function.__name__}"] = function
-    return function
+_entered = in_package("sparse.linalg")
 
 
 def _square(name: str, A) -> SparseTensor:

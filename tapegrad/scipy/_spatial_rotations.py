@@ -13,10 +13,10 @@ from .. import numpy as np
 from .._core.operations.sylvester import polar_factor
 from .._core.tensor import runtime as rt
 from .._core.tensor.pytree import none_traced
-from .._core.tensor.trace import DerivativeLost, learned, steered
+from .._core.tensor.trace import DerivativeLost, steered
 from .._core.tensor.values import shape_of, value_of
 from ._class_stand_ins import ClassStandIn, RefusingClass
-from ._differentiable import OURS, is_before
+from ._differentiable import OURS, holds, is_before
 from ._spatial_distances import TreeTensor, _floats, kinds
 
 # --- rotation formulas ----------------------------------------------------------------------------
@@ -30,12 +30,6 @@ _GIMBAL = (
     "Gimbal lock detected. Setting third angle to zero since it is not possible to uniquely "
     "determine all angles."
 )
-
-
-def holds(answer, what: str) -> bool:
-    """A decision by values, which a program has to come to again."""
-    learned(answer, what)
-    return bool(value_of(answer))
 
 
 def _series(x, terms):
