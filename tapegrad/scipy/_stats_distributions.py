@@ -27,7 +27,6 @@ from ._stats_formulas import (
     CALLED,
     METHODS,
     OWN,
-    OWN_SUMS,
     POINTS,
     REFUSED,
     RELEASED,
@@ -41,7 +40,6 @@ from ._stats_formulas import (
 
 where = PUBLIC["where"]
 _log = PUBLIC["log"]
-OWN |= OWN_SUMS
 for _place in ("special._ufuncs", "stats._continuous_distns"):
     STANDING |= {f"{_place}.{name}": copy_of(ours) for name, ours in CALLED.items()}
 #: Classes of SciPy whose formulas are quadratures, searches and differences.
