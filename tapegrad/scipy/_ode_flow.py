@@ -8,6 +8,7 @@ are those of all steps, recorded.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ from .._custom.closures import Captured, OperandPlace, Strays
 from .._derivatives.inputs import Inputs, InputTensors
 from .._entering.entering import entering
 from .._implicit.linear import STRAY
+from .._implicit.native_calls import StepViews, view_of
+from .._program.ir.steps import DOUBLE
 from .._transforms.gradients import pulled
 from .._transforms.jacobians import jvp, vjp
 from ..autograd._function_calls import Repeated, apart
@@ -32,6 +35,7 @@ from ._ode_records import Initial, Record, Steps, as_array
 from ._ode_right_side import RightSideObjects
 from ._ode_second import Tangents
 from ._ode_sweep import SolutionSweep, taken
+from ._ode_table import NativeSolve
 from ._optimize_calls import numbers_in
 
 
@@ -82,6 +86,16 @@ class SolverCall:
         if type(y0) is OperandPlace:
             return y0.number
         return None if id(y0) in self._captured.marked else -1
+
+    @property
+    def last_own(self) -> KernelSolution | None:
+        """The last solution, if compiled code has found it."""
+        return None if self._last is None else self._last[1].own
+
+    def native(self, places: list[int | None]) -> NativeSolve:
+        """The call in programs without Python, with the numbers of operands by values."""
+        given = self._given(*self._captured.objects)
+        return NativeSolve(given, places, self.moves or self.asks, self._captured.marked)
 
     def _by_kernels(self, filled: tuple, values) -> Record | None:
         """The solution by compiled code, if it has what is asked for."""
@@ -421,6 +435,11 @@ class Order:
         self.flow, self.count, self._has_times, self.number = flow, count, has_times, number
         self.results, self.shapes = 0, list[tuple[int, ...]]()  # found in the first call
 
+    @property
+    def is_solution(self) -> bool:
+        """Whether it is SciPy's results that are computed."""
+        return not self.number and not self._has_times
+
     @remembered
     def next(self) -> Order:
         return Order(self.flow, self.count, self._has_times, self.number + 1)
@@ -462,19 +481,28 @@ def _adjoint(f: Callable, results: int) -> Callable:
 
 
 class RepeatedOrder(Repeated):
-    """The call of an order of derivatives in a program: it is given arrays."""
+    """The call of an order of derivatives in a program: it is given arrays.
+
+    Compiled code makes that of a solution which it has found, and the derivative is not recorded.
+    """
 
     def __init__(self, compute: Callable, cls, ctx, args, out):
         super().__init__(compute, cls, ctx, args, out)
         self.order = args[0]
         pairs = zip(args[1:], self.recorded[1:], strict=True)
         self._fixed = [None if one else plain([x])[0] for x, one in pairs]
+        own = self.order.flow.last_own if self.order.is_solution else None
+        self._is_own = own is not None and not own.task.is_dense
+        self._native: NativeSolve | None = None
+
+    @property
+    def needs_values(self) -> bool:  # type: ignore[override]
+        return self._is_own and not self.derived
 
     def value(self, operands: list[np.ndarray]) -> tuple[np.ndarray | None, Any]:
         if self.derived:  # a derivative finds values by their places in the context
             return super().value(operands)
-        given = iter(operands)
-        inputs = [plain([next(given)])[0] if one is None else one for one in self._fixed]
+        inputs = self._inputs(operands)
         with apart():
             found = [*map(np.asarray, self.order(inputs))]
         kinds = [(one.shape, one.dtype) for one in found]
@@ -484,6 +512,29 @@ class RepeatedOrder(Repeated):
         for part, one in zip(self._views(whole), found, strict=True):
             part[...] = one
         return whole, inputs
+
+    def _inputs(self, operands: list[np.ndarray]) -> list:
+        given = iter(operands)
+        return [plain([next(given)])[0] if one is None else one for one in self._fixed]
+
+    def held(self, operands: list[np.ndarray], array: np.ndarray) -> Any:
+        return self._inputs(operands)
+
+    def table(self, operands: list, out: Any, wanted: list[bool]) -> np.ndarray | None:
+        own, (shape, dtype) = self.order.flow.last_own, self.whole
+        if own is None or dtype != DOUBLE or not out.is_contiguous:
+            return None
+        if self._native is None:
+            numbers = itertools.count()
+            places = [next(numbers) if one is None else None for one in self._fixed]
+            self._native = self.order.flow.native(places)
+        whole = np.empty(shape, dtype)
+        parts = [view_of(part, whole, out) for part in self._views(whole)]
+        return self._native.table(own, StepViews(operands, wanted, parts))
+
+    def left(self) -> None:
+        if self._native is not None:
+            self._native.left(self.order.flow.last_own)
 
     def adjoints(self, held: Any, g: np.ndarray) -> list[np.ndarray | None]:
         if isinstance(held, tuple):

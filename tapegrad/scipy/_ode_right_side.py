@@ -54,14 +54,27 @@ class RightSide:
         """The same of the tangent."""
         return self._another(1, arguments)
 
+    @property
+    def known_slopes(self) -> list[Callback]:
+        """The callbacks there are."""
+        return [*self._found[0]]
+
+    @property
+    def calls_left(self) -> int:
+        """How many calls there are before it gets machine code of its own."""
+        return max(0, MANY_CALLS - self._calls) if self._calls <= MANY_CALLS else 1 << 62
+
     def note(self, calls: int, arguments: tuple) -> None:
         """Note calls; after many the right-hand side gets machine code of its own."""
         before, self._calls = self._calls, self._calls + calls
         if before <= MANY_CALLS < self._calls:
-            for number, given in enumerate((arguments, ())):
-                found = self._found[number]
-                if len(found) == 1 and given:
-                    found[0] = found[0].native(given)
+            self.make_native(arguments)
+
+    def make_native(self, arguments: tuple) -> None:
+        """Have it compiled to machine code of its own now."""
+        self._calls, found = max(self._calls, MANY_CALLS + 1), self._found[0]
+        if len(found) == 1 and not found[0].program.native:
+            found[0] = found[0].native(arguments)
 
     def _ways(self, number: int, arguments: tuple) -> list[Callback]:
         found = self._found[number]

@@ -6,7 +6,7 @@ import functools
 import importlib
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -161,6 +161,16 @@ def numbers_in(result) -> list:
         items = result.values() if isinstance(result, dict) else result
         return [number for item in items for number in numbers_in(item)]
     return [result] if is_number(result) else []
+
+
+def names_in(result, name: str = "") -> Iterator[str]:
+    """Their names: keys of dicts, else their places in a tuple."""
+    if isinstance(result, (tuple, dict)):
+        items = result.items() if isinstance(result, dict) else enumerate(result)
+        for key, item in items:
+            yield from names_in(item, str(key))
+    elif is_number(result):
+        yield name
 
 
 def traced(result, tensors):
