@@ -434,6 +434,7 @@ class Order:
     def __init__(self, flow: SolverCall, count: int, has_times: bool = False, number: int = 0):
         self.flow, self.count, self._has_times, self.number = flow, count, has_times, number
         self.results, self.shapes = 0, list[tuple[int, ...]]()  # found in the first call
+        self.states = 0  # the number of the result that is states
 
     @property
     def is_solution(self) -> bool:
@@ -444,6 +445,17 @@ class Order:
     def next(self) -> Order:
         return Order(self.flow, self.count, self._has_times, self.number + 1)
 
+    def given(self, inputs: Sequence) -> list:
+        """The values of tensors, those copied that functions of users are given."""
+        first = len(inputs) - self.count
+        found = [np.asarray(value_of(one)) for one in inputs[:first]]
+        return [*[one if one.ndim else float(one) for one in found], *plain(inputs[first:])]
+
+    def unshared(self, found: list[np.ndarray]) -> list[np.ndarray]:
+        """Results of a call as arrays that nothing else reads: the states are read by nothing."""
+        states = self.states if self.is_solution else -1
+        return [one if k == states else np.array(one) for k, one in enumerate(found)]
+
     def __call__(self, inputs: Sequence) -> list[np.ndarray]:
         """The results for plain inputs and, in a trace, those without derivative."""
         given = inputs[len(inputs) - self.count :]
@@ -452,6 +464,7 @@ class Order:
         plan = Plan(self.flow, given[self._has_times :], given[0] if self._has_times else None)
         found = self._of(plan, inputs)
         self.results, self.shapes = len(found), [*map(np.shape, found)]
+        self.states = int(self.is_solution and plan.has_t)
         is_told = not self.number and self.flow.is_traced
         return [*found, *map(np.asarray, plan.fields)] if is_told else found
 
@@ -560,7 +573,7 @@ class Derived(Function):
     @staticmethod
     def forward(ctx, order, *inputs):
         with rt.tracing(None):
-            found = [wrap(np.array(one)) for one in order(plain(inputs))]
+            found = [wrap(one) for one in order.unshared(order(order.given(inputs)))]
         ctx.order = order
         ctx.save_for_backward(*inputs)
         ctx.mark_non_differentiable(*found[order.results :])

@@ -106,6 +106,13 @@ class Record:
     def __init__(self, result, find: Callable[[], Steps], are_own: bool, own: Any = None):
         self.result, self.are_own, self.own, self._find = result, are_own, own, find
 
+    def forget_states(self) -> None:
+        """Drop the states of the result: tensors have them, and nothing else reads them."""
+        if isinstance(self.result, dict):
+            self.result["y"] = np.broadcast_to(np.nan, np.shape(self.result["y"]))
+        if self.own is not None:
+            self.own.y = np.zeros((0, self.own.task.y0.size))
+
     @remembered
     def steps(self) -> Steps:
         """Those that were taken; of BDF and LSODA those of Radau to the same time."""

@@ -117,8 +117,10 @@ class NativeSolve:
         for one in self._tables:
             one.words[kernels.IS_OFF // 8] = is_off
         if own is not None:
-            if any(one.words[kernels.CALLS_LEFT // 8] < 0 for one in self._tables):
-                own.make_native()
+            for one in self._tables:
+                if one.words[kernels.CALLS_LEFT // 8] < 0:
+                    own.make_native()
+                    one.words[kernels.CALLS_LEFT // 8] = own.right_side.calls_left
             self._know(own)
 
     def _know(self, own: KernelSolution) -> None:

@@ -167,13 +167,17 @@ def test_a_stiff_problem_takes_scipys_steps(solved):
 
     def f(k):
         given = {"method": "Radau", "rtol": 1e-7, "atol": 1e-11, "args": (k,)}
-        return solve_ivp(reaction, (0.0, 40.0), [1.0, 0.0, 0.0], **given)
+        found = solve_ivp(reaction, (0.0, 40.0), [1.0, 0.0, 0.0], **given)
+        told.append(tg.stop_gradient(found.y))
+        return found
 
+    told: list = []
     k = np.array([0.04, 1e4, 3e7])
     wanted = f(k)
+    told.clear()
     gradient = tg.grad(lambda k: f(k).y[0, -1])(k)
     assert solved[0].counts == {name: wanted[name] for name in ("nfev", "njev", "nlu")}
-    assert_allclose(solved[0].y.T, wanted.y, rtol=1e-6, atol=1e-12)
+    assert_allclose(told[0], wanted.y, rtol=1e-6, atol=1e-12)
     for n in range(3):
         h = 1e-4 * k[n] * np.eye(3)[n]
         difference = (f(k + h).y[0, -1] - f(k - h).y[0, -1]) / (2.0 * h[n])
