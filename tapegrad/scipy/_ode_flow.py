@@ -95,7 +95,7 @@ class SolverCall:
     def native(self, places: list[int | None]) -> NativeSolve:
         """The call in programs without Python, with the numbers of operands by values."""
         given = self._given(*self._captured.objects)
-        return NativeSolve(given, places, self.moves or self.asks, self._captured.marked)
+        return NativeSolve(given, places, self.moves or self.asks)
 
     def _by_kernels(self, filled: tuple, values) -> Record | None:
         """The solution by compiled code, if it has what is asked for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,6 +31,8 @@ _Pair = tuple[int, View]
 _TOLD = ("nfev", "njev", "nlu", "status", "success")
 #: How often Python may be called in place of compiled code that has no success.
 _PATIENCE = 16
+#: Objects in which there are no recorded values.
+_PLAIN = (int, float, np.generic, np.ndarray, type(None))
 _making = process.lock()
 _C_MAKE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
@@ -44,11 +47,11 @@ class NativeSolve:
 
     `given` is the problem with places of recorded values; `places` are the numbers of a step's
     operands by values, None for those that are not recorded. `has_times` if the interval or the
-    times that are asked for are recorded; `marked` are the objects that lead to recorded values.
+    times that are asked for are recorded.
     """
 
-    def __init__(self, given: dict[str, Any], places: list, has_times: bool, marked: dict):
-        self._given, self.places, self.has_times, self._marked = given, places, has_times, marked
+    def __init__(self, given: dict[str, Any], places: list, has_times: bool):
+        self._given, self.places, self.has_times = given, places, has_times
         self._ways: list[np.ndarray] = []  # all that tables have had
         self._tables: list[_Table] = []
         self._lefts = 0
@@ -94,17 +97,17 @@ class NativeSolve:
     ) -> list[_Pair] | None:
         """Those of recorded values in an object, which has numbers at places from `first` on."""
         items = one if isinstance(one, (list, tuple)) else [one]
-        if len(items) not in (1, count) or any(id(x) in self._marked for x in items):
-            return None
         pairs = list[_Pair]()
         for k, item in enumerate(items):
             if type(item) is not OperandPlace:
+                if getattr(item, "dtype", None) == object or not isinstance(item, _PLAIN):
+                    return None
                 continue
             place = self.places[item.number]
             if place is None:  # a value that is not recorded
                 continue
             shape = operands[place].shape
-            if int(np.prod(shape)) * len(items) != count:
+            if math.prod(shape) * len(items) != count:
                 return None
             pairs.append((place, contiguous(first + k, shape)))
         return pairs
@@ -193,9 +196,7 @@ class _Numbers:
 class _Table:
     """The words of a table, and the memory of the runs that use it."""
 
-    def __init__(
-        self, call: NativeSolve, own: KernelSolution, numbers: _Numbers, step: StepViews
-    ):
+    def __init__(self, call: NativeSolve, own: KernelSolution, numbers: _Numbers, step: StepViews):
         self._call, self._own, self._numbers, self._step = call, own, numbers, step
         self._make = _C_MAKE(self._memory)
         self._runs = np.zeros(1 + 2 * kernels.RUNS_MOST, np.int64)
@@ -234,6 +235,7 @@ class _Table:
         found = {
             kernels.MAKE: address_of(self._make),
             kernels.MEMORIES: memory_of(self._runs),
+            kernels.RESULT: min(one.offset for one in self._step.parts),
             kernels.CALLS_LEFT: own.right_side.calls_left,
             kernels.BEGIN: address_of(tables.compiled[tables.begin]),
             kernels.ADVANCE: address_of(tables.compiled[tables.advance]),
@@ -275,9 +277,7 @@ class _Table:
 class _RunMemory:
     """What one run has of a solve: the words for compiled code, and what they have addresses of."""
 
-    def __init__(
-        self, own: KernelSolution, numbers: _Numbers, wanted: list[bool], has_times: bool
-    ):
+    def __init__(self, own: KernelSolution, numbers: _Numbers, wanted: list[bool], has_times: bool):
         task, self._numbers, self._filled = own.task, numbers, numbers.filled(own)
         self._solve = memory = SolveMemory(task, (), own.values)
         n = task.y0.size

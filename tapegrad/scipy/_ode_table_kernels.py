@@ -3,9 +3,9 @@
 A table of `custom_kernels` has what is the same in all runs of a program. Each run has memory of
 its own, which Python makes once: the words of a solve, and numbers. These are what the solution is
 of (`given`), room for the same read again and for its adjoints, the results and theirs. Values
-leave the begins of steps there, for the adjoints. Where a solution does not end as the recorded one
-has, as in more steps than there are results, or on a way through branches that is not known, Python
-is called.
+leave the begins of steps there, for the adjoints. If there are more or fewer steps than in the
+recorded solution, and all are results, the program stops. Python is called where a solution ends in
+another way, or goes one through branches that is not known.
 """
 
 from .._core.codegen import machine_types as types
@@ -23,8 +23,14 @@ from .._core.codegen.intrinsics import (
 )
 from .._implicit.solver_kernels import moved
 from .._program.replay.callback_kernels import argument_at, argument_size, begin_calls, end_calls
+from .._program.replay.custom_kernels import OTHER_FORM
 from .._program.replay.rule_kernels import any_set
-from .._program.replay.run_layout import FINISHED, RUN_ADJOINT_BASES, RUN_VALUE_BASES
+from .._program.replay.run_layout import (
+    FINISHED,
+    RUN_ADJOINT_BASES,
+    RUN_FAILED,
+    RUN_VALUE_BASES,
+)
 from ._ode_kernels import (
     ASKED,
     ASKED_COUNT,
@@ -43,6 +49,7 @@ from ._ode_kernels import (
     OF_STEP,
     OF_TIME,
     RESULTS,
+    RESULTS_FULL,
     RESULTS_ROOM,
     ROWS_COUNT,
     RUNS,
@@ -64,6 +71,7 @@ from ._ode_stiff_kernels import FACTORS, JACOBIANS, are_finite
     MEMORIES,  # address of a number, and so many pairs of a run and its memory
     WAYS,  # address of the number of callbacks, and these
     IS_OFF,  # whether Python solves all
+    RESULT,  # the slot of the result
     SOLVED,  # how often it was solved here
     CALLS_LEFT,  # of the right-hand side, before it gets machine code of its own
     BEGIN,  # addresses of the functions of the method
@@ -86,8 +94,8 @@ from ._ode_stiff_kernels import FACTORS, JACOBIANS, are_finite
     PARTS,
     SEEDS,
     ADJOINTS,
-) = range(16, 16 + 8 * 24, 8)
-HEAD_WORDS = 26
+) = range(16, 16 + 8 * 25, 8)
+HEAD_WORDS = 27
 #: Words of the memory of a run: whether values are there; the address of its numbers, a word as a
 #: table of bases; the solve, and its words as they are at first; how many rows there are.
 IS_SOLVED, NUMBERS, BASES, SOLVE, AT_FIRST, ROWS_LEFT = range(0, 48, 8)
@@ -208,22 +216,25 @@ def are_times(solve):
 
 @helper
 def take_all(table, memory, solve):
-    """Take all steps; whether there are as many results as there should be."""
+    """Take all steps; returns why it has not, as where there are other numbers of results."""
     n, state = load_i64(solve, SIZE) * 8, load_i64(solve, STATE)
     memcpy(state, load_i64(memory, NUMBERS) + load_i64(table, GIVEN_STATE), n)
     if not are_finite(state, n // 8):
-        return False
+        return LEFT
     times = load_i64(solve, TIMES)
     if times != 0:
         store_f64(times, 0, load_f64(solve, TIME))
         memcpy(load_i64(solve, RESULTS), state, n)
     if method(load_i64(table, BEGIN), solve) != DONE:
-        return False
-    if method_of_steps(load_i64(table, ADVANCE), solve, load_i64(table, MOST)) != DONE:
-        return False
-    if times != 0:
-        return load_i64(solve, COUNT) + 1 == load_i64(solve, RESULTS_ROOM)
-    return load_i64(solve, ASKED_NEXT) == load_i64(solve, ASKED_COUNT)
+        return LEFT
+    why = method_of_steps(load_i64(table, ADVANCE), solve, load_i64(table, MOST))
+    is_other = why == RESULTS_FULL
+    if why == DONE and times != 0:
+        is_other = load_i64(solve, COUNT) + 1 != load_i64(solve, RESULTS_ROOM)
+    if is_other:
+        return OTHER_FORM
+    is_all = load_i64(solve, ASKED_NEXT) == load_i64(solve, ASKED_COUNT)
+    return FINISHED if why == DONE and is_all else LEFT
 
 
 @helper
@@ -251,14 +262,16 @@ def solution(run, table):
             return LEFT
     store_i64(memory, IS_SOLVED, 0)
     read_given(run, table, memory, 0)
-    solve, found = renew(table, memory), False
+    solve, status = renew(table, memory), LEFT
     if not are_times(solve):
         return LEFT
     if begin_runs(solve, load_i64(memory, NUMBERS), False):
-        found = take_all(table, memory, solve)
+        status = take_all(table, memory, solve)
     end_runs(solve, False)
-    if not found:
-        return LEFT
+    if status == OTHER_FORM:
+        store_i64(run, RUN_FAILED, load_i64(table, RESULT))
+    if status != FINISHED:
+        return status
     write_counts(table, memory, solve)
     moved(table, PARTS, load_i64(run, RUN_VALUE_BASES), memory + BASES, run)
     store_i64(memory, IS_SOLVED, 1)
