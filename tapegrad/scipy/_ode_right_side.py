@@ -59,14 +59,14 @@ class RightSide:
         """The callbacks there are."""
         return [*self._found[0]]
 
-    @property
-    def calls_left(self) -> int:
-        """How many calls there are before it gets machine code of its own."""
-        return max(0, MANY_CALLS - self._calls) if self._calls <= MANY_CALLS else 1 << 62
+    def calls_left(self, size: int) -> int:
+        """How many calls for states of a size there are before it gets machine code of its own."""
+        is_native = self._calls > MANY_CALLS
+        return 1 << 62 if is_native else (MANY_CALLS - self._calls) // _weight(size)
 
     def note(self, calls: int, arguments: tuple) -> None:
         """Note calls; after many the right-hand side gets machine code of its own."""
-        before, self._calls = self._calls, self._calls + calls
+        before, self._calls = self._calls, self._calls + calls * _weight(np.size(arguments[1]))
         if before <= MANY_CALLS < self._calls:
             self.make_native(arguments)
 
@@ -99,8 +99,13 @@ class RightSide:
 
 #: How often a right-hand side is compiled, for its ways through branches, and since what it reads
 #: has changed; and after how many calls it gets machine code of its own, which takes a tenth of a
-#: second to compile and saves some ten nanoseconds in each call.
+#: second to compile and saves some ten nanoseconds in each call, or one for each number.
 _TRIES, MANY_CALLS = 16, 1 << 22
+
+
+def _weight(size: int) -> int:
+    """For how many calls one counts, of a state of a size."""
+    return 1 + size // 16
 
 
 def _calling(captured: Captured, form: dict[str, Any], wanted: int) -> list[Callable]:

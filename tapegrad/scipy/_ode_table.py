@@ -32,7 +32,7 @@ _TOLD = ("nfev", "njev", "nlu", "status", "success")
 #: How often Python may be called in place of compiled code that has no success.
 _PATIENCE = 16
 #: Objects in which there are no recorded values.
-_PLAIN = (int, float, np.generic, np.ndarray, type(None))
+_PLAIN = (int, float, np.generic, np.ndarray)
 _making = process.lock()
 _C_MAKE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
@@ -99,8 +99,10 @@ class NativeSolve:
         items = one if isinstance(one, (list, tuple)) else [one]
         pairs = list[_Pair]()
         for k, item in enumerate(items):
+            if item is None:  # no times are asked for
+                continue
             if type(item) is not OperandPlace:
-                if getattr(item, "dtype", None) == object or not isinstance(item, _PLAIN):
+                if not isinstance(item, _PLAIN) or np.asarray(item).dtype.hasobject:
                     return None
                 continue
             place = self.places[item.number]
@@ -123,7 +125,7 @@ class NativeSolve:
             for one in self._tables:
                 if one.words[kernels.CALLS_LEFT // 8] < 0:
                     own.make_native()
-                    one.words[kernels.CALLS_LEFT // 8] = own.right_side.calls_left
+                    one.words[kernels.CALLS_LEFT // 8] = own.right_side.calls_left(1)
             self._know(own)
 
     def _know(self, own: KernelSolution) -> None:
@@ -236,7 +238,7 @@ class _Table:
             kernels.MAKE: address_of(self._make),
             kernels.MEMORIES: memory_of(self._runs),
             kernels.RESULT: min(one.offset for one in self._step.parts),
-            kernels.CALLS_LEFT: own.right_side.calls_left,
+            kernels.CALLS_LEFT: own.right_side.calls_left(n),
             kernels.BEGIN: address_of(tables.compiled[tables.begin]),
             kernels.ADVANCE: address_of(tables.compiled[tables.advance]),
             kernels.PULL: address_of(tables.compiled[tables.pull]),

@@ -22,8 +22,9 @@ def python(monkeypatch):
     """What Python has computed in programs, solutions and adjoints, by name."""
     found = []
     for name in ("value", "adjoints"):
+        own = getattr(_ode_flow.RepeatedOrder, name)
 
-        def noted(self, *given, name=name, own=getattr(_ode_flow.RepeatedOrder, name)):
+        def noted(self, *given, name=name, own=own):
             found.append(name)
             return own(self, *given)
 
