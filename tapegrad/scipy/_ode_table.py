@@ -52,7 +52,7 @@ class NativeSolve:
 
     def __init__(self, given: dict[str, Any], places: list, has_times: bool):
         self._given, self.places, self.has_times = given, places, has_times
-        self._ways: list[np.ndarray] = []  # all that tables have had
+        self._ways: list[tuple[np.ndarray, list]] = []  # all that tables have had, and callbacks
         self._tables: list[_Table] = []
         self._lefts = 0
 
@@ -130,11 +130,12 @@ class NativeSolve:
 
     def _know(self, own: KernelSolution) -> None:
         """Let tables have the callbacks there are now, in calls that have not begun."""
-        found = [one.address for one in own.right_side.known_slopes]
-        if not self._ways or [*self._ways[-1][1:]] != found:
-            self._ways.append(words(len(found), found))
+        found = own.right_side.known_slopes
+        if not self._ways or self._ways[-1][1] != found:
+            addresses = [one.address for one in found]
+            self._ways.append((words(len(found), addresses), found))
         for one in self._tables:
-            one.words[kernels.WAYS // 8] = memory_of(self._ways[-1])
+            one.words[kernels.WAYS // 8] = memory_of(self._ways[-1][0])
 
 
 def _rows_of(own: KernelSolution) -> int:
