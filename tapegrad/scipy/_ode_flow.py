@@ -505,7 +505,7 @@ class RepeatedOrder(Repeated):
         pairs = zip(args[1:], self.recorded[1:], strict=True)
         self._fixed = [None if one else plain([x])[0] for x, one in pairs]
         own = self.order.flow.last_own if self.order.is_solution else None
-        self._is_own = own is not None and not own.task.is_dense
+        self._is_own = own is not None and own.is_short and not own.task.is_dense
         self._native: NativeSolve | None = None
 
     @property

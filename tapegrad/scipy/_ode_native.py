@@ -323,6 +323,17 @@ class KernelSolution:
         if self.task.asked is None:
             self._resize(self.count + 1)
 
+    @property
+    def most_steps(self) -> int:
+        """How many are taken without Python, which looks around after so many."""
+        size = self.task.y0.size
+        return min(self.room, tables_of(self.task.method).turn(size))
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it has no more steps than that."""
+        return self.count <= self.most_steps and self.stride == 1
+
     def make_native(self) -> None:
         """Have the right-hand side compiled to machine code of its own."""
         self.right_side.make_native((self.task.start, self.task.y0, *self.values))

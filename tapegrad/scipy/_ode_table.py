@@ -65,7 +65,7 @@ class NativeSolve:
         if not is_known or not numbers.are_those_of(own):
             return None
         pairs = self._pairs(numbers, step)
-        if pairs is None or own.stride > 1 or own.count > _rows_of(own):
+        if pairs is None or not own.is_short:
             return None
         made = _Table(self, own, numbers, step)
         made.set_moves(pairs)
@@ -136,12 +136,6 @@ class NativeSolve:
             self._ways.append((words(len(found), addresses), found))
         for one in self._tables:
             one.words[kernels.WAYS // 8] = memory_of(self._ways[-1][0])
-
-
-def _rows_of(own: KernelSolution) -> int:
-    """The most steps that are solved without Python, which looks around after so many."""
-    size, tables = own.task.y0.size, tables_of(own.task.method)
-    return min(own.room, tables.turn(size))
 
 
 class _Numbers:
@@ -286,8 +280,7 @@ class _RunMemory:
         n = task.y0.size
         memory.floats[solving.STEP // 8] = task.first_step
         memory.point(solving.STATE, np.zeros(n))
-        rows = _rows_of(own)
-        memory.keep_rows(np.empty((rows, memory.tables.width(n))))
+        memory.keep_rows(np.empty((own.most_steps, memory.tables.width(n))))
         width = memory.words[solving.WIDTH // 8]
         memory.point(solving.RUNS, np.zeros(kernels.WAYS_MOST * width, np.int64))
         self._point_results()
