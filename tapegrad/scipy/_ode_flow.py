@@ -31,11 +31,11 @@ from ..autograd._function_calls import Repeated, apart
 from ..autograd.function import Function
 from ._ode_methods import method_of
 from ._ode_native import KernelSolution, solution_of
+from ._ode_native_calls import NativeSolve
 from ._ode_records import Initial, Record, Steps, as_array
 from ._ode_right_side import RightSideObjects
 from ._ode_second import Tangents
 from ._ode_sweep import SolutionSweep, taken
-from ._ode_table import NativeSolve
 from ._optimize_calls import numbers_in
 
 

@@ -19,8 +19,8 @@ from .._program.ir.steps import DOUBLE, View, contiguous
 from .._program.replay.moves import move_words, words
 from .._program.replay.operation_parts import address_of
 from .._program.replay.parts import SIGNATURE
+from . import _ode_call_kernels as kernels
 from . import _ode_kernels as solving
-from . import _ode_table_kernels as kernels
 from ._ode_native import KernelSolution, SolveMemory
 from ._ode_tables import tables_of
 from ._optimize_calls import names_in
@@ -53,27 +53,27 @@ class NativeSolve:
     def __init__(self, given: dict[str, Any], places: list, has_times: bool):
         self._given, self.places, self.has_times = given, places, has_times
         self._ways: list[tuple[np.ndarray, list]] = []  # all that tables have had, and callbacks
-        self._tables: list[_Table] = []
+        self._tables: list[_SolveTable] = []
         self._lefts = 0
 
     def table(self, own: KernelSolution, step: StepViews) -> np.ndarray | None:
         """The table for a step, like whose solution is `own`; None if compiled code has none."""
         names = [name for name in names_in(own.result) if name not in ("t", "y")]
         names = ["t", "y", *names] if self.has_times else ["y", *names, "t"]
-        numbers = _Numbers(own, dict(zip(names, step.parts, strict=False)))
+        numbers = _RunNumbers(own, dict(zip(names, step.parts, strict=False)))
         is_known = len(names) == len(step.parts) and {*names} <= {"t", "y", *_TOLD}
         if not is_known or not numbers.are_those_of(own):
             return None
         pairs = self._pairs(numbers, step)
         if pairs is None or not own.is_short:
             return None
-        made = _Table(self, own, numbers, step)
+        made = _SolveTable(self, own, numbers, step)
         made.set_moves(pairs)
         self._tables.append(made)
         self._know(own)
         return made.words
 
-    def _pairs(self, numbers: _Numbers, step: StepViews) -> list[_Pair] | None:
+    def _pairs(self, numbers: _RunNumbers, step: StepViews) -> list[_Pair] | None:
         """The operands, by number, and their places; None if some are not known."""
         pairs, at = list[_Pair](), 0
         for place, size in zip(self.places, numbers.sizes, strict=False):
@@ -138,7 +138,7 @@ class NativeSolve:
             one.words[kernels.WAYS // 8] = memory_of(self._ways[-1][0])
 
 
-class _Numbers:
+class _RunNumbers:
     """Where what is among the numbers of a run; `parts` are the views of results by name."""
 
     def __init__(self, own: KernelSolution, parts: dict[str, View]):
@@ -190,14 +190,16 @@ class _Numbers:
         return made
 
 
-class _Table:
+class _SolveTable:
     """The words of a table, and the memory of the runs that use it."""
 
-    def __init__(self, call: NativeSolve, own: KernelSolution, numbers: _Numbers, step: StepViews):
+    def __init__(
+        self, call: NativeSolve, own: KernelSolution, numbers: _RunNumbers, step: StepViews
+    ):
         self._call, self._own, self._numbers, self._step = call, own, numbers, step
         self._make = _C_MAKE(self._memory)
         self._runs = np.zeros(1 + 2 * kernels.RUNS_MOST, np.int64)
-        self._memories: list[_RunMemory] = []
+        self._memories: list[_SolveRun] = []
         self.words = np.zeros(0, np.int64)
 
     def set_moves(self, pairs: list[_Pair]) -> None:
@@ -262,7 +264,7 @@ class _Table:
                     return 0
                 step, places = self._step, self._call.places
                 wanted = [place is not None and step.wanted[place] for place in places]
-                made = _RunMemory(self._own, self._numbers, wanted, self._call.has_times)
+                made = _SolveRun(self._own, self._numbers, wanted, self._call.has_times)
                 self._memories.append(made)
                 self._runs[1 + 2 * count : 3 + 2 * count] = run, memory_of(made.words)
                 self._runs[0] = count + 1
@@ -271,10 +273,12 @@ class _Table:
             return 0
 
 
-class _RunMemory:
+class _SolveRun:
     """What one run has of a solve: the words for compiled code, and what they have addresses of."""
 
-    def __init__(self, own: KernelSolution, numbers: _Numbers, wanted: list[bool], has_times: bool):
+    def __init__(
+        self, own: KernelSolution, numbers: _RunNumbers, wanted: list[bool], has_times: bool
+    ):
         task, self._numbers, self._filled = own.task, numbers, numbers.filled(own)
         self._solve = memory = SolveMemory(task, (), own.values)
         n = task.y0.size

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
 import tapegrad as tg
-from tapegrad.scipy import _ode_flow, _ode_native, _ode_right_side, _ode_table
+from tapegrad.scipy import _ode_flow, _ode_native, _ode_native_calls, _ode_right_side
 
 METHODS = ("RK23", "RK45", "DOP853", "Radau")
 P = np.array([1.5, 0.8, 0.7, 2.0])
@@ -255,13 +255,13 @@ def test_machine_code_of_the_right_hand_side_after_many_calls(monkeypatch, pytho
         return np.sum(solve_ivp(decay, (0.0, 3.0), Y, "DOP853", [3.0], args=(p,), **CLOSE).y)
 
     tables = []
-    own = _ode_table.NativeSolve.table
+    own = _ode_native_calls.NativeSolve.table
 
     def table(self, *given):
         tables.append(self)
         return own(self, *given)
 
-    monkeypatch.setattr(_ode_table.NativeSolve, "table", table)
+    monkeypatch.setattr(_ode_native_calls.NativeSolve, "table", table)
     monkeypatch.setattr(_ode_right_side, "MANY_CALLS", 1000)
     c, wanted = tg.compile(f), tg.value_and_grad(f)(P)
     for _ in range(30):

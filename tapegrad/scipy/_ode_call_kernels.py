@@ -338,7 +338,7 @@ def adjoints_of(run, table):
 
 
 EXPORTS = ("solution", "adjoints_of")
-TEXT = "from tapegrad.scipy import _ode_table_kernels\n" + "".join(
-    f"\n\ndef {name}(run, table):\n    return _ode_table_kernels.{name}(run, table)\n"
+TEXT = "from tapegrad.scipy import _ode_call_kernels\n" + "".join(
+    f"\n\ndef {name}(run, table):\n    return _ode_call_kernels.{name}(run, table)\n"
     for name in EXPORTS
 )
