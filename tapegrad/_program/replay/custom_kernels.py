@@ -15,8 +15,9 @@ CUSTOM_TABLE, CUSTOM_VALUE, CUSTOM_AHEAD, CUSTOM_ADJOINTS = range(0, 32, 8)
 CUSTOM_WORDS = 4
 #: The first words of a table.
 TABLE_VALUE, TABLE_ADJOINTS = 0, 8
-#: The status of values that have another form, after the slot of the result is noted as failed.
-OTHER_FORM = -1
+#: The status of values that have another form, after the slot of the result is noted as failed; no
+#: status of a part, and not `scalar_roots.NOT_FOUND`.
+OTHER_FORM = -2
 
 called = call_address(types.int64(types.int64, types.int64))
 
