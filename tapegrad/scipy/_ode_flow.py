@@ -464,7 +464,7 @@ class Order:
         plan = Plan(self.flow, given[self._has_times :], given[0] if self._has_times else None)
         found = self._of(plan, inputs)
         self.results, self.shapes = len(found), [*map(np.shape, found)]
-        self.states = int(self.is_solution and plan.has_t)
+        self.states = int(self.flow.kind == "solve_ivp" and self.is_solution and plan.has_t)
         is_told = not self.number and self.flow.is_traced
         return [*found, *map(np.asarray, plan.fields)] if is_told else found
 
