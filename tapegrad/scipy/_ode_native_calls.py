@@ -114,6 +114,11 @@ class NativeSolve:
             pairs.append((place, contiguous(first + k, shape)))
         return pairs
 
+    def calls_left(self, own: KernelSolution) -> int:
+        """How many calls of the right-hand side are left before it gets machine code of its own."""
+        counts = [int(one.words[kernels.CALLS_LEFT // 8]) for one in self._tables]
+        return min([own.right_side.calls_left(own.task.y0.size), *counts])
+
     def left(self, own: KernelSolution | None) -> None:
         """Python has solved a problem that compiled code has left."""
         self._lefts += 1
@@ -235,7 +240,7 @@ class _SolveTable:
             kernels.MAKE: address_of(self._make),
             kernels.MEMORIES: memory_of(self._runs),
             kernels.RESULT: min(one.offset for one in self._step.parts),
-            kernels.CALLS_LEFT: own.right_side.calls_left(n),
+            kernels.CALLS_LEFT: self._call.calls_left(own),
             kernels.BEGIN: address_of(tables.compiled[tables.begin]),
             kernels.ADVANCE: address_of(tables.compiled[tables.advance]),
             kernels.PULL: address_of(tables.compiled[tables.pull]),

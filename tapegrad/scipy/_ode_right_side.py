@@ -105,7 +105,7 @@ _TRIES, MANY_CALLS = 16, 1 << 22
 
 def _weight(size: int) -> int:
     """For how many calls one counts, of a state of a size."""
-    return 1 + size // 16
+    return 1 + size // 8
 
 
 def _calling(captured: Captured, form: dict[str, Any], wanted: int) -> list[Callable]:
