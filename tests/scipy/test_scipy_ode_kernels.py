@@ -2,6 +2,7 @@
 
 import functools
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -158,6 +159,22 @@ def test_fewer_begins_of_steps_than_steps(monkeypatch, solved):
         assert solved[-1].stride == 1
         assert_array_equal(steps[0], solved[-1].steps()[0])
         assert_array_equal(steps[1][0], solved[-1].steps()[1][0])
+
+
+def test_results_of_many_steps_are_in_memory_once(solved):
+    def f(a, end):
+        given = {"method": "RK23", "max_step": 1e-3, "rtol": 1e-2, "atol": 1.0}
+        return solve_ivp(lambda t, y: -a * y, (0.0, end), np.ones(8), **given).y[0, -1]
+
+    tg.grad(f)(0.1, 0.1)
+    tracemalloc.start()
+    try:
+        assert_allclose(tg.grad(f)(0.1, 100.0), -100.0 * np.exp(-10.0), rtol=1e-6)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    needed = solved[-1].count * (1 + 8 + 8) * 8  # times, states and their adjoints
+    assert 1e5 <= solved[-1].count and needed < peak < needed + 5e6
 
 
 def test_a_stiff_problem_takes_scipys_steps(solved):

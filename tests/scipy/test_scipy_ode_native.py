@@ -132,6 +132,27 @@ def test_sizes(n, python):
     assert not python
 
 
+def decayed(rate, y0, ends=(0.0, 1.0), times=(0.3, 1.0), **options):
+    found = solve_ivp(lambda t, y, k: t - k * y, ends, y0, t_eval=times, args=(rate,), **options)
+    return weighted(found.y)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: decayed(a, [a, 2.0 * a, 1.0], first_step=0.01),
+        lambda a: decayed(a, np.array([1, 2]), (1, -1), (0.5, 0.0, -1.0), vectorized=True),
+        lambda a: decayed(a, [1.0, a], (a, 2.0), (2.0,), rtol=[1e-4, 1e-6]),
+        lambda a: sum([decayed(k * a, [1.0, 2.0]) for k in range(1, 4)]),
+        lambda a: decayed(1.0, [1.0 / a, decayed(a, [1.0, 2.0])]),
+    ],
+    ids=["state and rate", "backwards", "begin", "loop", "chain"],
+)
+def test_one_number_in_several_places(f, python):
+    compared(f, python, (0.7,), (1.3,), far=1e-12)
+    assert not python
+
+
 def test_other_numbers_of_steps_are_of_other_programs(python):
     def f(p):
         return np.sum(solve_ivp(lambda t, y: -p * y, (0.0, 2.0), [1.0], **CLOSE).y[:, -1])
