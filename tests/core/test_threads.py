@@ -363,6 +363,7 @@ def test_inputs_die_while_others_are_looked_for(monkeypatch):
             return super().__call__()
 
     first = next(iter(store.leaves))
+    monkeypatch.setattr(store, "_LOOKS_FOR_LOST", 1)
     monkeypatch.setitem(store.leaves, first, Dropping(store.leaves[first]()))
     with store.lock:
         store.look()

@@ -430,28 +430,52 @@ def _gone(number: int, known: dict, retired: set, _) -> None:
     retired.add(number)
 
 
+#: Of how many looks one finds inputs whose end an interrupt has kept secret.
+_LOOKS_FOR_LOST = 16
+
+
+def _references_to(arrays: Mapping[int, np.ndarray], number: int) -> int:
+    """References to an array, those by local variables and arguments of calls too."""
+    array = arrays[number]
+    return sys.getrefcount(array)
+
+
+#: References to an array that only one dictionary has.
+_OWN = _references_to({0: np.empty(0)}, 0)
+
+
 def _recycle_inputs(marks: np.ndarray, retired: list[int]) -> int:
     """Free the inputs that no row and no view needs; returns the number of bytes freed."""
     given = 0
-    # Each in one step: threads and the collector change it, and `items` allocates pairs, which may
-    # start the collector.
-    for number in list(leaves):
-        tensor = leaves.get(number)
-        if tensor is not None and tensor() is None:  # an interrupt has prevented this notification
-            retire_input(number)
-    entries = collections.Counter(id(array) for array in _arrays.values())
-    alive = list(leaves.values())
-    owners = collections.Counter(id(t._array) for ref in alive if (t := ref()) is not None)
+    if not looks % _LOOKS_FOR_LOST:
+        # Each in one step: threads and the collector change it, and `items` allocates pairs, which
+        # may start the collector.
+        for number in list(leaves):
+            tensor = leaves.get(number)
+            if tensor is not None and tensor() is None:  # an interrupt has prevented the notice
+                retire_input(number)
+    entries = owners = None  # how often arrays are those of inputs and of tensors: seldom needed
     for number in retired:
-        ours = entries[id(_arrays[number])] + owners[id(_arrays[number])]
-        viewed = sys.getrefcount(_arrays[number]) > ours + 1
-        if not marks[number] and not viewed:
-            entries[id(_arrays[number])] -= 1
-            _retired.remove(number)  # first: an interrupt here only keeps the array
-            given += _arrays.pop(number).nbytes
-            _free_inputs.append(number)
-            for rows in attached, watched:
-                rows.get(number >> layout.ROWS_BITS, {}).pop(number, None)
+        if number not in _arrays:  # its end was told of twice
+            _retired.discard(number)
+            continue
+        if marks[number]:
+            continue
+        others = _references_to(_arrays, number) - _OWN
+        if others > 0:
+            key = id(_arrays[number])
+            if entries is None or owners is None:
+                entries = collections.Counter(map(id, _arrays.values()))
+                alive = list(leaves.values())
+                owners = collections.Counter(id(t._array) for r in alive if (t := r()) is not None)
+            if others > entries[key] - 1 + owners[key]:
+                continue  # a view needs it
+            entries[key] -= 1
+        _retired.remove(number)  # first: an interrupt here only keeps the array
+        given += _arrays.pop(number).nbytes
+        _free_inputs.append(number)
+        for rows in attached, watched:
+            rows.get(number >> layout.ROWS_BITS, {}).pop(number, None)
     return given
 
 
