@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import atexit
 import contextlib
 import functools
 import hashlib
@@ -10,6 +11,7 @@ import inspect
 import json
 import re
 import textwrap
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -250,6 +252,8 @@ def names_of(tree: ast.Module, package: str = "") -> ModuleNames:
 
 #: More answers would take long to read.
 _MOST = 10_000
+#: How long nothing is written, in times of the last writing.
+_PAUSES = 20
 #: A name of a module, or a statement of it by its number.
 Place = tuple[str, str | int]
 _lock = process.lock()
@@ -341,11 +345,11 @@ class Sources:
 
     def answer(self, text: str, maker: Place) -> str:
         """The digest of a text and of all that it, and the definition of `maker`, include."""
-        return self._digest_of(ast.unparse(plain(text)), self.places(text, maker))
-
-    def places(self, text: str, maker: Place) -> set[Place]:
-        """All places that a text, and the definition of `maker`, lead to."""
         own = names_of(plain(text))
+        return self._digest_of(repr(own.fields), self.places(own, maker))
+
+    def places(self, own: ModuleNames, maker: Place) -> set[Place]:
+        """All places that the names of a text, and the definition of `maker`, lead to."""
         inside = {name for _, names in own.statements for name in names}
         start = [place for name in inside for place in own.elsewhere(name) if self.leads(place)]
         return self.reached([maker, *start])
@@ -378,6 +382,7 @@ class _Answers:
 
     def __init__(self, sources: Sources):
         self._sources, self._in_file = sources, _Kept("texts")
+        self._next, self._written = 0.0, 0  # when the file is written again, how many it has
 
     def _read(self) -> dict[str, str]:
         known = {"modules": {}, "answers": {}} | self._in_file.read()
@@ -395,17 +400,34 @@ class _Answers:
         return self._read()
 
     def keep(self, text: str, answer: str) -> None:
-        """Add an answer to those in the file, which others may have written meanwhile."""
+        """Add an answer to those in the file, now or with later ones.
+
+        The file is written whole, and answers may come by the thousand: most of the time is theirs.
+        """
         self.known[text] = answer
+        if (begun := time.perf_counter()) >= self._next:
+            self._write(text)
+            self._next = (ended := time.perf_counter()) + _PAUSES * (ended - begun)
+
+    def _write(self, last: str) -> None:
+        """Write all answers, with those that other processes have written meanwhile."""
         kept = {**self._read(), **self.known}
         if len(kept) > _MOST:
-            kept = {text: answer}
+            kept = {last: self.known[last]}
         self._in_file.write({"modules": digests, "answers": kept})
         self._sources.keep()
+        self._written = len(self.known)
+
+    def finish(self) -> None:
+        """Write what is not in the file yet."""
+        with contextlib.suppress(Changed):
+            if self._written < len(self.known):
+                self._write([*self.known][-1])
 
 
 _sources = Sources()
 _answers = _Answers(_sources)
+atexit.register(_answers.finish)
 
 
 def included(source: str, digest: str, maker: Place) -> str | None:
@@ -425,7 +447,7 @@ def included(source: str, digest: str, maker: Place) -> str | None:
 def modules_of(source: str, maker: Place) -> list[str]:
     """The modules that have what a text, and what compiles it, include."""
     with _lock:
-        return sorted({module for module, _ in _sources.places(source, maker)})
+        return sorted({module for module, _ in _sources.places(names_of(plain(source)), maker)})
 
 
 def keep(path: Path | None, code: bytes) -> None:
