@@ -3,7 +3,7 @@
 import naive
 import numpy as np
 import pytest
-from extent import rounds
+from extent import rounds, some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import check, close
@@ -74,7 +74,7 @@ def test_random_runs(shape, program, seed):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("op", ["add", "subtract", "multiply", "divide"])
 def test_every_broadcast(shape, op, rng):
-    for b in operands(shape, rng):
+    for b in some(operands(shape, rng), f"{shape} {op}", 3):
         a = rng.uniform(0.5, 1.5, shape)
         check(lambda a, b: np.sum(apply(op, a, b) * a * a), a, b)
         check(lambda a, b: np.sum(apply(op, b, a) * a * a), a, b)

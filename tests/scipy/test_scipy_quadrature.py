@@ -266,14 +266,13 @@ def test_derivatives_are_those_of_closed_forms(name):
 def test_compiled_functions_have_them(name):
     f, formula = INTEGRALS[name]
     c = tg.compile(f)
-    for k in range(4):
+    for k in range(3):
         p = P + 0.03 * k
         value, gradient = c.value_and_grad(p)
         close(value, formula(p), name)
         close(gradient, tg.grad(formula)(p), name)
     if name not in SLOW:
-        for p in (P, P + 0.05):
-            close(c.hessian(p), tg.hessian(formula)(p), name)
+        close(c.hessian(P + 0.05), tg.hessian(formula)(P + 0.05), name)
 
 
 def test_third_derivatives():

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.testing.overrides
 import pytest
 import scipy.special
+from extent import rounds
 
 import tapegrad as tg
 from tapegrad._core.operations.numpy_protocols import COMPARISONS, UNRECORDED
@@ -198,7 +199,11 @@ def has_reason(call) -> bool:
     return every_call.name_of(call.function) in stated
 
 
-def check_all(function, most=3):
+#: Calls of a function, with different arguments.
+MOST = rounds(3, 2)
+
+
+def check_all(function, most=MOST):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for call in every_call.calls_of(function, most):
