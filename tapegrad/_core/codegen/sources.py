@@ -382,7 +382,8 @@ class _Answers:
 
     def __init__(self, sources: Sources):
         self._sources, self._in_file = sources, _Kept("texts")
-        self._next, self._written = 0.0, 0  # when the file is written again, how many it has
+        self._next = 0.0  # when the file is written again
+        self._last: str | None = None  # the last text, if it is not in the file yet
 
     def _read(self) -> dict[str, str]:
         known = {"modules": {}, "answers": {}} | self._in_file.read()
@@ -404,30 +405,26 @@ class _Answers:
 
         The file is written whole, and answers may come by the thousand: most of the time is theirs.
         """
-        self.known[text] = answer
+        self.known[text], self._last = answer, text
         if (begun := time.perf_counter()) >= self._next:
-            self._write(text)
+            self.write()
             self._next = (ended := time.perf_counter()) + _PAUSES * (ended - begun)
 
-    def _write(self, last: str) -> None:
-        """Write all answers, with those that other processes have written meanwhile."""
+    def write(self) -> None:
+        """Write all answers, if some are new, with those of other processes."""
+        if (last := self._last) is None:
+            return
         kept = {**self._read(), **self.known}
         if len(kept) > _MOST:
             kept = {last: self.known[last]}
         self._in_file.write({"modules": digests, "answers": kept})
         self._sources.keep()
-        self._written = len(self.known)
-
-    def finish(self) -> None:
-        """Write what is not in the file yet."""
-        with contextlib.suppress(Changed):
-            if self._written < len(self.known):
-                self._write([*self.known][-1])
+        self._last = None
 
 
 _sources = Sources()
 _answers = _Answers(_sources)
-atexit.register(_answers.finish)
+atexit.register(_answers.write)
 
 
 def included(source: str, digest: str, maker: Place) -> str | None:
