@@ -1,13 +1,14 @@
 """Times of earlier states of the repository, for curves: `asv` measures them, on one machine.
 
-States are taken evenly from the history of the checked-out branch. Each is built in an environment
-of its own and measured by the benchmarks of the working tree; results are added to
-`benchmarks/results`, under the name of a machine that says nothing about it. They are comparable
-only if one machine made all of them, with nothing else to do. `asv publish` draws the curves,
-`asv preview` shows them.
+The states are of main, one a day, in which all tests passed, and the state that is checked out. Each
+is built in an environment of its own and measured by the benchmarks of the working tree; results are
+added to `benchmarks/results`, under the name of a machine that says nothing about it. They are
+comparable only if one machine made all of them, with nothing else to do. `asv publish` draws the
+curves, `asv preview` shows them.
 
-    python -m benchmarks.history                      ten states
-    python -m benchmarks.history --states 5 --dry     only print what would be run
+    python -m benchmarks.history              all of them
+    python -m benchmarks.history HEAD v0.1    some
+    python -m benchmarks.history --dry        only print what would be run
 """
 
 import argparse
@@ -23,15 +24,11 @@ BENCHMARKS = (
     "programs.track_filter",
 )
 MACHINE = "reference"
-
-
-def spread(commits, count):
-    """Return as many commits as asked for, evenly from all, with the first and the last one."""
-    if count >= len(commits):
-        return list(commits)
-    if count == 1:
-        return [commits[0]]
-    return [commits[round(k * (len(commits) - 1) / (count - 1))] for k in range(count)]
+#: What is measured of: all tests passed there.
+STATES = (
+    *("89de79f5", "918c1477", "747c32bd", "27f3b6c3", "693e4b43"),
+    *("1f65122c", "b75925ac", "6e5fe40f", "aa2dd740", "HEAD"),
+)
 
 
 def commands(names):
@@ -46,18 +43,16 @@ def commands(names):
 def main(given=None):
     """Measure, or print the commands and the states."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--states", type=int, default=10, metavar="COUNT", help="how many states")
+    parser.add_argument("states", nargs="*", default=STATES, help="commits, by default ten")
     parser.add_argument("--dry", action="store_true", help="run nothing")
     options = parser.parse_args(given)
-    if options.states < 1:
-        parser.error(f"argument --states: at least 1 state is measured, and {options.states} given")
     log = subprocess.run(
-        ["git", "rev-list", "--first-parent", "HEAD"], capture_output=True, text=True, check=True
+        ["git", "rev-parse", *options.states], capture_output=True, text=True, check=True
     )
-    states = "\n".join(spread(log.stdout.split(), options.states)) + "\n"
+    states = log.stdout
     machine, measure = commands(BENCHMARKS)
     if options.dry:
-        print(*machine, "\n" + " ".join(measure), "\n" + states, end="")
+        print(" ".join(machine), " ".join(measure), states, sep="\n", end="")
         return 0
     subprocess.run(machine, check=True)
     return subprocess.run(measure, input=states, text=True, check=False).returncode

@@ -289,9 +289,7 @@ def test_kernels_of_a_first_use_are_counted():
     assert "gradient" in startup.track_kernels.params
 
 
-def test_states_are_spread_over_the_history():
-    assert history.spread(range(10), 4) == [0, 3, 6, 9]
-    assert history.spread("abc", 5) == ["a", "b", "c"] and history.spread("abc", 1) == ["a"]
+def test_the_history_measures_what_there_is():
     _, measure = history.commands(history.BENCHMARKS)
     chosen = re.compile(measure[measure.index("--bench") + 1])
     for name in history.BENCHMARKS:
