@@ -209,5 +209,6 @@ def stand_in(place: str, theirs):
     function.__module__, _, function.__name__ = place.rpartition(".")
     function.__qualname__ = function.__name__
     function.is_element_wise = getattr(ours, "is_element_wise", False)  # type: ignore[attr-defined]
+    function.followed_by = getattr(ours, "followed_by", None)  # type: ignore[attr-defined]
     STAND_INS[function] = theirs
     return _made.setdefault(key, function)

@@ -15,6 +15,7 @@ from .._core.remembered import remembered
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import DerivativeLost, learned, refuse
 from .._core.tensor.values import is_tensor
+from .._flow.reading import solvers
 from .._implicit.linear import STRAY
 from .._implicit.native_calls import NativeSolver
 from .._implicit.solution import Problem, Solved, answer
@@ -121,6 +122,10 @@ def let_solve(made: Solver) -> None:
     @differentiable(made.name)
     def function(*args, **kwargs):
         return made(*args, **kwargs)
+
+    module, _, name = made.name.rpartition(".")
+    if module == "optimize" and name in solvers.FOLLOWED:
+        function.followed_by = solvers.FOLLOWED[name]
 
 
 def arguments(args) -> tuple:

@@ -453,15 +453,38 @@ def varying(graph: Graph, inputs: Iterable[int] | None = None) -> Variation:
     """
     if inputs is None:
         inputs = [k for k, one in enumerate(graph.inputs) if one.differentiated]
-    passed_on = _passed_on(graph)
+    onward = passed_on(graph)
     found, waiting = set(), _seeds(graph, set(inputs))
     while waiting:
         one = waiting.pop()
         if one not in found:
             found.add(one)
-            waiting += passed_on.get(one, ())
+            waiting += onward.get(one, ())
     values = {one for one in found if isinstance(one, Value)}
     return Variation(values, {one for one in found if isinstance(one, Place)})
+
+
+def live(graph: Graph) -> Variation:
+    """Values and places with adjoints: they vary with an input, and a result with them."""
+    values, places = varying(graph)
+    return Variation(values & _read_by_results(graph), places)
+
+
+def _read_by_results(graph: Graph) -> set[Value]:
+    """Values on which a result depends; writes to memory always count."""
+    found: set[Value] = set()
+    count = -1
+    while count < len(found):
+        count = len(found)
+        for block in reversed(graph.blocks):
+            found.update(block.end.reads)  # type: ignore[union-attr]
+            for edge in block.end.edges:  # type: ignore[union-attr]
+                pairs = zip(edge.arguments, edge.target.parameters, strict=True)
+                found.update(given for given, parameter in pairs if parameter in found)
+            for step in reversed(block.steps):
+                if step.result is None or step.result in found:
+                    found.update(differentiable_operands(step))
+    return found
 
 
 def differentiable_operands(step: GraphStep) -> list[Value]:
@@ -486,7 +509,7 @@ def _seeds(graph: Graph, inputs: set[int]) -> list[Value | Place]:
     return seeds
 
 
-def _passed_on(graph: Graph) -> dict[Value | Place, list[Value | Place]]:
+def passed_on(graph: Graph) -> dict[Value | Place, list[Value | Place]]:
     """For a value, or a place, what varies with it directly."""
     found: dict[Value | Place, list[Value | Place]] = {}
     for step in graph.steps():

@@ -30,7 +30,7 @@ from ..ir.flow_graph import (
     Variation,
     differentiable_operands,
     ordered,
-    varying,
+    live,
 )
 from ..ir.frame import ARITHMETIC
 from ..kinds.step_kinds import CHOICE, FLOAT, TYPES, kind_of
@@ -171,33 +171,6 @@ class Assembly:
 
 # --- tape plan ------------------------------------------------------------------------------------
 # What the reverse pass of a graph needs: values with adjoints, and the tape of a call.
-
-
-# --------------------------------------------------------------------------------------------------
-# The values that have adjoints: they vary with a differentiated input, and a result with them.
-
-
-def live(graph: Graph) -> Variation:
-    """Values and places with adjoints."""
-    values, places = varying(graph)
-    return Variation(values & _read_by_results(graph), places)
-
-
-def _read_by_results(graph: Graph) -> set[Value]:
-    """Values on which a result depends; writes to memory always count."""
-    found: set[Value] = set()
-    count = -1
-    while count < len(found):
-        count = len(found)
-        for block in reversed(graph.blocks):
-            found.update(block.end.reads)  # type: ignore[union-attr]
-            for edge in block.end.edges:  # type: ignore[union-attr]
-                pairs = zip(edge.arguments, edge.target.parameters, strict=True)
-                found.update(given for given, parameter in pairs if parameter in found)
-            for step in reversed(block.steps):
-                if step.result is None or step.result in found:
-                    found.update(differentiable_operands(step))
-    return found
 
 
 # --- The tape of a call for its reverse pass: words for each block that runs ----------------------

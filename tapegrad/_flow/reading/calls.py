@@ -26,8 +26,9 @@ from ..._core.tensor.dependencies import (
 from ..._entering.stand_ins import is_of_scipys_class, stand_in
 from ..ir.expressions import tested
 from ..ir.flow_graph import Builder, Value
+from ..ir.slopes import Slope
 from ..kinds.step_kinds import BOOL, FLOAT, INT, SELECT_OF
-from . import access, arrays, outside_changes, prelude, views
+from . import access, arrays, outside_changes, prelude, solvers, views
 from .access import special_method
 from .builtin_functions import BUILTINS, method_of
 from .forms import (
@@ -46,9 +47,10 @@ from .forms import (
     described,
     is_plain,
 )
-from .numbers import converted, folded, is_float, is_number, is_tensor, kind_of, of_numpy, settled
+from .numbers import converted, folded, is_float, is_number, is_tensor, kind_of, of_numpy, settled, stopped
 from .numpy_functions import handler_of
 from .outside_changes import TEXT, WRITERS, combined, counted, is_container, line_of
+from .reader import Inline
 
 # --- recorded calls -------------------------------------------------------------------------------
 # Calls of functions of SciPy that are no operations, and objects with parameters.
@@ -539,12 +541,65 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
 def _of_scipy(s, function: Known, args: list[Form], kwargs: dict[str, Form]):
     """A call of a function of SciPy, or of an object that takes parameters; None for others."""
     target = function.value
+    if (followed := getattr(target, "followed_by", None)) is not None:
+        return _of_solver(s, followed, args, kwargs)
     if can_record(target):
         made = _by_table(s, target, args, kwargs)
         return of_recorded_call(s, target, args, kwargs) if made is None else made
     if getattr(type(target), "takes_parameters", False):
         return Parametrised(function, tuple(args), (*kwargs,), (*kwargs.values(),))
     return None
+
+
+def _of_solver(s, followed: types.FunctionType, args: list[Form], kwargs: dict[str, Form]):
+    """A call of a solver of SciPy's, for which a function of `solvers` is followed."""
+    name = followed.__name__
+    if s.builder.single:
+        raise Refused(f"it calls {name} where arrays are of float32")
+    try:
+        given = _signature(followed).bind(*args, **kwargs).arguments
+    except TypeError as error:
+        raise Refused(f"it calls {name} with arguments that graphs do not know ({error})") from None
+    for one in ("a", "b", "x0"):
+        if one in given and not is_number(given[one]):
+            raise Refused(f"it calls {name} with {described(given[one])} for {one}")
+    return s.inline(Known(followed), args, kwargs)
+
+
+def _value_at(s, f: Form, x: Form, args: Form):
+    """`solvers.value_at`; how often SciPy calls the function is not told."""
+    rest = args.items if isinstance(args, Tuple) else (args,)
+    rest = args.value if isinstance(args, Known) and args.value == () else rest
+    call = called(s, f, [x, *rest], {})
+    if isinstance(call, Inline) and call.frame.code.assigns_outside:
+        name = call.frame.code.name
+        raise Refused(f"a solver calls {name}, which assigns variables of outside")
+    return call
+
+
+def _variable(s, x: Form) -> Form:
+    """`solvers.variable`: the result of a step of its own."""
+    one = s.builder.constant(1.0)
+    made = s.builder.step("multiply", converted(s.builder, x, FLOAT), one)
+    return Number(FLOAT, made, is_tensor(x))
+
+
+def _slope_of(s, value: Form, point: Number) -> Form:
+    """`solvers.slope_of`: a constant, in whose place steps are put when all is read."""
+    if not is_number(value):
+        raise Refused(f"a function of which it needs a root returns {described(value)}")
+    of = converted(s.builder, value, FLOAT)
+    made = s.builder.constant(1.0)
+    s.reader.slopes.append(Slope(point.value, of, made))
+    return Number(FLOAT, made, is_tensor(value))
+
+
+BUILTINS |= {
+    solvers.value_at: _value_at,
+    solvers.variable: _variable,
+    solvers.slope_of: _slope_of,
+    solvers.detached: stopped,
+}
 
 
 def _entered(function: Known) -> Known:
@@ -612,9 +667,14 @@ def _is_plain_class(target: type) -> bool:
     )
 
 
+def is_of_ours(space: dict) -> bool:
+    """Whether names are those of a module of functions that are followed in place of others."""
+    return space is vars(prelude) or space is vars(solvers)
+
+
 def _is_users(target) -> bool:
     module = (getattr(target, "__module__", "") or "").split(".")[0]
-    return module not in _OURS or target.__globals__ is vars(prelude)
+    return module not in _OURS or is_of_ours(target.__globals__)
 
 
 def _by_table(s, target, args, kwargs):

@@ -23,6 +23,7 @@ from ..ir.flow_graph import (
     Value,
     varying,
 )
+from ..ir.slopes import Slope, put_slopes
 from ..kinds.step_kinds import BOOL, FLOAT, kind_of
 from .arena_lists import element_of
 from .arrays import mapped
@@ -350,6 +351,7 @@ class FunctionReader:
         self.constant_sites: dict[int, tuple] = {}  # by region, of arrays made of known numbers
         self.given: dict[Any, Contents] = {}
         self._plain: list[Value] = []
+        self.slopes: list[Slope] = []
         self._ways: dict[Any, set] = {}
         self.recorded: dict[tuple, Any] = {}  # calls of methods of objects
 
@@ -541,6 +543,10 @@ class FunctionReader:
         for given in self.graph.inputs:
             if given.region >= 0:
                 given.region = self.find(given.region)
+        try:
+            put_slopes(self.graph, self.slopes)
+        except (TypeError, ValueError) as error:  # a partial derivative that does not exist
+            raise Refused(str(error)) from None
         if not varying(self.graph)[0].isdisjoint(self._plain):
             raise Lost("float() of a number that has a derivative")
 

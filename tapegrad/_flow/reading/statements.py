@@ -14,7 +14,7 @@ from ..._core.tensor.dependencies import Dependency, Snapshot, own_dependencies
 from ..._core.tensor.pytree import own_code
 from ..ir.flow_graph import Block, Branch, Edge, Jump, Place, SourceLine
 from ..kinds.step_kinds import BOOL, INT, kind_of
-from . import access, builtin_functions, calls, outside_changes, prelude
+from . import access, builtin_functions, calls, outside_changes
 from .access import advanced, has_next
 from .builtin_functions import iterator
 from .code import SAVED, code_of, read_by
@@ -71,7 +71,7 @@ def global_(reader, frame: Frame, name: str) -> Form:
         value = frame.globals[name]
         if (changed := name_read(reader, frame.globals, name, value)) is not None:
             return changed
-        if frame.globals is not vars(prelude):
+        if not calls.is_of_ours(frame.globals):
             reader.dependencies.append(Dependency(frame.globals, name, value))
         return reader.outside(value, name)
     if hasattr(builtins, name):
