@@ -115,15 +115,6 @@ def of_loops_and_branches(p, x):
 
 @case
 @settled
-def in_another(p, x):
-    def outer(y):
-        return brentq(lambda z: z**3 + y * z - p[1], 0.0, 9.0) - p[0] / 4 - 0.1 * x
-
-    return brentq(outer, 0.1, 20.0)
-
-
-@case
-@settled
 def of_arrays_in_another(p, x):
     def outer(y):
         weights = y * p[:2] * np.ones(2)

@@ -47,12 +47,16 @@ def put_slopes(graph: Graph, slopes: Sequence[Slope]) -> None:
         if one.result in steps  # else it was read again
     ]
     while left:  # those inside of others first: their derivatives are those of steps
-        results = {one.result for one in left}
-        inner = [one for one in left if results & _between(graph, one, left) <= {one.result}]
-        if not inner:
-            raise ValueError("functions of which it needs derivatives depend on each other")
-        _Tangents(graph, inner[0], steps[inner[0].result])
-        left.remove(inner[0])
+        inner = next(one for one in left if not _holds(graph, one, left))
+        _Tangents(graph, inner, steps[inner.result])
+        left.remove(inner)
+
+
+def _holds(graph: Graph, slope: Slope, others: Sequence[Slope]) -> bool:
+    """Whether another derivative is computed between the point and the value of one."""
+    region = _steps_between(graph, slope)
+    made = [step.result for block, (a, b) in region.items() for step in block.steps[a:b]]
+    return not {one.result for one in others}.isdisjoint(made)
 
 
 class _Tangents:
@@ -190,14 +194,9 @@ def _origin(graph: Graph, value: Value) -> Value:
     return found[0]
 
 
-def _between(graph: Graph, slope: Slope, others: Sequence[Slope] = ()) -> set[Value | Place]:
-    """The point, the value, and what varies with the one and makes the other vary.
-
-    Constants that are to be derivatives vary with the values that they are of.
-    """
+def _between(graph: Graph, slope: Slope) -> set[Value | Place]:
+    """The point, the value, and what varies with the one and makes the other vary."""
     onward = passed_on(graph)
-    for one in others:
-        onward.setdefault(one.value, []).append(one.result)
     back: dict[Value | Place, list[Value | Place]] = {}
     for start, reached in onward.items():
         for other in reached:
