@@ -77,6 +77,8 @@ class Problem:
         self.pattern: Callable | None = None
         #: What is known of methods in compiled code.
         self.native: NativeSolver | None = None
+        #: Whether graphs know the solver.
+        self.is_in_graphs = False
         self.is_traced = rt.trace() is not None and rt.is_recording()
 
     def __call__(self, x, aux, values):
@@ -304,6 +306,7 @@ class _Repeated(Repeated):
         self._compiled: tuple[_CompiledAdjoints, list] | None = None
         self._values = [None if one else np.asarray(value_of(x)) for one, x in self._pairs(args)]
         self.needs_values = self.problem.native is not None
+        self.is_in_graphs = self.problem.is_in_graphs
         self._native: NativeCall | None = None
         self._last: tuple[Solved, list] | None = None  # the last call of the solver
 

@@ -44,6 +44,9 @@ class Solver:
     ):
         self.name, self._equations, self._read, self._finish = name, equations, read, finish
         self._pattern = pattern
+        module, _, function = name.rpartition(".")
+        #: What graphs follow in its place.
+        self.followed_by = solvers.FOLLOWED.get(function) if module == "optimize" else None
         #: What is known of methods in compiled code, made with `named`.
         self.native: NativeSolver | None = None
 
@@ -57,7 +60,7 @@ class Solver:
         problem = Problem(name, self._solve, self._conditions, given)
         if self._pattern is not None:
             problem.pattern = self._pattern_of
-        problem.native = self.native
+        problem.native, problem.is_in_graphs = self.native, self.followed_by is not None
         if not problem.tensors:
             return self._of_plain(args, kwargs, name)
         x, solved = answer(problem)
@@ -123,9 +126,7 @@ def let_solve(made: Solver) -> None:
     def function(*args, **kwargs):
         return made(*args, **kwargs)
 
-    module, _, name = made.name.rpartition(".")
-    if module == "optimize" and name in solvers.FOLLOWED:
-        function.followed_by = solvers.FOLLOWED[name]
+    function.followed_by = made.followed_by
 
 
 def arguments(args) -> tuple:

@@ -210,3 +210,38 @@ def test_a_root_that_is_not_close_warns():
     for evaluate in (tg.grad(f), c.grad, c.grad):
         with pytest.warns(RuntimeWarning, match="not close to a solution"):
             evaluate(p)
+
+
+@pytest.mark.parametrize("count", [20, 60])
+def test_many_solutions_have_a_graph_at_once(count):
+    data = np.linspace(0.5, 2.0, count)
+
+    def f(p):
+        total = 0.0
+        for one in data:
+            total = total + brentq(lambda z: z**3 + p[0] * z - p[1] * one, 0.0, 10.0)  # noqa: B023
+        return total
+
+    c = tg.compile(f)
+    for k in range(3):
+        p = P + 0.1 * k
+        roots = np.array([brentq(cubic, 0.0, 10.0, args=(p[0], p[1] * one)) for one in data])
+        found = c.grad(p)
+        slopes = slope(roots, p[0], p[1])
+        np.testing.assert_allclose(found[:2], [-np.sum(roots / slopes), np.sum(data / slopes)])
+    assert bool(c._flows.found) == (count == 60)
+
+
+def test_many_solutions_without_a_graph_have_a_program():
+    def f(p):
+        total = 0.0
+        for k in range(50):
+            total = total + np.linalg.det(p[0] * np.ones((k % 3, 2, 2))).sum()  # no graph has it
+            total = total + brentq(cubic, 0.0, 10.0, args=(p[0], p[1] * (1 + k)))
+        return total
+
+    c = tg.compile(f)
+    for k in range(3):
+        p = P + 0.1 * k
+        np.testing.assert_allclose(c.grad(p), tg.grad(f)(p), rtol=1e-8, atol=1e-12)
+    assert not c._flows.found and c._families.found

@@ -681,3 +681,14 @@ def test_tangents_of_results_and_of_adjoints(method):
         hessian = np.sum(y) * np.array([[b * b, a * b - 1], [a * b - 1, a * a]])
         for product in (tg.hvp(total)(p, v), total.hvp(p, v)):
             np.testing.assert_allclose(product, hessian @ v, rtol=0, atol=10 * far)
+
+
+@pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853", "Radau", "LSODA"])
+def test_shorter_steps_give_the_derivative_by_a_coefficient_that_is_0(method):
+    def f(a, **given):
+        found = solve_ivp(lambda t, y: 1.0 + a * np.cos(2.0 * t), (0.0, 10.0), [1.0], method, **given)
+        return found.y[0, -1]
+
+    exact = np.sin(20.0) / 2.0
+    assert abs(tg.grad(f)(0.0) - exact) > 0.1  # as the documentation has it
+    assert_allclose(tg.grad(lambda a: f(a, max_step=0.1))(0.0), exact, rtol=1e-3)

@@ -490,7 +490,8 @@ class Replayed:
         guard = str(traced.branch)
         with family.budget.making():
             is_there = self._flows.asked(self, arguments, guard)
-        if not is_there and not self._flows.is_lost:  # it is not to have one
+        has_one_path = isinstance(traced.branch, str)
+        if not is_there and (has_one_path or not self._flows.is_lost):  # it is not to have one
             self._make_program(family, traced)
             return None
         family.life.go(State.SPARE, held=traced)

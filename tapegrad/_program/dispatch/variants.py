@@ -201,7 +201,7 @@ class Traced:
         self.in_place: ArraysInPlace | None = None
         self.result: tuple | None = None  # its value, and the gradients of its inputs if asked for
         self._call, self._without, self.draws = (f, arguments), without, draws
-        self.branch: Guard | None = None  # one for which a graph is looked for first
+        self.branch: Guard | str | None = None  # why a graph is looked for first
         self.names = NOTHING  # see `Variant`
         self.changed: list[Checked] = []
 
