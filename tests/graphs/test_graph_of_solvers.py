@@ -126,6 +126,16 @@ def of_arrays_in_another(p, x):
 
 @case
 @settled
+def of_equal_slopes_in_another(p, x):
+    def outer(y):
+        inner = brentq(lambda z: np.sum(TIMES * z) - y * p[0], -99.0, 99.0)
+        return np.sum(inner * TIMES**2) - p[1] - 0.1 * x
+
+    return brentq(outer, -9.0, 20.0)
+
+
+@case
+@settled
 def at_an_end(p, x):
     return brentq(lambda z: (z - 1.0) * (p[0] + z), 1.0, 3.0) + 0.06 * p[1] * x
 

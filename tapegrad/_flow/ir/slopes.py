@@ -70,16 +70,18 @@ class _Tangents:
         self.graph, self.slope = graph, slope
         self.varying = _between(graph, slope)
         self.region = _steps_between(graph, slope)
-        places = [one for one in self.varying if isinstance(one, Place)]
-        self.offset = 1 + max([one.space for one in places], default=0)
+        inside = [step for block, (a, b) in self.region.items() for step in block.steps[a:b]]
+        spaces = [one.payload.space for one in inside if isinstance(one.payload, Place)]
+        self.offset = 1 + max(spaces, default=0)
         self.first = next(iter(self.region))
         self.builder = Builder(graph, self.first)
         self.zero, self.one, self.mark = [graph.value(kind) for kind in "ffi"]
         self.tangents = {slope.point: self.one}
         self.of = TangentSteps(self.builder, self.zero, self.tangents, self.tangents)
-        if places:
+        has_places = any(isinstance(one, Place) for one in self.varying)
+        if has_places:
             graph.spaces = max(graph.spaces, 2 * self.offset)
-        self._put(bool(places))
+        self._put(has_places)
         result.op, result.payload = "add", None
         result.operands = self.of.of(slope.value), self.zero
 
@@ -123,7 +125,7 @@ class _Tangents:
             if isinstance(step.payload, Place):
                 self._put_memory(step, step.payload)
             elif step.result in self.varying and self._has_tangent(step):
-                self.tangents[step.result] = self._made(step)  # type: ignore[index]
+                self.tangents[step.result] = self._made(step)
         block.steps += steps[end:]
 
     def _has_tangent(self, step: GraphStep) -> bool:

@@ -28,9 +28,8 @@ from ..ir.flow_graph import (
     Return,
     Value,
     Variation,
-    differentiable_operands,
-    ordered,
     live,
+    ordered,
 )
 from ..ir.frame import ARITHMETIC
 from ..kinds.step_kinds import CHOICE, FLOAT, TYPES, kind_of

@@ -47,7 +47,17 @@ from .forms import (
     described,
     is_plain,
 )
-from .numbers import converted, folded, is_float, is_number, is_tensor, kind_of, of_numpy, settled, stopped
+from .numbers import (
+    converted,
+    folded,
+    is_float,
+    is_number,
+    is_tensor,
+    kind_of,
+    of_numpy,
+    settled,
+    stopped,
+)
 from .numpy_functions import handler_of
 from .outside_changes import TEXT, WRITERS, combined, counted, is_container, line_of
 from .reader import Inline
@@ -590,6 +600,7 @@ def _slope_of(s, value: Form, point: Number) -> Form:
         raise Refused(f"a function of which it needs a root returns {described(value)}")
     of = converted(s.builder, value, FLOAT)
     made = s.builder.constant(1.0)
+    assert point.value is not None
     s.reader.slopes.append(Slope(point.value, of, made))
     return Number(FLOAT, made, is_tensor(value))
 

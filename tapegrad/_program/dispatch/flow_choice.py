@@ -66,8 +66,8 @@ _MOST = 64
 MANY, FEW_HITS = 16, 4
 #: Bytes of arrays between two branches of which programs are faster than graphs.
 _LARGE = 1 << 11
-#: Solutions of equations in a recording from which on a graph is looked for: it computes one in some
-#: microseconds, and is read in the time in which a program of as many is made.
+#: Solutions of equations in a recording from which on a graph is looked for, which computes one in
+#: some microseconds, and is read in the time in which a program of as many is made.
 _SOLUTIONS = 50
 #: Lengths that graphs are refused for before no others are tried.
 _REFUSALS = 2
