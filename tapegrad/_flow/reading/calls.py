@@ -578,8 +578,8 @@ def _of_solver(s, followed: types.FunctionType, args: list[Form], kwargs: dict[s
 
 def _value_at(s, f: Form, x: Form, args: Form):
     """`solvers.value_at`; how often SciPy calls the function is not told."""
-    rest = args.items if isinstance(args, Tuple) else (args,)
-    rest = args.value if isinstance(args, Known) and args.value == () else rest
+    is_tuple = isinstance(args, Tuple) or (isinstance(args, Known) and type(args.value) is tuple)
+    rest = access.items_of(s.reader, args) if is_tuple else (args,)
     call = called(s, f, [x, *rest], {})
     if isinstance(call, Inline) and call.frame.code.assigns_outside:
         name = call.frame.code.name
