@@ -26,7 +26,7 @@ from ..._core.tensor.dependencies import (
 from ..._entering.stand_ins import is_of_scipys_class, stand_in
 from ..ir.expressions import tested
 from ..ir.flow_graph import Builder, Value
-from ..ir.slopes import Slope
+from ..ir.inner_slopes import Slope
 from ..kinds.step_kinds import BOOL, FLOAT, INT, SELECT_OF
 from . import access, arrays, outside_changes, prelude, solvers, views
 from .access import special_method

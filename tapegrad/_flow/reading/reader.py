@@ -23,7 +23,7 @@ from ..ir.flow_graph import (
     Value,
     varying,
 )
-from ..ir.slopes import Slope, put_slopes
+from ..ir.inner_slopes import Slope, put_slopes
 from ..kinds.step_kinds import BOOL, FLOAT, kind_of
 from .arena_lists import element_of
 from .arrays import mapped

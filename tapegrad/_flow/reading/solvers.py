@@ -46,6 +46,28 @@ def with_derivative(f, args, root):
 # --- in an interval -------------------------------------------------------------------------------
 
 
+def interpolated(points, values, is_hyperbolic):
+    """Brent's step: by a secant, a hyperbola, or inverse quadratic interpolation."""
+    xp, x, xe = points
+    fp, fx, fe = values
+    if xp == xe:
+        return -fx * (x - xp) / (fx - fp)
+    slope_p, slope_e = (fp - fx) / (xp - x), (fe - fx) / (xe - x)
+    if is_hyperbolic:
+        return -fx * (fe - fp) / (fe * slope_e - fp * slope_p)
+    return -fx * (fe * slope_e - fp * slope_p) / (slope_e * slope_p * (fe - fp))
+
+
+def steps_of(points, values, steps, half, tolerance, is_hyperbolic):
+    """The step before the next one, and the next one."""
+    last, step = steps
+    if abs(last) > tolerance and abs(values[1]) < abs(values[0]):
+        tried = interpolated(points, values, is_hyperbolic)
+        if 2.0 * abs(tried) < min(abs(last), 3.0 * abs(half) - tolerance):
+            return step, tried
+    return half, half
+
+
 def bracketed(f, args, ends, tolerances, is_hyperbolic):
     """Brent's search: x is best, xp the one before, xe has a value of the other sign.
 
@@ -77,22 +99,8 @@ def bracketed(f, args, ends, tolerances, is_hyperbolic):
         half = (xe - x) / 2.0
         if fx == 0.0 or abs(half) < tolerance:
             return x
-        is_accepted = False
-        if abs(last) > tolerance and abs(fx) < abs(fp):
-            if xp == xe:
-                tried = -fx * (x - xp) / (fx - fp)
-            else:
-                slope_p, slope_e = (fp - fx) / (xp - x), (fe - fx) / (xe - x)
-                if is_hyperbolic:
-                    tried = -fx * (fe - fp) / (fe * slope_e - fp * slope_p)
-                else:
-                    tried = -fx * (fe * slope_e - fp * slope_p) / (slope_e * slope_p * (fe - fp))
-            bound = min(abs(last), 3.0 * abs(half) - tolerance)
-            if 2.0 * abs(tried) < bound:
-                is_accepted = True
-                last, step = step, tried
-        if not is_accepted:
-            last, step = half, half
+        points, values = (xp, x, xe), (fp, fx, fe)
+        last, step = steps_of(points, values, (last, step), half, tolerance, is_hyperbolic)
         xp, fp = x, fx
         if abs(step) > tolerance:
             x += step

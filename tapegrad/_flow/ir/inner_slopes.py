@@ -48,7 +48,7 @@ def put_slopes(graph: Graph, slopes: Sequence[Slope]) -> None:
     ]
     while left:  # those inside of others first: their derivatives are those of steps
         inner = next(one for one in left if not _holds(graph, one, left))
-        _Tangents(graph, inner, steps[inner.result])
+        _TangentsBetween(graph, inner, steps[inner.result])
         left.remove(inner)
 
 
@@ -59,7 +59,7 @@ def _holds(graph: Graph, slope: Slope, others: Sequence[Slope]) -> bool:
     return not {one.result for one in others}.isdisjoint(made)
 
 
-class _Tangents:
+class _TangentsBetween:
     """The tangents of what is computed between a point and a value, where they are in between.
 
     Other values do not vary with the point, those of its earlier rounds among them, nor does memory
