@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.optimize import bisect, brenth, brentq, newton
+from scipy.optimize import bisect, brenth, brentq, newton, root_scalar
 
 import tapegrad as tg
 
@@ -89,6 +89,21 @@ def by_secant(p, x):
 @settled
 def by_slope(p, x):
     return newton(cubic, x, slope, (p[0], p[1] * x))
+
+
+@case
+@settled
+def by_name(p, x):
+    found = root_scalar(cubic, args=(p[0], p[1] * x), bracket=[0, 8])
+    assert found.converged
+    return found.root
+
+
+@case
+@settled
+def by_name_of_newton(p, x):
+    found = root_scalar(cubic, (p[0], p[1] * x), "newton", x0=x, fprime=slope, xtol=1e-12)
+    return found.root + 0.0 * root_scalar(lambda z: z - p[2], bracket=(0.0, 1.0), rtol=1e-9).root
 
 
 @case
@@ -181,11 +196,22 @@ def _told(p, x):
 
 
 @settled
+def _by_ridder(p, x):
+    return root_scalar(cubic, (p[0], p[1] * x), "ridder", (0.0, 9.0)).root
+
+
+@settled
+def _counted_by_scipy(p, x):
+    found = root_scalar(cubic, (p[0], p[1] * x), bracket=(0.0, 9.0))
+    return found.root + 0.0 * found.iterations
+
+
+@settled
 def _of_several(p, x):
     return newton(cubic, x * np.ones(2), args=(p[0], p[1] * x))[0]
 
 
-@pytest.mark.parametrize("f", [_counted, _told, _of_several])
+@pytest.mark.parametrize("f", [_counted, _told, _by_ridder, _counted_by_scipy, _of_several])
 def test_other_calls_stay_with_scipy(f):
     c = tg.compile(f)
     with warnings.catch_warnings():

@@ -211,7 +211,7 @@ def by_secant(f, start, args, tolerances):
     raise RuntimeError
 
 
-def newton(func, x0, fprime=None, args=(), tol=1.48e-08, maxiter=50, rtol=0.0):
+def newton(func, x0, fprime=None, args=(), tol=1.48e-08, maxiter=50, *, rtol=0.0):
     if fprime is None:
         root = by_secant(func, x0, args, (tol, rtol, maxiter))
     else:
@@ -219,5 +219,38 @@ def newton(func, x0, fprime=None, args=(), tol=1.48e-08, maxiter=50, rtol=0.0):
     return with_derivative(func, args, root)
 
 
+# --- by the name of a method ----------------------------------------------------------------------
+
+
+class RootFound:
+    """What `root_scalar` tells of a solution that it has found."""
+
+    def __init__(self, root):
+        self.root, self.converged = root, True
+
+
+def root_scalar(
+    f, args=(), method=None, bracket=None, fprime=None, *, x0=None, xtol=None, rtol=None
+):
+    if method is None or method == "brentq" or method == "brenth" or method == "bisect":
+        if bracket is None:
+            raise NotImplementedError
+        x_tolerance = 2e-12 if xtol is None else xtol
+        tolerances = x_tolerance, _RELATIVE if rtol is None else rtol, 100
+        if method == "bisect":
+            root = halved(f, args, bracket, tolerances)
+        else:
+            root = bracketed(f, args, bracket, tolerances, method == "brenth")
+    elif method == "newton":
+        x_tolerance = 1.48e-8 if xtol is None else xtol
+        root = by_slope(f, fprime, x0, args, (x_tolerance, 0.0 if rtol is None else rtol, 50))
+    else:
+        raise NotImplementedError
+    return RootFound(with_derivative(f, args, root))
+
+
 #: By the name of SciPy's function in `optimize`.
-FOLLOWED = {"bisect": bisect, "brenth": brenth, "brentq": brentq, "newton": newton}
+FOLLOWED = {
+    **{"bisect": bisect, "brenth": brenth, "brentq": brentq},
+    **{"newton": newton, "root_scalar": root_scalar},
+}
