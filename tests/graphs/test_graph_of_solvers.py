@@ -3,6 +3,7 @@
 import functools
 import warnings
 
+import numba
 import numpy as np
 import pytest
 from scipy.optimize import bisect, brenth, brentq, newton, root_scalar
@@ -176,6 +177,27 @@ def test_native_code_gives_the_same():
         c.value_and_grad(P)
     c.wait()
     np.testing.assert_allclose(c.grad(P), tg.grad(f)(P), rtol=1e-7)
+
+
+def test_rows_and_calls_by_numba():
+    """Calls that clear the adjoints of all spaces of the memory."""
+    f = CASES["of_arrays"]
+    c = tg.compile(f, native=False)
+    c.grad(P), c.grad(P + 0.1)
+    assert c._flows.found
+    _, value_and_grad = c.numba(P)
+
+    @numba.njit
+    def call(p, gradient):
+        return value_and_grad(p, gradient)
+
+    rows = P + 0.02 * np.arange(3)[:, None]
+    values, gradients = c.map(rows)
+    for row, value, gradient in zip(rows, values, gradients, strict=True):
+        expected, slopes = tg.value_and_grad(f)(row)
+        again = np.zeros(3)
+        np.testing.assert_allclose([value, call(row, again)], expected, rtol=1e-10)
+        np.testing.assert_allclose([gradient, again], [slopes] * 2, rtol=1e-7, atol=1e-9)
 
 
 @settled
