@@ -179,12 +179,14 @@ def test_native_code_gives_the_same():
     np.testing.assert_allclose(c.grad(P), tg.grad(f)(P), rtol=1e-7)
 
 
-def test_rows_and_calls_by_numba():
-    """Calls that clear the adjoints of all spaces of the memory."""
+def test_files_rows_and_calls_by_numba(tmp_path):
+    """They have all spaces of the memory."""
     f = CASES["of_arrays"]
     c = tg.compile(f, native=False)
     c.grad(P), c.grad(P + 0.1)
     assert c._flows.found
+    c.save(tmp_path / "program")
+    np.testing.assert_allclose(tg.load(tmp_path / "program").grad(P), tg.grad(f)(P), rtol=1e-7)
     _, value_and_grad = c.numba(P)
 
     @numba.njit

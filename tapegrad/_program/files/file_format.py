@@ -366,7 +366,7 @@ class _Encoder:
             raise ValueError(f"its graph has {step.op}, which files have no name for")
         payload: Any = step.payload
         if isinstance(payload, Place):
-            payload = payload.region
+            payload = [payload.region, payload.space] if payload.space else payload.region
         elif isinstance(payload, float):
             payload = payload.hex()
         elif kind_of(step.op).payload == CHOICE and payload is not None:
@@ -440,6 +440,11 @@ def _longest(graph: Graph) -> int:
     )
 
 
+#: Spaces of the memory of a graph, one for the values and one for tangents of each function that is
+#: differentiated in it.
+_SPACES = 64
+
+
 class _Decoder:
     """Blocks from JSON, put into a graph; `validate_with` checks what is not checked here."""
 
@@ -478,8 +483,11 @@ class _Decoder:
         read = tuple(self.of(operands))
         kind = kind_of(op)
         if kind.payload == PLACE:
-            region = integer(payload)
-            payload = Place(region)
+            region, space = integers(payload) if type(payload) is list else (integer(payload), 0)
+            if not 0 <= space < _SPACES:
+                raise ValueError(f"the memory of a graph has no space {space}")
+            payload = Place(region, space)
+            self.graph.spaces = max(self.graph.spaces, space + 1)
             if kind.is_store and 0 <= region < len(self.graph.regions):
                 self.graph.regions[region].written = True
         elif kind.is_constant and kind.result == FLOAT:
