@@ -288,7 +288,7 @@ class FunctionCall:
         traversal = traversal_of(sweep, number)
         base = traversal.base(number)
         adjoint_buffers = [sweep.adjoint_buffer(number, view) for view in self.views(base)]
-        with rt.switched(False):
+        with rt.outside():  # as forward is called: what backward makes of arrays are arrays
             found = [
                 self.pass_back(
                     traversal,

@@ -453,7 +453,7 @@ def once_differentiable(backward):
 
     @functools.wraps(backward)
     def within(ctx, *gradients):
-        with rt.switched(False):
+        with rt.outside():
             return backward(ctx, *gradients)
 
     within.is_once = True  # which the call asks for, see `FunctionCall.pass_back`
