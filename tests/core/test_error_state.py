@@ -10,7 +10,7 @@ import pytest
 from compiled import programs, same
 
 import tapegrad as tg
-from tapegrad._core.tensor import runtime
+from tapegrad._core.tensor import operators, runtime
 from tapegrad._program.dispatch import takeover
 
 
@@ -273,6 +273,29 @@ def test_warnings_that_are_errors():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "invalid value encountered", RuntimeWarning)
         same(tg.grad(f)(x), np.array([-1.0, 0.0]))
+    assert runtime.count == 0
+
+
+@pytest.mark.parametrize("text", EVERY)
+def test_warnings_that_are_errors_are_met_as_by_numpy(text, monkeypatch):
+    f, x, fine = function_of(text), np.array(EVERY[text]), np.array([0.5, 0.25])
+    g = lambda x: f(x * 1.0)  # noqa: E731
+    asked, ask = [], operators._ask
+    monkeypatch.setattr(operators, "_ask", lambda *given: (asked.append(1), ask(*given)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            f(x)
+        except RuntimeWarning as error:
+            for derive in (tg.grad, tg.hessian):
+                with pytest.raises(RuntimeWarning, match=str(error)):
+                    derive(g)(x)
+        asked.clear()
+        found = tg.value_and_grad(g)(fine)
+        assert bool(asked) is ("norm" in text)
+    wanted = tg.value_and_grad(f)(fine)
+    same(found[0], wanted[0])
+    same(found[1], wanted[1])
     assert runtime.count == 0
 
 
