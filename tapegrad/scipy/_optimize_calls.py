@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import inspect
@@ -13,11 +14,12 @@ import numpy as np
 
 from .._core.remembered import remembered
 from .._core.tensor.copies import unlisted
-from .._core.tensor.trace import DerivativeLost, learned, refuse
-from .._core.tensor.values import is_tensor
+from .._core.tensor.trace import DerivativeLost, is_steering, learned, refuse
+from .._core.tensor.values import array_of, is_recorded, is_tensor, wrap
 from .._implicit.linear import STRAY
 from .._implicit.native_calls import NativeSolver
 from .._implicit.solution import Problem, Solved, answer
+from ..autograd._function_calls import FunctionCall
 from ._differentiable import differentiable, of_functions
 
 #: The arguments of a call by name.
@@ -59,11 +61,12 @@ class Solver:
         problem.native = self.native
         if not problem.tensors:
             return self._of_plain(args, kwargs, name)
+        refusal = Refusal(name, problem.tensors)
         x, solved = answer(problem)
         result = solved.result
         if problem.is_traced:
             result = traced(result, iter(solved.fields.values()))
-        return self._finish(self.named(args, kwargs), result, x)
+        return refusal.inside(self._finish(self.named(args, kwargs), result, x))
 
     @remembered
     def _parameters(self) -> tuple[tuple[str, ...], Given, str]:
@@ -147,6 +150,55 @@ class OfX:
 
 # --- SciPy's results ------------------------------------------------------------------------------
 
+#: Fields that are 0 at every solution, or held constant, where no rule of a solver gives them.
+_WITHOUT_SLOPE = frozenset(("fun", "fvec", "x", "active_mask"))
+_NO_RULE = (
+    "tapegrad.{}: {!r} of the result has no derivative; compute it from the solution, or "
+    "take tg.stop_gradient of it"
+)
+
+
+class Refusal:
+    """What makes floats of a result raise an error if a derivative of them is asked for.
+
+    They are those to which no rule gives a derivative; `causes` are what the call depends on.
+    """
+
+    def __init__(self, name: str, causes: list):
+        self._name = name
+        self._causes = [one for one in causes if is_recorded(one) and not is_steering(one)]
+
+    def inside(self, result):
+        """A result in which they do; of traced dicts, when they are read."""
+        if isinstance(result, dict):
+            if "_refusal" in (own := getattr(result, "__dict__", {})):
+                own["_refusal"] = self
+                return result
+            for name, value in result.items() if self._causes else ():
+                dict.__setitem__(result, name, self.of(name, value))
+        elif type(result) is tuple and self._causes:
+            return (result[0], *[self.of(k, one) for k, one in enumerate(result[1:], 1)])
+        return result
+
+    def of(self, name: str | int, value):
+        """The value of a field."""
+        if isinstance(value, tuple):
+            return tuple([self.of(name, one) for one in value])
+        if isinstance(value, dict):
+            return self.inside(value)
+        if type(value).__name__ == "LbfgsInvHessProduct" and self._causes:
+            value = copy.copy(value)
+            value.sk, value.yk = self.of(name, value.sk), self.of(name, value.yk)
+            return value
+        is_plain = not is_tensor(value) and is_number(value)
+        if not (is_plain or (is_tensor(value) and (not is_recorded(value) or is_steering(value)))):
+            return value
+        if not self._causes or name in _WITHOUT_SLOPE or array_of(value).dtype.kind != "f":
+            return value
+        message = _NO_RULE.format(self._name, name)
+        given = wrap(np.asarray(value)) if is_plain else value
+        return FunctionCall.refusing(given, message, self._causes, DerivativeLost)
+
 
 def is_number(value) -> bool:
     """Whether a part of a result is a number, or an array of some."""
@@ -173,9 +225,8 @@ def traced(result, tensors):
         return tuple(items)
     if isinstance(result, dict):
         found = {name: traced(value, tensors) for name, value in result.items()}
-        if type(result) is dict:
-            return found
         made = dict.__new__(_guarded(type(result)))
+        made.__dict__["_refusal"] = None
         dict.update(made, found)
         return made
     return next(tensors) if is_number(result) else result
@@ -185,6 +236,8 @@ def _is_followed(value) -> bool:
     """Whether a program computes a field again: a tensor, a list of some, or what asks for them."""
     if isinstance(value, list):
         return all(map(is_tensor, value))
+    if isinstance(value, dict):  # it tells of its own fields
+        return True
     return is_tensor(value) or getattr(value, "is_followed", False)
 
 
@@ -207,11 +260,11 @@ def _guarded(kind: type) -> type:
 
     def getitem(self, name):
         seen(self, name)
-        return dict.__getitem__(self, name)
+        value, refusal = dict.__getitem__(self, name), self.__dict__["_refusal"]
+        return value if refusal is None else refusal.of(name, value)
 
     def get(self, name, default=None):
-        seen(self, name)
-        return dict.get(self, name, default)
+        return getitem(self, name) if name in self else default
 
     def values(self):
         return [getitem(self, name) for name in self]

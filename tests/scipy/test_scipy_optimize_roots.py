@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import scipy.optimize
-from scipy.optimize import brentq, fsolve
+from scipy.optimize import brentq, elementwise, fsolve
 
 import tapegrad as tg
 from tapegrad._implicit import solution
@@ -87,6 +87,10 @@ def with_success(p):
 
 
 SOLVERS = {
+    "elementwise.find_root": lambda p: np.sum(
+        elementwise.find_root(lambda x, q: x**3 + p[0] * x - q, (0.0 * p, 3.0), args=(p,)).x
+        * np.array([1.0, 2.0])
+    ),
     "bisect": lambda p: scipy.optimize.bisect(one, -3.0, 3.0, (p,), xtol=SMALL),
     "brenth": lambda p: scipy.optimize.brenth(one, -3.0, 3.0, (p,), xtol=SMALL),
     "brentq": lambda p: brentq(one, -3.0, 3.0, (p,)),
