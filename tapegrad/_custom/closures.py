@@ -221,7 +221,7 @@ def _held(one) -> Iterable:
     if isinstance(one, type) or is_closed:
         is_container = isinstance(one, (dict, list, tuple, collections.deque))
         return [*_items(one)] if is_container else ()
-    return [*_items(one), *_attributes(one).values()]
+    return [*_items(one), *own_attributes(one).values()]
 
 
 def _is_open(module: str) -> bool:
@@ -278,7 +278,7 @@ def _items(one) -> Iterable:
     return dict.values(one) if isinstance(one, dict) else ()
 
 
-def _attributes(one) -> dict[str, Any]:
+def own_attributes(one) -> dict[str, Any]:
     """The attributes of an object by name, those of slots among them."""
     members = [pair for kind in type(one).__mro__ for pair in vars(kind).items()]
     members = [pair for pair in members if isinstance(pair[1], types.MemberDescriptorType)]
@@ -411,7 +411,7 @@ class _Copies:
                 made[k] = self.of(item)
         else:
             made = self._note(one, kind.__new__(kind) if _is_bare(kind) else copy.copy(one))
-        for name, value in _attributes(one).items() if kind not in (list, dict) else ():
+        for name, value in own_attributes(one).items() if kind not in (list, dict) else ():
             object.__setattr__(made, name, self.of(value))
         return made
 

@@ -11,9 +11,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from .._core.codegen import process
-from .._core.tensor.pytree import codes_in, held_by, own_code
+from .._core.tensor.pytree import codes_in, own_code
 from .._core.tensor.values import is_recorded, is_tensor, value_of
-from .closures import Captured, OperandPlace, assigned_in, is_users
+from .closures import Captured, OperandPlace, assigned_in, is_users, own_attributes
 from .own_variables import EMPTY, content
 
 # --- equal structures -----------------------------------------------------------------------------
@@ -71,11 +71,9 @@ class _Key:
             held = self._of_items(one)
         elif isinstance(one, np.ndarray):
             return one.shape, *map(self.of, one.flat)
-        elif not held_by(one):
+        elif not own_attributes(one):
             raise _UnknownError
-        if any("__slots__" in vars(kind) for kind in type(one).__mro__):
-            raise _UnknownError
-        return *held, self._of_items(held_by(one))
+        return *held, self._of_items(own_attributes(one))
 
     def _of_items(self, items) -> tuple:
         return tuple([(key, self.of(value)) for key, value in items.items()])
