@@ -498,6 +498,16 @@ def test_formulas_that_are_of_vectors_in_scipy(name, method, point, shapes):
     assert np.all(np.abs(slope - wanted) <= 1e-7 * np.abs(wanted) + 50 * error)
 
 
+def test_mass_far_away_has_no_slope():
+    k = np.array([1.0, np.inf, 2.0, 1.5, -1.0])
+    for one, p in ((stats.geom, 0.3), (stats.yulesimon, 1.3)):
+        f = lambda p: np.sum(one.pmf(k, p))  # noqa: B023, E731
+        wanted = (f(p + 1e-6) - f(p - 1e-6)) / 2e-6
+        c = tg.compile(f)
+        for found in (tg.grad(f)(p), c.grad(p), c.grad(p)):
+            assert found == pytest.approx(wanted, rel=1e-8)
+
+
 @pytest.mark.parametrize("name", ["hypergeom", "nhypergeom"])
 def test_parameters_that_are_whole_numbers(name):
     """The derivatives are those of the formula in gamma functions, which SciPy has for them."""
