@@ -12,7 +12,9 @@ import collections
 import copy
 import dis
 import functools
+import inspect
 import types
+import warnings
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
@@ -20,6 +22,7 @@ import numpy as np
 
 from .._core.tape.tape import Reader, needed
 from .._core.tensor import runtime as rt
+from .._core.tensor.operators import users_level
 from .._core.tensor.pytree import codes_in, held_by, module_of, module_of_class, own_code
 from .._core.tensor.tensor_classes import Tensor
 from .._core.tensor.values import ComplexTensor, is_recorded, is_tensor, joined_parts
@@ -66,6 +69,13 @@ class _Complex:
         self._re, self._im = re, im
 
 
+_LOST_WRITE = (
+    "tapegrad.{}: the function that it calls sets the attribute {} of an instance of {}: it is "
+    "called with a copy that has plain values, so the instance keeps what it had. Compute the "
+    "attribute after the call, from its result"
+)
+
+
 class Captured:
     """Objects, and the recorded values that they lead to.
 
@@ -91,6 +101,8 @@ class Captured:
         made = _Copies(found.marked, place, found.shared)
         self.objects = tuple([made.of(one) for one in objects])
         self.marked = made.made
+        #: Copies that were made first, with their attributes, until it is told what was set.
+        self._first: list[tuple[Any, dict[str, Any]]] | None = []
 
     def filled(self, values: Iterable) -> tuple:
         """The objects with values in the places of the recorded ones.
@@ -101,7 +113,28 @@ class Captured:
         if not self.marked:
             return self.objects
         made = _Copies(self.marked, lambda place: given[place.number])
-        return tuple([made.of(one) for one in self.objects])
+        filled = tuple([made.of(one) for one in self.objects])
+        if self._first is not None:
+            self._first += [(one, own_attributes(one)) for one in made.of_users()]
+        return filled
+
+    def warn_of_writes(self, name: str) -> None:
+        """Warn if functions have set attributes of the first copies, once: those are lost."""
+        first, self._first = self._first or (), None
+        for one, before in first:
+            for attribute, value in own_attributes(one).items():
+                is_kept = attribute in before and before[attribute] is value
+                if not is_kept and not _is_cache(type(one), attribute):
+                    warnings.warn(
+                        _LOST_WRITE.format(name, attribute, type(one).__name__),
+                        RuntimeWarning,
+                        stacklevel=users_level(),
+                    )
+                    return
+
+
+def _is_cache(kind: type, name: str) -> bool:
+    return isinstance(inspect.getattr_static(kind, name, None), functools.cached_property)
 
 
 class Strays:
@@ -319,6 +352,10 @@ class _Copies:
         self._found[id(one)] = made
         self.made[id(made)] = made
         return made
+
+    def of_users(self) -> list:
+        """The copies of objects of users' classes."""
+        return [one for one in self.made.values() if _is_users(module_of_class(type(one)))]
 
     def _copy(self, one) -> Any:
         if isinstance(one, (Tensor, OperandPlace)):

@@ -88,6 +88,7 @@ class Problem:
         plain = [np.array(one) if np.ndim(one) else _number(one) for one in map(value_of, values)]
         with _plainly():
             solved = self._solve(*self.captured.filled(plain))
+        self.captured.warn_of_writes(self.name)
         if np.iscomplexobj(solved.x):
             raise TypeError(
                 f"tapegrad.{self.name}: the solution is complex, which has no derivative here; "

@@ -72,6 +72,7 @@ class SolverCall:
         filled = self._captured.filled([*values])
         with rt.tracing(None), rt.outside():
             found = self._by_kernels(filled, values) or self._solve(*filled)
+        self._captured.warn_of_writes(self.name)
         self._last = [np.array(one) for one in values], found
         return found
 

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 import scipy.optimize
+from scipy.integrate import quad, solve_ivp
 from scipy.optimize import brentq, elementwise, fsolve
 
 import tapegrad as tg
@@ -179,6 +180,46 @@ def test_compiled(name, monkeypatch):
         np.testing.assert_allclose(c.hessian(p), tg.hessian(f)(p), rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(c.jvp((p,), (v,))[1], tg.grad(f)(p) @ v, rtol=1e-9)
     assert "eagerly" not in repr(c)
+
+
+class Noting:
+    """A model with a counter that its function sets, and something that is computed once."""
+
+    def __init__(self, p):
+        self.p, self.calls = p, 0
+
+    @functools.cached_property
+    def square(self):
+        return self.p[0] ** 2
+
+    def quiet(self, x):
+        return x**3 + self.square * x - self.p[1]
+
+    def f(self, x):
+        self.calls += 1
+        return self.quiet(x)
+
+    def slope(self, t, y):
+        return -y * self.f(t)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f, slope: brentq(f, -3.0, 3.0),
+        lambda f, slope: quad(f, 0.0, 1.0)[0],
+        lambda f, slope: solve_ivp(slope, (0.0, 1.0), [1.0]).y[0, -1],
+    ],
+)
+def test_attributes_that_are_set_in_a_copy(call):
+    def f(p):
+        model = Noting(p)
+        return call(model.f, model.slope)
+
+    with pytest.warns(RuntimeWarning, match="sets the attribute calls of an instance of Noting"):
+        found = tg.grad(f)(P)
+    np.testing.assert_allclose(found, slopes_of(f, P, 1e-3), rtol=1e-4)
+    tg.grad(lambda p: brentq(Noting(p).quiet, -3.0, 3.0))(P)  # without a warning
 
 
 def test_third_derivatives():
