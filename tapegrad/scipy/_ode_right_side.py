@@ -112,7 +112,9 @@ def _calling(captured: Captured, form: dict[str, Any], wanted: int) -> list[Call
 
 def _slope(captured: Captured, form: dict[str, Any], t, y, values: Sequence):
     fun, rest = captured.filled(values)
-    return Initial({**form, "fun": fun, "args": rest, "y0": y}, entering).f(t, y)
+    found = Initial({**form, "fun": fun, "args": rest, "y0": y}, entering).f(t, y)
+    captured.warn_of_writes("scipy.integrate")
+    return found
 
 
 def _change(captured: Captured, form: dict[str, Any], wanted: int, given: tuple):

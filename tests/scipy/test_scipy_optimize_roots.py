@@ -218,7 +218,7 @@ def test_attributes_that_are_set_in_a_copy(call):
 
     with pytest.warns(RuntimeWarning, match="sets the attribute calls of an instance of Noting"):
         found = tg.grad(f)(P)
-    np.testing.assert_allclose(found, slopes_of(f, P, 1e-3), rtol=1e-4)
+    np.testing.assert_allclose(found, slopes_of(f, P, 1e-3), rtol=5e-3)
     tg.grad(lambda p: brentq(Noting(p).quiet, -3.0, 3.0))(P)  # without a warning
 
 
