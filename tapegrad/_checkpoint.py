@@ -163,6 +163,8 @@ def _value(leaf) -> Any:
 class _Checkpoint(Function):
     """A call as an operation: `apply(call, values, *tensors)` returns the values, recorded."""
 
+    _is_inside = True
+
     @staticmethod
     def forward(ctx, call, values, *tensors):
         ctx.call = call

@@ -415,6 +415,7 @@ class Solution(Function):
     """The operation: its results are x, what is in `aux` and, in a trace, fields."""
 
     _repeated = _Repeated
+    _is_inside = True
 
     @staticmethod
     def forward(ctx, problem, *values):

@@ -94,6 +94,8 @@ class Function:
 
     #: What programs repeat a call by.
     _repeated: ClassVar[Callable] = Repeated
+    #: Whether backward differentiates functions of users, inside the transform around it.
+    _is_inside: ClassVar[bool] = False
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError(

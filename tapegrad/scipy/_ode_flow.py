@@ -506,6 +506,7 @@ class Derived(Function):
     """The operation of an order of derivatives, which is differentiated by the next one."""
 
     _repeated = RepeatedOrder
+    _is_inside = True
 
     @staticmethod
     def forward(ctx, order, *inputs):
