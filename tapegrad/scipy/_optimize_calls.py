@@ -272,8 +272,22 @@ def _guarded(kind: type) -> type:
     def items(self):
         return [(name, getitem(self, name)) for name in self]
 
+    def pop(self, name, *default):
+        if name not in self:
+            return dict.pop(self, name, *default)
+        found = getitem(self, name)
+        dict.pop(self, name)
+        return found
+
+    def copied(self):
+        return dict(items(self))
+
+    def names(self):  # with it, dict(result) and {**result} ask for each item
+        return dict.__iter__(self)
+
     def fill(space: dict) -> None:
         space.update(__getitem__=getitem, get=get, values=values, items=items)
+        space.update(__iter__=names, copy=copied, pop=pop)
         space.update(__doc__=kind.__doc__, __module__=kind.__module__)
 
     return types.new_class(kind.__name__, (kind,), {}, fill)
