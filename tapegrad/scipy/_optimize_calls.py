@@ -6,7 +6,6 @@ import copy
 import functools
 import importlib
 import inspect
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -245,52 +244,53 @@ def _is_followed(value) -> bool:
 _FIXED, _DECIDED = frozenset(("method",)), {"flag": "converged"}
 
 
-@functools.cache
-def _guarded(kind: type) -> type:
-    """A subclass of SciPy's results that tells the trace of fields which are read."""
+class _Guarded:
+    """What tells the trace of fields that are read, before the class of a result."""
 
-    def seen(made, name: str) -> None:
-        value = dict.get(made, name)
-        if name in _FIXED or value is None or _is_followed(value):
-            return
-        if name in _DECIDED:
-            learned(dict.__getitem__(made, _DECIDED[name]), f"the field {name} of a result")
-        else:
-            refuse(f"it reads the field {name} of a result of SciPy's")
-
-    def getitem(self, name):
-        seen(self, name)
+    def __getitem__(self, name):
+        _tell_of(self, name)
         value, refusal = dict.__getitem__(self, name), self.__dict__["_refusal"]
         return value if refusal is None else refusal.of(name, value)
 
+    def __iter__(self):  # so dict(result) and {**result} ask for each item
+        return dict.__iter__(self)
+
     def get(self, name, default=None):
-        return getitem(self, name) if name in self else default
+        return self[name] if name in self else default
 
     def values(self):
-        return [getitem(self, name) for name in self]
+        return [self[name] for name in self]
 
     def items(self):
-        return [(name, getitem(self, name)) for name in self]
+        return [(name, self[name]) for name in self]
+
+    def copy(self):
+        return dict(self.items())
 
     def pop(self, name, *default):
         if name not in self:
             return dict.pop(self, name, *default)
-        found = getitem(self, name)
+        found = self[name]
         dict.pop(self, name)
         return found
 
-    def copied(self):
-        return dict(items(self))
 
-    def names(self):  # with it, dict(result) and {**result} ask for each item
-        return dict.__iter__(self)
+def _tell_of(made, name: str) -> None:
+    value = dict.get(made, name)
+    if name in _FIXED or value is None or _is_followed(value):
+        return
+    if name in _DECIDED:
+        learned(dict.__getitem__(made, _DECIDED[name]), f"the field {name} of a result")
+    else:
+        refuse(f"it reads the field {name} of a result of SciPy's")
 
-    def fill(space: dict) -> None:
-        space.update(__getitem__=getitem, get=get, values=values, items=items)
-        space.update(__iter__=names, copy=copied, pop=pop)
-        space.update(__doc__=kind.__doc__, __module__=kind.__module__)
 
-    return types.new_class(kind.__name__, (kind,), {}, fill)
+@functools.cache
+def _guarded(kind: type) -> type:
+    """A subclass of SciPy's results that tells the trace of fields which are read."""
+    methods = {name: one for name, one in vars(_Guarded).items() if callable(one)}
+    space = {**methods, "__doc__": kind.__doc__, "__module__": kind.__module__}
+    return type(kind.__name__, (kind,), space)
 
 
 def first_of(result):

@@ -241,8 +241,7 @@ def density(name: str, given: DistributionArguments, x):
         safe = y if is_all(is_whole, True) else np.floor(y)
         out, is_far = _inside(given, safe, formula, True, beyond, beyond), np.isinf(y)
         if not is_all(is_far, False):  # a constant, where the derivative of the formula is NaN
-            near = where(is_far, given.inner(), safe)
-            near = _inside(given, near, formula, True, beyond, beyond)
+            near = _inside(given, where(is_far, 0.0, safe), formula, True, beyond, beyond)
             out = where(is_far, stop_gradient(out), near)
         return given.checked(
             out if safe is y else where(is_whole, out, where(np.isnan(y), y, beyond))
