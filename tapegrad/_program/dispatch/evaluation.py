@@ -34,7 +34,7 @@ from .flows import Flow
 from .life import History, Life, State
 from .names_read import are_replaced
 from .recorded_call import FastCall, fast_call, recorded_call, short_recorded_call
-from .rounding import first_difference
+from .rounding import differ_in_nan, first_difference
 from .rule_programs import operations, rule_program
 from .signature import Arguments, arrays_in_place, own_copy
 from .takeover import (
@@ -62,6 +62,15 @@ VARIANTS, SIGNATURES = 32, 64
 NO_NUMBER = (
     "tapegrad.compile: the function returned more than one number; a gradient is of a scalar: "
     "reduce it, for instance with sum(), or use jacobian"
+)
+#: Why the result of a program is another one than that of the function.
+_AS_OTHER = (
+    ": it depends on something else than its arguments, such as random numbers or state that "
+    "changes between calls; pass that as an argument, or use verify='never'"
+)
+_AS_NAN = (
+    ": a factor of 0 meets NaN or infinity, which a program may leave out; replace such numbers "
+    "before they are used, or use verify='never'"
 )
 
 
@@ -563,10 +572,10 @@ class Replayed:
             return expected
         pair = self._difference(found, expected, variant, arguments)
         if pair is not None:
+            why = _AS_NAN if differ_in_nan(*pair, arguments.dtype) else _AS_OTHER
             raise RuntimeError(
-                f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}: "
-                "it depends on something else than its arguments, such as random numbers or state "
-                "that changes between calls; pass that as an argument, or use verify='never'"
+                f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}"
+                f"{why}"
             )
         if variant.checked <= call.gradient:
             what = "value and gradient" if call.gradient else "value"
