@@ -572,7 +572,7 @@ class Replayed:
             return expected
         pair = self._difference(found, expected, variant, arguments)
         if pair is not None:
-            why = _AS_NAN if differ_in_nan(*pair, arguments.dtype) else _AS_OTHER
+            why = _AS_NAN if differ_in_nan(*pair, dtype=arguments.dtype) else _AS_OTHER
             raise RuntimeError(
                 f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}"
                 f"{why}"
