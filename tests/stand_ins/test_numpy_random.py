@@ -79,11 +79,12 @@ def test_draws_are_numpys(name, size, kind):
         "functions": (functions(random), functions(np.random)),
     }
     ours, theirs = [make(5) for make in makers[kind]]
-    for _ in range(2):  # the second from cached halves
+    for keywords in ({"size": size}, {}):  # the second draws from cached halves
         for arguments in (tensors, given):
             if kind == "functions":
                 np.random.seed(5)
-            found = getattr(ours, name)(*arguments, size=size)
+            rest = () if keywords else (size,)
+            found = getattr(ours, name)(*arguments, *rest, **keywords)
             after = ours.random(2) if kind != "functions" else np.random.random_sample(2)
             if kind == "functions":
                 np.random.seed(5)
@@ -166,6 +167,8 @@ def test_parameters_that_numpy_refuses(name):
     x = tg.tensor(1.0, requires_grad=True)
     with pytest.raises(TypeError, match=f"{name}: takes the arguments"):
         getattr(ours, name)(x, wrong=1.0)
+    with pytest.raises(TypeError, match=f"{name}: takes the arguments"):
+        getattr(ours, name)(*[x] * 4)
     with pytest.raises(ValueError):
         getattr(ours, name)(**{parameter: x * np.ones(3)}, size=2)
 
