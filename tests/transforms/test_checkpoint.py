@@ -178,12 +178,14 @@ def test_functions_that_change_are_noticed():
 
     def changed(p):
         y = tg.checkpoint(lambda q: q * scale)(p)
-        scale[0] = 2.0
+        scale[0] += 1.0
         return np.sum(y)
 
     for f in (changed, lambda p: np.sum(tg.checkpoint(lambda q: q * rng.normal())(p))):
         with pytest.raises(RuntimeError, match="checkpoint: .* gives something else"):
             tg.grad(f)(P)
+        with pytest.raises(RuntimeError, match="checkpoint: .* gives something else"):
+            tg.jvp(f, (P,), (P,))
 
 
 def test_writes_to_what_it_is_given_are_refused():
