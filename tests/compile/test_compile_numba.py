@@ -271,6 +271,15 @@ def test_arguments_that_do_not_fit():
     assert (g == 2.0).all() and one[0] == 6.0
 
 
+def test_a_singular_matrix():
+    a, b = 2.0 * np.eye(2), np.ones(2)
+    value, both = tg.compile(lambda a, b: np.sum(np.linalg.solve(a, b))).numba(a, b)
+    for call in (value, lambda a, b: both(a, b, np.empty((2, 2)))):
+        with pytest.raises(np.linalg.LinAlgError, match="such as a singular matrix"):
+            call(np.ones((2, 2)), b)
+        assert call(a, b) == 1.0
+
+
 @pytest.mark.filterwarnings("ignore:tapegrad.compile. .* without a program")
 @pytest.mark.parametrize(
     "f, args, reason",
