@@ -797,6 +797,9 @@ def test_refusals():
     [
         (lambda m, y: m.CubicSpline(X[::-1], y), "`x` must be strictly increasing"),
         (lambda m, y: m.CubicSpline(X[:4], y), "The length of `y` along `axis`=0"),
+        (lambda m, y: m.CubicSpline(X[:, None], y), "`x` must be 1-dimensional"),
+        (lambda m, y: m.CubicSpline(X[:1], y[:1]), "`x` must contain at least 2 elements"),
+        (lambda m, y: m.CubicHermiteSpline(X, y, Y[:4]), "shapes of `y` and `dydx`"),
         (lambda m, y: m.CubicSpline(X, y, bc_type="periodic"), "must be identical"),
         (lambda m, y: m.CubicSpline(X, y, bc_type=("periodic", "natural")), "'periodic' `bc_type`"),
         (lambda m, y: m.CubicSpline(X, y, bc_type="other"), "bc_type=other is not allowed"),
