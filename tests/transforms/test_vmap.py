@@ -80,6 +80,7 @@ OF_MATRICES = {
     "counts": lambda z: np.count_nonzero(z > 0, axis=1),
     "means of masks": lambda z: np.mean(z > 0, axis=(0, 1), keepdims=True),
     "running counts": lambda z: np.cumsum(z > 0),
+    "of one number": lambda z: np.cumsum(z[0, 0] > 0) + np.argsort(z[0, 1]),
     "any": lambda z: (z > 1.0).any(1),
     "sorted": lambda z: np.sort(z, 0),
     "order": lambda z: np.argsort(z),
