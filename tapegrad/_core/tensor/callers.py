@@ -86,8 +86,9 @@ class Packages:
     __slots__ = ("named",)
 
     def __init__(self, enter: Iterable[str] | str | None = None):
-        given = (enter,) if isinstance(enter, str) else enter
-        self.named = None if given is None else frozenset(map(_package, given))
+        is_one = isinstance(enter, str) or not isinstance(enter, Iterable)
+        given: Any = (enter,) if is_one else enter
+        self.named = None if enter is None else frozenset(map(_package, given))
         _named.update(self.named or ())
 
     def __contains__(self, package: object) -> bool:
