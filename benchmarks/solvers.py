@@ -168,6 +168,7 @@ def main(given=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("counts", nargs="*", type=int, default=(1, 1000), metavar="solutions")
     parser.add_argument("--peer", help="Python that has JAX")
+    parser.add_argument("--only", default="", help="problems whose names begin so")
     options = parser.parse_args(given)
     ways = ["SciPy", "by hand", *(["JAX"] if options.peer else [])]
     of_ways = [f"compiled / {way}" for way in ways]
@@ -175,7 +176,7 @@ def main(given=None):
     peers.print_row("a solution, µs", *columns)
     peers.print_row("---", *["---:"] * len(columns))
     for count in options.counts:
-        for name in PROBLEMS:
+        for name in [one for one in PROBLEMS if one.startswith(options.only)]:
             found = measured(name, count, options.peer)
             times = [found["compiled"], *[found[way] for way in ways]]
             quotients = [times[0] / one for one in times[1:]]
