@@ -21,11 +21,11 @@ import warnings
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
-import numpy as np  # noqa: E402  (the number of threads is read when NumPy is imported)
+import numpy as np
 
-import tapegrad as tg  # noqa: E402
-from benchmarks import branching_tables, figures, peers  # noqa: E402
-from benchmarks.branching_workloads import SIZES, WORKLOADS  # noqa: E402
+import tapegrad as tg
+from benchmarks import branching_tables, figures, peers
+from benchmarks.branching_workloads import SIZES, WORKLOADS
 
 EAGER, COMPILED, NATIVE, JAX, HAND = "eager", "interpreted", "native", "JAX", "by hand"
 #: Calls before the clock runs, and those of which a time is the mean.

@@ -9,7 +9,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
-from branching import cases, dynamics, likelihoods, solvers, tables  # noqa: E402
+from branching import cases, dynamics, likelihoods, solvers, tables
 
 
 class Branching(NamedTuple):

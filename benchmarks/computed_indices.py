@@ -17,9 +17,9 @@ os.environ.setdefault(
     "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 )
 
-import numpy as np  # noqa: E402  (the number of threads is read when NumPy is imported)
+import numpy as np
 
-from benchmarks import peer_forms, peers, workload_definitions  # noqa: E402
+from benchmarks import peer_forms, peers, workload_definitions
 
 OTHER = "JAX"
 #: Workload → the most that native code may take: so many times JAX's time.

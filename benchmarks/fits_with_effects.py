@@ -16,11 +16,11 @@ import warnings
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
-import numpy as np  # noqa: E402  (the number of threads is read when NumPy is imported)
-from scipy.optimize import minimize  # noqa: E402
+import numpy as np
+from scipy.optimize import minimize
 
-import tapegrad as tg  # noqa: E402
-from benchmarks import branching_tables, peers  # noqa: E402
+import tapegrad as tg
+from benchmarks import branching_tables, peers
 
 SIZES = (6, 20, 100, 1000)
 _TURNS = 5

@@ -474,7 +474,7 @@ def _knots(n, seed):
     return np.linspace(0.0, 1.0, 20), _rng(seed).random(n), _rng(seed + 1).normal(size=n)
 
 
-_normal = lambda n, seed: (_rng(seed).normal(size=n),)  # noqa: E731
+_normal = lambda n, seed: (_rng(seed).normal(size=n),)
 _P = np.array([0.4, 0.5, 0.2])
 EXAMPLES = {
     "garch": Example(garch, np.array([0.1, 0.2, 0.6]), _normal, 1000, 20),

@@ -18,11 +18,11 @@ import warnings
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
-import numpy as np  # noqa: E402  (the number of threads is read when NumPy is imported)
+import numpy as np
 
-import tapegrad as tg  # noqa: E402
-from benchmarks import peers  # noqa: E402
-from benchmarks.numba_examples import EXAMPLES, LINEAR_ALGEBRA, arguments  # noqa: E402
+import tapegrad as tg
+from benchmarks import peers
+from benchmarks.numba_examples import EXAMPLES, LINEAR_ALGEBRA, arguments
 
 TURNS, CALLS = 8, 4
 

@@ -15,9 +15,9 @@ import time
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
-import numpy as np  # noqa: E402  (the number of threads is read when NumPy is imported)
+import numpy as np
 
-import tapegrad as tg  # noqa: E402
+import tapegrad as tg
 
 ROWS, COLUMNS = (1000, 10_000, 100_000, 1_000_000), 20
 WAYS = ["argument", "closure", "global", "attribute"]

@@ -29,9 +29,9 @@ os.environ.setdefault(
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import numpy as np  # noqa: E402  (the number of threads is read when NumPy is imported)
+import numpy as np
 
-from benchmarks import figures, limits, peer_forms, workload_definitions  # noqa: E402
+from benchmarks import figures, limits, peer_forms, workload_definitions
 
 TOLERANCE = 1e-8
 ROUNDS = 3

@@ -43,7 +43,7 @@ class Functions(NamedTuple):
 
 def numpys(np: Any = np, constant: Callable = lambda x: x) -> Functions:
     """The functions of NumPy, or of a module like it."""
-    positive = lambda x: np.maximum(x, 0.0)  # noqa: E731
+    positive = lambda x: np.maximum(x, 0.0)
     return Functions(np.exp, np.tanh, np.sqrt, positive, lambda x: np.max(x, axis=1), constant)
 
 
@@ -51,7 +51,7 @@ def torchs() -> Functions:
     """Those of PyTorch."""
     import torch
 
-    largest = lambda x: torch.amax(x, 1)  # noqa: E731
+    largest = lambda x: torch.amax(x, 1)
     return Functions(torch.exp, torch.tanh, torch.sqrt, torch.relu, largest, torch.tensor)
 
 

@@ -16,7 +16,7 @@ import sys
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
-from benchmarks import (  # noqa: E402  (the number of threads is read when NumPy is imported)
+from benchmarks import (
     matrix_systems,
     peers,
     row_limits,

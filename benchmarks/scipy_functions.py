@@ -19,13 +19,13 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 
-import numpy as np  # noqa: E402  (the number of threads is read when NumPy is imported)
-from scipy import ndimage, sparse, special, stats  # noqa: E402
-from scipy.interpolate import CubicSpline  # noqa: E402
-from scipy.sparse.linalg import splu, spsolve  # noqa: E402
-from scipy.spatial.distance import cdist  # noqa: E402
+import numpy as np
+from scipy import ndimage, sparse, special, stats
+from scipy.interpolate import CubicSpline
+from scipy.sparse.linalg import splu, spsolve
+from scipy.spatial.distance import cdist
 
-import tapegrad as tg  # noqa: E402
+import tapegrad as tg
 
 POINTS = 10_000
 RNG = np.random.default_rng(3)
@@ -267,7 +267,7 @@ def best(calls, seconds=0.5):
     """Return the shortest time of each of several calls, in microseconds, taken in turns."""
     found = {name: np.inf for name in calls}
     for call in calls.values():
-        call(), call(), call()  # noqa: B018
+        call(), call(), call()
     end = time.perf_counter() + seconds * len(calls)
     while time.perf_counter() < end:
         for name, call in calls.items():
@@ -288,9 +288,9 @@ def forms(name):
             every = itertools.cycle(
                 [(args[0] * scale, *args[1:]) for scale in (1.0, 1.1, 1.2, 1.3)]
             )
-            mine = lambda: gradient(*next(every))  # noqa: E731
+            mine = lambda: gradient(*next(every))
         else:
-            mine = lambda: gradient(*args)  # noqa: E731
+            mine = lambda: gradient(*args)
         made = {"tapegrad": mine, "SciPy": plain, "peer": other_peers(name)}
     else:
         f = {one.__name__: one for one in LIKELIHOODS}[name]

@@ -13,7 +13,7 @@ from ._core.tensor import runtime as rt
 from ._core.tensor.pytree import tree_build, tree_leaves
 from ._core.tensor.trace import DerivativeLost
 from ._core.tensor.values import FLOATS, is_recorded, is_tensor, value_of
-from ._custom.closures import Captured, Strays
+from ._custom.closures import CapturedCall, Strays
 from ._custom.own_variables import are_close, with_own_variables
 from ._transforms.gradients import value_and_grad
 from ._transforms.jacobians import jvp, vjp
@@ -99,20 +99,19 @@ def checkpoint(f: Callable) -> Callable:
     return function
 
 
-class _CheckpointedCall:
+class _CheckpointedCall(CapturedCall):
     """A call of the user's function: of its own now, and of one like it for derivatives."""
 
     def __init__(self, f: Callable, args: tuple, kwargs: dict):
-        self.name = getattr(f, "__name__", type(f).__name__)
+        name = getattr(f, "__name__", type(f).__name__)
+        super().__init__(name, *with_own_variables((f, args)), kwargs)
         self._own: Any = f, args, kwargs
-        self._captured = Captured(*with_own_variables((f, args)), kwargs)
-        self.tensors, self._captured.tensors = self._captured.tensors, []
         self._states = _states()
         self._places: list[int] = []
 
     def __call__(self, *values) -> list:
         """The results that have derivatives, of recorded values."""
-        f, args, kwargs = self._captured.filled(values)
+        f, args, kwargs = self.captured.filled(values)
         strays, before = Strays(values), _states()
         _set(self._states)
         try:
@@ -162,6 +161,8 @@ def _value(leaf) -> Any:
 
 class _Checkpoint(Function):
     """A call as an operation: `apply(call, values, *tensors)` returns the values, recorded."""
+
+    _is_inside = True
 
     @staticmethod
     def forward(ctx, call, values, *tensors):

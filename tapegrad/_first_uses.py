@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from typing import Any
@@ -50,19 +51,31 @@ def of_matrices(x, data):
 """
 
 
-#: Initial value problems, by methods that run in compiled code.
-_SOLUTIONS = """
+#: Functions that call SciPy's solvers, by methods that run in compiled code.
+_SOLVED = """
 from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
 
 
 def of_solutions(x, method):
-    found = solve_ivp(lambda t, y: x * y, (0.0, 1.0), [1.0, 2.0], method)
-    return np.sum(found.y[:, -1])
+    rates, times = lambda t, y: [x[0] * y[0], x[1] * y[1]], np.linspace(0.2, 1.0, 5)
+    found = solve_ivp(rates, (0.0, 1.0), [1.0, 2.0], method, times)
+    return np.ravel(found.y) - np.linspace(1.0, 2.0, 10)
+
+
+def of_roots(x, data):
+    total = 0.0
+    for one in data:
+        total = total + brentq(lambda y: y**3 + x[0] * y - one, 0.0, 2.0)
+    return total
 """
 
 
 def use_first() -> None:
-    """Use gradients, Hessians, compiled functions and their graphs, of arrays and of numbers."""
+    """Use gradients, Hessians, compiled functions and their graphs, of arrays and of numbers.
+
+    Some call solvers.
+    """
     names: dict[str, Any] = {"np": np, "math": math}
     exec(compile(_TEXT, "<first uses>", "exec"), names)
     x, data = np.linspace(0.5, 1.5, 6), np.linspace(1.0, 0.2, 6)
@@ -75,16 +88,30 @@ def use_first() -> None:
             compiled(at, data)
             compiled.value_and_grad(at, data)
             compiled.hessian(at, data)
+    _use_solvers(x, data)
+
+
+def _use_solvers(x: np.ndarray, data: np.ndarray) -> None:
+    """Use solutions and roots, which compiled code finds after some calls."""
+    names: dict[str, Any] = {"np": np}
+    exec(compile(_SOLVED, "<first uses>", "exec"), names)
+    for method in ("RK45", "Radau"):
+        of_solutions = functools.partial(names["of_solutions"], method=method)
+        tg.grad(lambda x, f=of_solutions: np.sum(f(x)))(x)
+        compiled = tg.compile(of_solutions)
+        total = tg.compile(lambda x, f=of_solutions: np.sum(f(x)))
+        for at in (x, 0.5 * x, 0.25 * x):
+            compiled.jacobian(at)
+            total.value_and_grad(at)
+    compiled = tg.compile(names["of_roots"])
+    for k in range(30):
+        compiled.value_and_grad(x, data + 0.01 * k)
 
 
 def use_all() -> None:
-    """The same, solutions, and an example of every operation: gradients, eager and compiled."""
+    """The same, and an example of every operation: gradients, eager and compiled."""
     use_first()
     load_families()
-    names: dict[str, Any] = {"np": np}
-    exec(compile(_SOLUTIONS, "<first uses>", "exec"), names)
-    for method in ("RK45", "Radau"):
-        tg.grad(names["of_solutions"])(np.array([-1.0, -0.5]), method)
     rng = np.random.default_rng(5)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of examples

@@ -91,10 +91,10 @@ def _derived(f, args, path, enter):
     for mode in path:
         inner, rng = f, np.random.default_rng(1)
         if mode == "fwd":
-            f = lambda x, v, inner=inner: jvp(inner, x, v, enter=enter)[1]  # noqa: E731
+            f = lambda x, v, inner=inner: jvp(inner, x, v, enter=enter)[1]
             args = (args, _random(args, rng))
         else:
-            f = lambda x, w, inner=inner: vjp(inner, *x, enter=enter)[1](w)  # noqa: E731
+            f = lambda x, w, inner=inner: vjp(inner, *x, enter=enter)[1](w)
             args = (args, _random(inner(*args), rng))
     return f, args
 

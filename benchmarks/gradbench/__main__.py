@@ -17,12 +17,12 @@ import warnings
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
-import numpy as np  # noqa: E402  (the number of threads is read when NumPy is imported)
+import numpy as np
 
-from benchmarks import peers  # noqa: E402
-from benchmarks.gradbench import in_torch  # noqa: E402
-from benchmarks.gradbench.inputs import EVALUATIONS, TIMED  # noqa: E402
-from benchmarks.gradbench.run import module_of  # noqa: E402
+from benchmarks import peers
+from benchmarks.gradbench import in_torch
+from benchmarks.gradbench.inputs import EVALUATIONS, TIMED
+from benchmarks.gradbench.run import module_of
 
 TOLERANCE, TURNS = 1e-8, 3
 #: A call of PyTorch that takes more seconds is made once: what it imports matters little then.

@@ -268,8 +268,6 @@ _ALONG: dict[Callable, int | None] = {
     **dict.fromkeys((np.cumsum, np.cumprod)),
     **dict.fromkeys((np.sort, np.argsort), -1),
 }
-#: Calls whose result has the shape of the operand.
-_KEEPING = {np.cumsum, np.cumprod, np.sort, np.argsort}
 
 
 def call_of_each(call: NumpyCall, t: list, alone: list, ndim: int):
@@ -336,8 +334,6 @@ def _along(x, function, axis, rest):
     keepdims = rest.get("keepdims", False)
     others = {name: value for name, value in rest.items() if name != "keepdims"}
     made = function(x.reshape(len(x), math.prod(shape)), axis=-1, **others)
-    if function in _KEEPING and not shape:
-        return made.reshape(x.shape)
     return made.reshape(len(x), *[1] * len(shape)) if keepdims is True else made
 
 

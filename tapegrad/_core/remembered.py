@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 _Found = TypeVar("_Found")
 
 
-class remembered(Generic[_Found]):  # noqa: N801
+class remembered(Generic[_Found]):
     """A property that is found when it is first asked for, of an object that never changes in it.
 
     Unlike `functools.cached_property` it takes no lock, which until Python 3.11 is one for all

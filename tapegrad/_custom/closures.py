@@ -12,7 +12,9 @@ import collections
 import copy
 import dis
 import functools
+import inspect
 import types
+import warnings
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
@@ -20,7 +22,16 @@ import numpy as np
 
 from .._core.tape.tape import Reader, needed
 from .._core.tensor import runtime as rt
-from .._core.tensor.pytree import codes_in, held_by, module_of, module_of_class, own_code
+from .._core.tensor.operators import users_level
+from .._core.tensor.pytree import (
+    ABSENT,
+    codes_in,
+    content,
+    held_by,
+    module_of,
+    module_of_class,
+    own_code,
+)
 from .._core.tensor.tensor_classes import Tensor
 from .._core.tensor.values import ComplexTensor, is_recorded, is_tensor, joined_parts
 from .._transforms.gradients import Transformed
@@ -66,6 +77,13 @@ class _Complex:
         self._re, self._im = re, im
 
 
+_LOST_WRITE = (
+    "tapegrad.{}: the function that it calls sets the attribute {} of an instance of {}: it is "
+    "called with a copy that has plain values, so the instance keeps what it had. Compute the "
+    "attribute after the call, from its result"
+)
+
+
 class Captured:
     """Objects, and the recorded values that they lead to.
 
@@ -91,6 +109,8 @@ class Captured:
         made = _Copies(found.marked, place, found.shared)
         self.objects = tuple([made.of(one) for one in objects])
         self.marked = made.made
+        #: Copies that were made first, with their attributes, until it is told what was set.
+        self._first: list[tuple[Any, dict[str, Any]]] | None = []
 
     def filled(self, values: Iterable) -> tuple:
         """The objects with values in the places of the recorded ones.
@@ -101,7 +121,40 @@ class Captured:
         if not self.marked:
             return self.objects
         made = _Copies(self.marked, lambda place: given[place.number])
-        return tuple([made.of(one) for one in self.objects])
+        filled = tuple([made.of(one) for one in self.objects])
+        if self._first is not None:
+            self._first += [(one, own_attributes(one)) for one in made.of_users()]
+        return filled
+
+    def warn_of_writes(self, name: str) -> None:
+        """Warn if functions have set attributes of the first copies, once: those are lost."""
+        first, self._first = self._first or (), None
+        for one, before in first:
+            for attribute, value in own_attributes(one).items():
+                is_kept = attribute in before and before[attribute] is value
+                if not is_kept and not _is_cache(type(one), attribute):
+                    warnings.warn(
+                        _LOST_WRITE.format(name, attribute, type(one).__name__),
+                        RuntimeWarning,
+                        stacklevel=users_level(),
+                    )
+                    return
+
+
+def _is_cache(kind: type, name: str) -> bool:
+    return isinstance(inspect.getattr_static(kind, name, None), functools.cached_property)
+
+
+class CapturedCall:
+    """A call with some objects, in which recorded values, `tensors`, have their places."""
+
+    def __init__(self, name: str, *objects: Any):
+        self.name, self.captured = name, Captured(*objects)
+        self.tensors, self.captured.tensors = self.captured.tensors, []
+        self.is_traced = rt.trace() is not None and rt.is_recording()
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Strays:
@@ -221,7 +274,7 @@ def _held(one) -> Iterable:
     if isinstance(one, type) or is_closed:
         is_container = isinstance(one, (dict, list, tuple, collections.deque))
         return [*_items(one)] if is_container else ()
-    return [*_items(one), *_attributes(one).values()]
+    return [*_items(one), *own_attributes(one).values()]
 
 
 def _is_open(module: str) -> bool:
@@ -238,8 +291,7 @@ def _is_users(module: str) -> bool:
 
 
 def _held_by_function(f: types.FunctionType) -> Iterator:
-    cells = [_content(cell) for cell in f.__closure__ or ()]
-    yield from cells
+    yield from map(content, f.__closure__ or ())
     yield from f.__defaults__ or ()
     yield from (f.__kwdefaults__ or {}).values()
     yield from f.__dict__.values()
@@ -262,13 +314,6 @@ def _names(code: types.CodeType) -> tuple[str, ...]:
     return tuple({name for one in codes_in(code) for name in one.co_names})
 
 
-def _content(cell) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # a name without a value
-        return None
-
-
 def _items(one) -> Iterable:
     """What an instance of a container holds, whatever its class makes of going through it."""
     kinds: tuple[Any, ...] = (list, tuple, collections.deque)
@@ -278,7 +323,7 @@ def _items(one) -> Iterable:
     return dict.values(one) if isinstance(one, dict) else ()
 
 
-def _attributes(one) -> dict[str, Any]:
+def own_attributes(one) -> dict[str, Any]:
     """The attributes of an object by name, those of slots among them."""
     members = [pair for kind in type(one).__mro__ for pair in vars(kind).items()]
     members = [pair for pair in members if isinstance(pair[1], types.MemberDescriptorType)]
@@ -319,6 +364,10 @@ class _Copies:
         self._found[id(one)] = made
         self.made[id(made)] = made
         return made
+
+    def of_users(self) -> list:
+        """The copies of objects of users' classes."""
+        return [one for one in self.made.values() if _is_users(module_of_class(type(one)))]
 
     def _copy(self, one) -> Any:
         if isinstance(one, (Tensor, OperandPlace)):
@@ -362,7 +411,7 @@ class _Copies:
         made = types.FunctionType(own_code(f), space, f.__name__, None, cells)
         self._note(f, made)
         for cell, own in zip(cells, f.__closure__ or (), strict=True):
-            if cell is not own and _content(cell) is None:
+            if cell is not own and content(cell) is ABSENT:
                 cell.cell_contents = self.of(own.cell_contents)
         for name in named:
             space[name] = self.of(space[name])
@@ -377,8 +426,8 @@ class _Copies:
     def _cell(self, cell) -> types.CellType:
         """The variable of an enclosing function in the copies, which share it as well."""
         is_own = self._shared is not None and id(cell) not in self._shared
-        content = _content(cell)
-        if id(content) not in self._marked and (content is None or not is_own):
+        held = content(cell)
+        if id(held) not in self._marked and (held is None or held is ABSENT or not is_own):
             return cell
         return self._cells.setdefault(id(cell), types.CellType())
 
@@ -411,7 +460,7 @@ class _Copies:
                 made[k] = self.of(item)
         else:
             made = self._note(one, kind.__new__(kind) if _is_bare(kind) else copy.copy(one))
-        for name, value in _attributes(one).items() if kind not in (list, dict) else ():
+        for name, value in own_attributes(one).items() if kind not in (list, dict) else ():
             object.__setattr__(made, name, self.of(value))
         return made
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .._core.tensor.pytree import own_code
-
-#: What a variable holds that has no value yet.
-EMPTY = object()
+from .._core.tensor.pytree import ABSENT, content, own_code
 
 
-def content(cell: types.CellType) -> Any:
-    """The value of a variable of an enclosing function."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return EMPTY
+def with_cells(f: types.FunctionType, cells: tuple, made: dict[int, Any], of: Callable) -> Any:
+    """A copy of a function with other cells, noted in `made`; new ones hold `of(value)`."""
+    copy = types.FunctionType(own_code(f), f.__globals__, f.__name__, f.__defaults__, cells)
+    copy.__kwdefaults__, copy.__qualname__ = f.__kwdefaults__, f.__qualname__
+    copy.__dict__.update(f.__dict__)
+    made[id(f)] = copy
+    for cell, given in zip(cells, f.__closure__ or (), strict=True):
+        if cell is not given and (value := content(given)) is not ABSENT:
+            cell.cell_contents = of(value)
+    return copy
 
 
 def with_own_variables(one, made: dict[int, Any] | None = None) -> Any:
@@ -32,17 +34,10 @@ def with_own_variables(one, made: dict[int, Any] | None = None) -> Any:
         return tuple([with_own_variables(item, made) for item in one])
     if type(one) is not types.FunctionType or not one.__closure__:
         return one
-    if id(one) not in made:
-        cells = tuple([types.CellType() for _ in one.__closure__])
-        space, code = one.__globals__, own_code(one)
-        copy = types.FunctionType(code, space, one.__name__, one.__defaults__, cells)
-        copy.__kwdefaults__, copy.__qualname__ = one.__kwdefaults__, one.__qualname__
-        copy.__dict__.update(one.__dict__)
-        made[id(one)] = copy
-        for cell, given in zip(cells, one.__closure__, strict=True):
-            if (value := content(given)) is not EMPTY:
-                cell.cell_contents = with_own_variables(value, made)
-    return made[id(one)]
+    if id(one) in made:
+        return made[id(one)]
+    cells = tuple([types.CellType() for _ in one.__closure__])
+    return with_cells(one, cells, made, lambda value: with_own_variables(value, made))
 
 
 def are_close(now: np.ndarray, then: np.ndarray) -> bool:

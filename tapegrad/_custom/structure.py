@@ -11,10 +11,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from .._core.codegen import process
-from .._core.tensor.pytree import codes_in, held_by, own_code
+from .._core.tensor.pytree import codes_in, content, own_code
 from .._core.tensor.values import is_recorded, is_tensor, value_of
-from .closures import Captured, OperandPlace, assigned_in, is_users
-from .own_variables import EMPTY, content
+from .closures import Captured, OperandPlace, assigned_in, is_users, own_attributes
+from .own_variables import with_cells
 
 # --- equal structures -----------------------------------------------------------------------------
 
@@ -71,11 +71,9 @@ class _Key:
             held = self._of_items(one)
         elif isinstance(one, np.ndarray):
             return one.shape, *map(self.of, one.flat)
-        elif not held_by(one):
+        elif not own_attributes(one):
             raise _UnknownError
-        if any("__slots__" in vars(kind) for kind in type(one).__mro__):
-            raise _UnknownError
-        return *held, self._of_items(held_by(one))
+        return *held, self._of_items(own_attributes(one))
 
     def _of_items(self, items) -> tuple:
         return tuple([(key, self.of(value)) for key, value in items.items()])
@@ -166,20 +164,9 @@ class _Lifted:
 
     def _of_function(self, f: types.FunctionType) -> Any:
         fixed, code = assigned_in(own_code(f)), own_code(f)
-        cells = tuple(
-            [
-                cell if name in fixed else types.CellType()
-                for name, cell in zip(code.co_freevars, f.__closure__ or (), strict=True)
-            ]
-        )
-        made = types.FunctionType(code, f.__globals__, f.__name__, f.__defaults__, cells)
-        made.__kwdefaults__, made.__qualname__ = f.__kwdefaults__, f.__qualname__
-        made.__dict__.update(f.__dict__)
-        self._made[id(f)] = made
-        for cell, given in zip(cells, f.__closure__ or (), strict=True):
-            if cell is not given and (value := content(given)) is not EMPTY:
-                cell.cell_contents = self._of_content(value)
-        return made
+        named = zip(code.co_freevars, f.__closure__ or (), strict=True)
+        cells = tuple([cell if name in fixed else types.CellType() for name, cell in named])
+        return with_cells(f, cells, self._made, self._of_content)
 
     def _of_content(self, value) -> Any:
         return self._place_of(value) if type(value) in _FLOATS else self.of(value)

@@ -421,7 +421,7 @@ def _add_curved(sweep: SecondOrderSweep, tangents: _Tangents, number: int) -> No
 
 def _along(tangents: _Tangents, number: int, op: Structural, site: Site, g) -> list:
     """The derivative of a rule's results, along the tangents of all that it reads."""
-    read = lambda source, what: tangents.value(number, source, what)  # noqa: E731
+    read = lambda source, what: tangents.value(number, source, what)
     out, operands = values_at(op.used, site, read, lambda site: output_at(tangents, number, site))
     found = tangents.read_by_rule(number, op, site)
     with rt.switched(True):

@@ -683,7 +683,7 @@ def _read(sweep, number: int, op: Structural) -> tuple:
         return site, site.out, operands
     traversal = traversal_of(sweep, number)
     site = site_of(op, traversal.read(number))
-    output = lambda site: np.reshape(traversal.then(number, site.out), site.shape)  # noqa: E731
+    output = lambda site: np.reshape(traversal.then(number, site.out), site.shape)
     return site, *values_at(op.used, site, traversal.then, output)
 
 

@@ -24,7 +24,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.callers import Packages
 from .._core.tensor.conversions import compiled_by_numba, has_outlived
 from .._core.tensor.operators import users_level
-from .._core.tensor.pytree import Reach, held_by, is_numerical, module_of, own_code
+from .._core.tensor.pytree import ABSENT, Reach, content, held_by, is_numerical, module_of, own_code
 from .._core.tensor.values import array_of, is_number, is_recorded
 from .exchange import (
     DATA,
@@ -39,7 +39,6 @@ from .exchange import (
     names_asked,
 )
 from .exchanged_names import (
-    ABSENT,
     LoadedCode,
     Watched,
     instructions,
@@ -212,7 +211,7 @@ class _Leftovers:
                 for k, value in enumerate(one.flat):
                     self._at(value, functools.partial(one.flat.__setitem__, k))
         elif isinstance(one, types.CellType):
-            if (value := _content_or_none(one)) is not None:
+            if (value := content(one, None)) is not None:
                 self._at(value, functools.partial(setattr, one, "cell_contents"))
         elif isinstance(one, types.FunctionType):
             self._in_function(one)
@@ -353,13 +352,6 @@ def _not_plain(items: list, first: int = 0) -> list[tuple[int, Any]]:
     if _PLAIN.issuperset(map(type, items)):
         return []
     return [(k, one) for k, one in enumerate(items, first) if type(one) not in _PLAIN]
-
-
-def _content_or_none(cell) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # a name without a value
-        return None
 
 
 # --- entering -------------------------------------------------------------------------------------
@@ -513,10 +505,10 @@ class _Found:
     def is_current(self) -> bool:
         """Whether names and functions are what they were when they were searched."""
         for owner, name, value in self._names:
-            if (_content(owner) if name is None else owner.get(name, ABSENT)) is not value:
+            if (content(owner) if name is None else owner.get(name, ABSENT)) is not value:
                 return False
         for owner, name, kinds in self._kinds:
-            value = _content(owner) if name is None else owner.get(name, ABSENT)
+            value = content(owner) if name is None else owner.get(name, ABSENT)
             if not is_of_kinds(value, kinds):
                 return False
         for owner, kinds in self.owners:
@@ -580,7 +572,7 @@ def _resolver(f: types.FunctionType, assigned: set, names: dict, kinds: dict):
         if one.opname == "LOAD_DEREF":
             if name not in cells or not _is_outer(code, inner, name):
                 return ABSENT
-            owner, key, value = cells[name], None, _content(cells[name])  # type: Any, Any, Any
+            owner, key, value = cells[name], None, content(cells[name])  # type: Any, Any, Any
         else:
             if one.opname == "LOAD_NAME" and name in _stored(inner):
                 return ABSENT
@@ -601,13 +593,6 @@ def _resolver(f: types.FunctionType, assigned: set, names: dict, kinds: dict):
         return value if counts else ABSENT
 
     return resolve
-
-
-def _content(cell) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # a name without a value
-        return ABSENT
 
 
 def _is_outer(code: types.CodeType, inner: types.CodeType, name: str) -> bool:

@@ -23,6 +23,7 @@ from .._core.tape.native_types import STATE
 from .._core.tensor import runtime as rt
 from .._core.tensor.plain_data import answer_all, class_lock
 from .._core.tensor.pytree import (
+    ABSENT,
     MOST_ITEMS,
     attribute_values,
     code_of,
@@ -33,7 +34,7 @@ from .._core.tensor.pytree import (
     outer,
     own_code,
 )
-from .exchanged_names import ABSENT, LoadedCode, Watched, rewritten
+from .exchanged_names import LoadedCode, Watched, rewritten
 from .stand_ins import is_compiled, is_of_scipys_class, stand_in
 
 # --- exchange -------------------------------------------------------------------------------------

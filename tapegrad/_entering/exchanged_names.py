@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.tensor.pytree import outer
+from .._core.tensor.pytree import ABSENT, outer
 from .stand_ins import OF_PYTHON, is_of_scipys_class, made_of, stand_in, view_of
 
 # --- How code uses what it loads, found by an abstract stack over its instructions ----------------
@@ -392,8 +392,6 @@ _CALLING = frozenset(
 )
 #: Names in code that compiles functions itself: those that it makes stay as they are.
 _COMPILERS = frozenset("njit jit guvectorize jitclass cfunc stencil".split())
-#: What no object is.
-ABSENT = object()
 
 
 class LoadedCode:

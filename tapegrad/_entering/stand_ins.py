@@ -636,8 +636,8 @@ OF_PYTHON = {
 _NUMPY = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.polynomial")
 _OF_SCIPY = (
     "cluster constants differentiate fft integrate interpolate io linalg ndimage optimize signal "
-    "sparse spatial special stats cluster.vq signal.windows sparse.csgraph sparse.linalg "
-    "spatial.distance spatial.transform stats.contingency"
+    "sparse spatial special stats cluster.vq optimize.elementwise signal.windows sparse.csgraph "
+    "sparse.linalg spatial.distance spatial.transform stats.contingency"
 ).split()
 _SCIPY = ("scipy", *[f"scipy.{name}" for name in _OF_SCIPY])
 #: Libraries of which it matters what is called: such functions may call their arguments.

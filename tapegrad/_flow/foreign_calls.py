@@ -21,18 +21,21 @@ __all__ = ["Callee", "entry"]
 #: One evaluation of what is in a frame: its value, and adjoints unless `reverse` is 0.
 EVALUATED = """
 @helper
-def evaluated(frame, forward, reverse, data):
+def evaluated(frame, forward, reverse, data, spaces):
     status = called_with(forward, frame, data)
     if status == FINISHED and reverse != 0:
-        memset(load_i64(frame, SHADOW), 0, 8 * load_i64(frame, ARENA_USED))
+        for space in range(spaces):
+            at = load_i64(frame, SHADOW) + 8 * space * load_i64(frame, ARENA_WORDS)
+            memset(at, 0, 8 * load_i64(frame, ARENA_USED))
         store_f64(load_i64(frame, OUTPUT_ADJOINTS), 0, 1.0)
         called_with(reverse, frame, data)
     return status
 """
 
 #: The table has forward or ahead, reverse or 0, their data; the number of inputs, the number of
-#: words of the arena that they use; the status where a row stops. For each input follow its first
-#: word among the parameters or in the arena, the bytes of a row, and whether it is an array.
+#: words of the arena that they use; the status where a row stops; the spaces of the arena. For each
+#: input follow its first word among the parameters or in the arena, the bytes of a row, and whether
+#: it is an array.
 _TEXT_OF_ROWS = f"""
 from tapegrad._core.codegen.intrinsics import (
     called_with, f64s, helper, load_f64, load_i64, memcpy, memset, store_f64, store_i64,
@@ -43,16 +46,16 @@ from tapegrad._flow.ir.frame import *
 
 def rows(frame, table, words, start, count):
     forward, reverse, data = load_i64(table, 0), load_i64(table, 8), load_i64(table, 16)
-    inputs, used = load_i64(table, 24), load_i64(table, 32)
+    inputs, used, spaces = load_i64(table, 24), load_i64(table, 32), load_i64(table, 48)
     values = load_i64(words, 0)
     for row in range(start, count):
         for k in range(inputs):
-            at, given = table + 48 + 24 * k, words + 16 + 48 * k
+            at, given = table + 56 + 24 * k, words + 16 + 48 * k
             source = load_i64(given, 0) + row * load_i64(given, 8)
             base = load_i64(frame, ARENA if load_i64(at, 16) else INPUTS)
             memcpy(base + 8 * load_i64(at, 0), source, load_i64(at, 8))
         store_i64(frame, ARENA_USED, used)
-        status = evaluated(frame, forward, reverse, data)
+        status = evaluated(frame, forward, reverse, data, spaces)
         if status != FINISHED:
             store_i64(table, 40, status)
             return row
@@ -60,7 +63,7 @@ def rows(frame, table, words, start, count):
         if reverse == 0:
             continue
         for k in range(inputs):
-            at, given = table + 48 + 24 * k, words + 16 + 48 * k
+            at, given = table + 56 + 24 * k, words + 16 + 48 * k
             to = load_i64(given, 16)
             if to == 0:
                 continue
@@ -119,7 +122,7 @@ def evaluate_rows(
             table = program.entered(run, values)[:inputs]
             address = functions.ahead if gradient else functions.forward
             reverse = functions.reverse if gradient else 0
-            head = [address, reverse, functions.data, inputs, run.used, 0]
+            head = [address, reverse, functions.data, inputs, run.used, 0, run.spaces]
             made = np.array([*head, *[word for row in table for word in row]], np.int64)
             start = _rows()(run.address, made.ctypes.data, words.ctypes.data, start, count)
             if start < count and not (made[5] in (TAPE_FULL, ARENA_FULL) and run.grow(made[5])):
@@ -142,10 +145,11 @@ def evaluate_rows(
     PARAMETERS,
     MOST_JUMPS,
     MOST,  # words of tape, or of the arena with its adjoints
+    SPACES,  # of the arena
     NEEDED_TAPE,  # words of tape that calls needed so far
     NEEDED_ARENA,
     ROWS,  # for each input its axes and, for an array that is no argument, its table as in `given`
-) = range(0, 72, 8)
+) = range(0, 80, 8)
 
 #: `given` has for each argument the address of its data and its lengths, `gradients` (or 0) the
 #: address of each argument's gradient, or 0. The value goes to an address. Where the call leaves
@@ -185,8 +189,8 @@ def used_by(graph, given):
 
 @helper
 def made(graph, tape, arena):
-    parameters = load_i64(graph, {PARAMETERS})
-    frame = malloc(FRAME_BYTES + 8 * (2 * parameters + 2 + tape + 2 * arena))
+    parameters, spaces = load_i64(graph, {PARAMETERS}), load_i64(graph, {SPACES})
+    frame = malloc(FRAME_BYTES + 8 * (2 * parameters + 2 + tape + 2 * spaces * arena))
     if frame == 0:
         return frame
     memset(frame, 0, FRAME_BYTES)
@@ -196,7 +200,7 @@ def made(graph, tape, arena):
     store_i64(frame, OUTPUT_ADJOINTS, load_i64(frame, OUTPUTS) + 8)
     store_i64(frame, TAPE, load_i64(frame, OUTPUT_ADJOINTS) + 8)
     store_i64(frame, ARENA, load_i64(frame, TAPE) + 8 * tape)
-    store_i64(frame, SHADOW, load_i64(frame, ARENA) + 8 * arena)
+    store_i64(frame, SHADOW, load_i64(frame, ARENA) + 8 * spaces * arena)
     store_i64(frame, TAPE_WORDS, tape)
     store_i64(frame, ARENA_WORDS, arena)
     store_i64(frame, JUMPS, load_i64(graph, {MOST_JUMPS}))
@@ -240,7 +244,7 @@ def call(graph, given, gradients, value):
     forward = load_i64(functions, 0 if gradients == 0 else 8)
     reverse = 0 if gradients == 0 else load_i64(functions, 16)
     tape, arena = load_i64(graph, {NEEDED_TAPE}), load_i64(graph, {NEEDED_ARENA})
-    used = used_by(graph, given)
+    used, spaces = used_by(graph, given), load_i64(graph, {SPACES})
     while arena < used:
         arena *= 2
     while True:
@@ -248,7 +252,7 @@ def call(graph, given, gradients, value):
         if frame == 0:
             return ARENA_FULL
         enter(graph, given, frame)
-        status = evaluated(frame, forward, reverse, load_i64(functions, 24))
+        status = evaluated(frame, forward, reverse, load_i64(functions, 24), spaces)
         if status == FINISHED:
             store_f64(value, 0, load_f64(load_i64(frame, OUTPUTS), 0))
             if gradients != 0:
@@ -262,7 +266,7 @@ def call(graph, given, gradients, value):
             tape *= 2
         else:
             arena *= 2
-        if tape > load_i64(graph, {MOST}) or 2 * arena > load_i64(graph, {MOST}):
+        if tape > load_i64(graph, {MOST}) or 2 * spaces * arena > load_i64(graph, {MOST}):
             return status
         store_i64(graph, {NEEDED_TAPE}, tape)  # other threads may do so too: calls begin with it
         store_i64(graph, {NEEDED_ARENA}, arena)
@@ -289,7 +293,7 @@ class Callee:
         tables = [np.array([one.ctypes.data, *one.shape], np.int64) for one in others]
         self.keep = program, others, tables
         counts = len(inputs), arguments, program.parameters
-        limits = program.limits.jumps, program.limits.words
+        limits = program.limits.jumps, program.limits.words, program.graph.spaces
         head = program.current.ctypes.data, *counts, *limits
         room = layout.FIRST_TAPE_WORDS, layout.FIRST_ARENA_WORDS
         own = [0] * arguments + [table.ctypes.data for table in tables]

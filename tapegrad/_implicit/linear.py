@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
+from .._core.tensor.trace import Trace, refuse
 from .._core.tensor.values import array_of, is_recorded, value_of
+from .._custom.closures import CapturedCall, Strays
 from .._derivatives.inputs import Inputs, InputTensors
 from .._derivatives.recorded_reverse import depends_on_others
 from .._entering.entering import entering
@@ -39,6 +42,28 @@ def as_inputs(name: str, needs, x, values) -> tuple[list, list]:
     found = iter(inputs.args[1:])
     pairs = zip(values, needs, strict=True)
     return inputs.tensors, [inputs.args[0], *[next(found) if need else one for one, need in pairs]]
+
+
+def check_reads(call: CapturedCall, made: Callable[[], tuple], computed: Callable) -> None:
+    """Raise an error, or refuse the trace, if functions read recorded values that are not found.
+
+    A program repeats the call without Python telling it of these. `made()` gives inputs and what
+    is given to `computed`, which gives the results.
+    """
+    trace = Trace(lambda: ()) if call.is_traced else None
+    with rt.tracing(trace), rt.recording():
+        if trace is not None:
+            trace.now()
+        tensors, given = made()
+        strays = Strays(tensors)
+        read = computed(given)
+        if trace is not None:
+            read += [*[one.tensor for one in trace.guards], *trace.required]
+        is_stray = strays.are_in(read)
+    if is_stray and trace is None:
+        raise TypeError(STRAY.format(call.name))
+    if trace is not None and (is_stray or trace.refusal):
+        refuse(trace.refusal or STRAY.format(call.name))
 
 
 def is_decided(aux) -> bool:

@@ -242,7 +242,8 @@ def secant(callback, run, words):
 
 
 @helper
-def newton(callback, run, words):
+def by_slope(callback, run, words, step_of, calls):
+    """A search by steps of the value over its slope, of which each takes so many calls."""
     s = f64s(words)
     x = s[START]
     most = int(s[MOST])
@@ -251,41 +252,35 @@ def newton(callback, run, words):
         if not is_value:
             return NOT_FOUND
         if f == 0.0:
-            return found(s, x, k, 2 * k + 1)
+            return found(s, x, k, calls * k + 1)
         slope = load_f64(result_at(callback, run, 1), 0)
         if slope == 0.0:
             return NOT_FOUND
-        new = x - f / slope
+        new = x - step_of(callback, run, f / slope, slope)
         if not is_finite(new):
             return NOT_FOUND
         if is_close(new, x, s):
-            return found(s, new, k + 1, 2 * k + 2)
+            return found(s, new, k + 1, calls * (k + 1))
         x = new
     return NOT_FOUND
 
 
 @helper
+def newtons_step(callback, run, step, slope):
+    return step
+
+
+@helper
+def halleys_step(callback, run, step, slope):
+    bend = step * load_f64(result_at(callback, run, 2), 0) / slope / 2.0
+    return step / (1.0 - bend) if abs(bend) < 1.0 else step
+
+
+@helper
+def newton(callback, run, words):
+    return by_slope(callback, run, words, newtons_step, 2)
+
+
+@helper
 def halley(callback, run, words):
-    s = f64s(words)
-    x = s[START]
-    most = int(s[MOST])
-    for k in range(most):
-        f, is_value = value(callback, run, x)
-        if not is_value:
-            return NOT_FOUND
-        if f == 0.0:
-            return found(s, x, k, 3 * k + 1)
-        slope = load_f64(result_at(callback, run, 1), 0)
-        if slope == 0.0:
-            return NOT_FOUND
-        step = f / slope
-        bend = step * load_f64(result_at(callback, run, 2), 0) / slope / 2.0
-        if abs(bend) < 1.0:
-            step /= 1.0 - bend
-        new = x - step
-        if not is_finite(new):
-            return NOT_FOUND
-        if is_close(new, x, s):
-            return found(s, new, k + 1, 3 * k + 3)
-        x = new
-    return NOT_FOUND
+    return by_slope(callback, run, words, halleys_step, 3)

@@ -20,9 +20,9 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.operators import users_level
-from .._core.tensor.trace import Trace, is_steering, refuse
+from .._core.tensor.trace import is_steering
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
-from .._custom.closures import Captured, Strays
+from .._custom.closures import Captured, CapturedCall
 from .._custom.structure import KeptByStructure, with_numbers_lifted
 from .._derivatives.inputs import InputTensors
 from .._derivatives.recorded_reverse import recorded_adjoints
@@ -35,10 +35,10 @@ from ..autograd._function_calls import Repeated, apart
 from ..autograd.function import Function
 from .linear import (
     LONG_STEP,
-    STRAY,
     JacobianPattern,
     Linearised,
     as_inputs,
+    check_reads,
     is_decided,
     is_long,
     is_regular,
@@ -59,8 +59,8 @@ class Solved:
     fields: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
-class Problem:
-    """A call of a solver with some objects, in which recorded values have their places.
+class Problem(CapturedCall):
+    """A call of a solver whose result satisfies equations.
 
     `solve(*objects)` gives what is `Solved`; `equations(*objects)` gives F, which is called with x
     and with what is in `aux`. The objects are with plain values for one, with tensors for the
@@ -68,16 +68,16 @@ class Problem:
     """
 
     def __init__(self, name: str, solve: Callable, equations: Callable, objects: tuple):
-        self.name, self._solve, self._equations = name, solve, equations
-        self.captured = Captured(*objects)
-        self.tensors, self.captured.tensors = self.captured.tensors, []
+        super().__init__(name, *objects)
+        self._solve, self._equations = solve, equations
         self.has_warned = False
         self.first: Any = None  # what is found in the first call
         #: A function of the objects and of `aux`: where ∂F/∂x is not 0, of large equations.
         self.pattern: Callable | None = None
         #: What is known of methods in compiled code.
         self.native: NativeSolver | None = None
-        self.is_traced = rt.trace() is not None and rt.is_recording()
+        #: Whether graphs know the solver.
+        self.is_in_graphs = False
 
     def __call__(self, x, aux, values):
         """F, of tensors."""
@@ -88,6 +88,7 @@ class Problem:
         plain = [np.array(one) if np.ndim(one) else _number(one) for one in map(value_of, values)]
         with _plainly():
             solved = self._solve(*self.captured.filled(plain))
+        self.captured.warn_of_writes(self.name)
         if np.iscomplexobj(solved.x):
             raise TypeError(
                 f"tapegrad.{self.name}: the solution is complex, which has no derivative here; "
@@ -122,25 +123,6 @@ class Problem:
         objects = self.captured.filled(values)
         found = [self.native.function(name, *objects) for name in names] if self.native else []
         return [_entered(one, entering)(x) for one in found]
-
-    def check_reads(self, needs, x, aux, values) -> None:
-        """Refuse the trace if the equations read recorded values that are not found.
-
-        A program repeats the call of the solver without Python telling it of these.
-        """
-        made = Trace(lambda: ())
-        with rt.tracing(made), rt.recording():
-            made.now()
-            tensors, given = as_inputs(self.name, needs, x, values)
-            strays = Strays(tensors)
-            out = self.residual(given[0], aux, given[1:], entering)
-            read = [out, *[one.tensor for one in made.guards], *made.required]
-            has_missed = strays.are_in(read)
-        if has_missed or made.refusal:
-            refuse(made.refusal or STRAY.format(self.name))
-
-    def __str__(self) -> str:
-        return self.name
 
 
 def _entered(equations, entered: Callable) -> Callable:
@@ -304,6 +286,7 @@ class _Repeated(Repeated):
         self._compiled: tuple[_CompiledAdjoints, list] | None = None
         self._values = [None if one else np.asarray(value_of(x)) for one, x in self._pairs(args)]
         self.needs_values = self.problem.native is not None
+        self.is_in_graphs = self.problem.is_in_graphs
         self._native: NativeCall | None = None
         self._last: tuple[Solved, list] | None = None  # the last call of the solver
 
@@ -414,6 +397,7 @@ class Solution(Function):
     """The operation: its results are x, what is in `aux` and, in a trace, fields."""
 
     _repeated = _Repeated
+    _is_inside = True
 
     @staticmethod
     def forward(ctx, problem, *values):
@@ -481,7 +465,12 @@ def answer(problem: Problem) -> tuple[Any, Solved]:
         aux, fields = rest[: len(solved.aux)], rest[len(solved.aux) :]
         if np.size(solved.x):
             needs = [not is_steering(one) for one in values]
-            problem.check_reads(needs, _plain([x])[0], _plain(aux), _plain(values))
+            (point,), aux, values = map(_plain, ([x], aux, values))
+            check_reads(
+                problem,
+                lambda: as_inputs(problem.name, needs, point, values),
+                lambda given: [problem.residual(given[0], aux, given[1:], entering)],
+            )
         solved = dataclasses.replace(solved, fields=dict(zip(solved.fields, fields, strict=True)))
     problem.first = ()  # no other call is the first
     return x, solved

@@ -249,7 +249,7 @@ class Compiled(OverRows):
         call = jvp_of, tuple(primals), {}, tuple(tangents)
         if (found := self._by_graph(*call, argnums=range(len(primals)))) is not None:
             return found[0]
-        of = lambda f, _, **given: functools.partial(jvp, f, **given)  # noqa: E731
+        of = lambda f, _, **given: functools.partial(jvp, f, **given)
         return self._of("jvp", of, (primals, tangents), {}, 0)
 
     def vjp(self, *primals):
@@ -307,7 +307,7 @@ class Compiled(OverRows):
         """The method of an instance, made for each call or kept by the caller."""
         if self._method is None:
             make = functools.partial(Compiled, kind=self._kind, **self._settings)
-            make_one = lambda f, argnums: make(f, argnums=argnums)  # noqa: E731
+            make_one = lambda f, argnums: make(f, argnums=argnums)
             enter = self._settings.get("enter")
             self._method = MethodPrograms(self._f, make_one, self._kind, self._asked(), enter)
         return BoundCompiled(self._method, instance, self._name, is_kept)

@@ -277,13 +277,21 @@ class BoundCompiled:
         """Compute the value and a function of its adjoints, as `tg.vjp` gives them."""
         return vjp(self._entered(), *primals)
 
-    def map(self, *args, in_axes=0, gradient=True, threads=None):
+    def map(self, *args, in_axes=0, gradient=True, threads=None, over=None):
         """Values, and gradients, for each row of the arguments, as `Compiled.map` gives them."""
+        if over is not None:
+            raise TypeError(_elsewhere(self._name))
         return self._rows("map", args, in_axes, gradient=gradient, threads=threads)
 
-    def sum(self, *args, in_axes=0, gradient=True, threads=None):
+    def sum(self, *args, in_axes=0, gradient=True, threads=None, over=None):
         """The sum of the values for all rows, and its gradient, as `Compiled.sum` gives them."""
+        if over is not None:
+            raise TypeError(_elsewhere(self._name))
         return self._rows("sum", args, in_axes, gradient=gradient, threads=threads)
+
+    def distribute(self, partitions, *, over, native=None):
+        """Refused: attributes of the instance may change here, unseen by other processes."""
+        raise TypeError(_elsewhere(self._name))
 
     def _rows(self, name: str, args: tuple, in_axes, **options):
         """The results of a method for rows; attributes are the same for all."""
@@ -484,22 +492,53 @@ class CompiledByName:
         value, call = self._compiled(*call), own_copy(call)  # which the caller may change
 
         def back(adjoint):
-            of = lambda f, _, **given: _pulled(f, **given)  # noqa: E731
+            of = lambda f, _, **given: _pulled(f, **given)
             found = self._compiled._of("vjp", of, (adjoint, *call), {}, 1)
             return self._one(found)
 
         return value, back
 
-    def map(self, *args, in_axes=0, gradient=True, threads=None, **kwargs):
+    def map(self, *args, in_axes=0, gradient=True, threads=None, over=None, **kwargs):
         """Values, and gradients, for each row of the arguments, as `Compiled.map` gives them.
 
         `in_axes` is one for all arguments, or a dict of those by name that are not 0.
         """
+        if over is not None:
+            compiled = self._in_order("map", kwargs)
+            return compiled.map(
+                *args, in_axes=in_axes, gradient=gradient, threads=threads, over=over
+            )
         return self._rows("map", args, kwargs, in_axes, gradient=gradient, threads=threads)
 
-    def sum(self, *args, in_axes=0, gradient=True, threads=None, **kwargs):
+    def sum(self, *args, in_axes=0, gradient=True, threads=None, over=None, **kwargs):
         """The sum of the values for all rows, and its gradient; arguments as for `map`."""
+        if over is not None:
+            compiled = self._in_order("sum", kwargs)
+            return compiled.sum(
+                *args, in_axes=in_axes, gradient=gradient, threads=threads, over=over
+            )
         return self._rows("sum", args, kwargs, in_axes, gradient=gradient, threads=threads)
+
+    def distribute(self, partitions, *, over, native=None):
+        """The sum over partitions, as `Compiled.distribute` makes it; it takes no names."""
+        return self._in_order("distribute", {}).distribute(partitions, over=over, native=native)
+
+    def _in_order(self, method: str, kwargs: dict):
+        """The compiled function of arguments by position, of which partitions are the last."""
+        if self._bound_to:
+            raise TypeError(_elsewhere(self.__name__))
+        if kwargs:
+            raise TypeError(
+                f"tapegrad.compile: {method} with over takes arguments by position, the partitions "
+                f"last; it got {', '.join(sorted(kwargs))} by name"
+            )
+        key = "in order"
+        if key not in self._by_position:
+            places = self._names.of_all()
+            asked = places[0] if self._names.single else places
+            made = self._make(self._own, self._kind, asked, **self._settings)
+            self._by_position.setdefault(key, made)
+        return self._by_position[key]
 
     def _rows(self, method: str, args: tuple, kwargs: dict, in_axes, **options):
         """The result of a method of the function of all arguments by position."""
@@ -567,12 +606,21 @@ class CompiledByName:
     def __getattr__(self, name: str):
         if name in ("explain", "wait", "draw", "_compilation", "_install", "_families", "_derived"):
             return getattr(self._compiled, name)
-        if name in ("numba", "save", "distribute"):
+        if name in ("numba", "save"):
             raise AttributeError(
                 f"tapegrad.compile: {name} takes arguments by position: give argnums in place of "
                 "argnames"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def _elsewhere(name: str) -> str:
+    """Why methods are not evaluated in other processes."""
+    return (
+        f"tapegrad.compile: {name} is a method, and is not evaluated in other processes, which do "
+        "not see when attributes of its instance change; compile a function that takes what it "
+        "needs of them as arguments, such as lambda scale, w, x: Model(scale).loss(w, x)"
+    )
 
 
 def _arranged(f: Callable, trees: list, names: list[str], _held: list) -> tuple:

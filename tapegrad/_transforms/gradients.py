@@ -365,6 +365,15 @@ class Names:
                 )
         return tuple(found)
 
+    def of_all(self) -> tuple[int, ...]:
+        """The positions of these arguments, whatever the call."""
+        if keywords := [name for name in self.names if name not in self._positions]:
+            raise TypeError(
+                f"tapegrad.{self.transform}: argnames has {keywords[0]!r}, which is no argument by "
+                "position"
+            )
+        return tuple([self._positions[name] for name in self.names])
+
     def of_positions(self, count: int) -> list[str]:
         """The names of the first parameters, "" for those without one."""
         names = {position: name for name, position in self._positions.items()}
@@ -638,7 +647,7 @@ def elementwise_grad(f, argnums=0, *, argnames=None, enter=None):
 
     @transformed(elementwise_grad, f, argnums=argnums, enter=enter)
     def evaluate(*args, **kwargs):
-        summed = lambda *a: np.sum(entered(*a, **kwargs))  # noqa: E731
+        summed = lambda *a: np.sum(entered(*a, **kwargs))
         return gradient("elementwise_grad", summed, argnums)(*args)
 
     return evaluate

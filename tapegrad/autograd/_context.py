@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from .._core.operations.creation import asarray
 from .._core.tape import store
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import view_like
 from .._core.tensor.pytree import tree_build, tree_leaves
 from .._core.tensor.values import array_of, is_recorded, is_tensor, rely, value_of, wrap
 from .._derivatives.tape_traversal import Traversal, cast
+
+#: What `save_for_backward` makes a tensor of.
+_PLAIN = (np.ndarray, np.generic, int, float)
 
 
 class _Saved:
@@ -67,6 +71,7 @@ class Context:
     def __init__(self, needs: tuple[bool, ...]):
         self.needs_input_grad = needs
         self._saved: tuple = ()
+        self._plain: frozenset[int] = frozenset()  # which of them were plain arrays or numbers
         self._dirty: tuple = ()
         self._constant: tuple = ()
         self._materialize = True
@@ -84,22 +89,25 @@ class Context:
 
         Parameters
         ----------
-        *tensors : Tensor or None
-            The tensors.
+        *tensors : Tensor, ndarray, float or None
+            The tensors. An array of NumPy is saved as it is at the end of `forward`. Arrays and
+            numbers are tensors in `saved_tensors`.
 
         Raises
         ------
         TypeError
-            If an argument is neither a tensor nor None.
+            If an argument is none of these.
         """
-        for tensor in tensors:
+        plain = [k for k, one in enumerate(tensors) if isinstance(one, _PLAIN)]
+        saved = [asarray(one) if k in plain else one for k, one in enumerate(tensors)]
+        for tensor in saved:
             if tensor is not None and not is_tensor(tensor):
                 raise TypeError(
                     "tapegrad.save_for_backward: an argument has type "
-                    f"{type(tensor).__name__}; it saves tensors and None: set other values as "
-                    "attributes of ctx"
+                    f"{type(tensor).__name__}; it saves tensors, arrays, numbers and None: set "
+                    "other values as attributes of ctx"
                 )
-        self._saved = tensors
+        self._saved, self._plain = tuple(saved), frozenset(plain)
 
     @property
     def saved_tensors(self) -> tuple:
@@ -196,7 +204,10 @@ class Context:
 
     def _keep(self, args=()) -> None:
         """Forget what was only for the call of forward; later writes do not change the rest."""
-        self._saved = tuple([_kept(k, one, args) for k, one in enumerate(self._saved)])
+        saved = list(self._saved)
+        for k in self._plain:  # writes to them are not heard of
+            saved[k] = saved[k].copy() if type(saved[k]) is rt.Array else saved[k]
+        self._saved = tuple([_kept(k, one, args) for k, one in enumerate(saved)])
         self._given = self._returned = []
         self._dirty = self._constant = ()
 
@@ -283,7 +294,9 @@ def _kept(k: int, saved, args):
 def _is_place(value, args) -> bool:
     """Whether a value is found by its place: a result, or an argument that is no Python number."""
     is_array = is_tensor(value) or isinstance(value, (np.ndarray, float)) or callable(value)
-    return type(value) is _Saved or (is_array and any(value is arg for arg in args))
+    return type(value) is _Saved or (
+        is_array and any(value is arg or _is_at(value, arg) for arg in args)
+    )
 
 
 def _is_at(value, other) -> bool:

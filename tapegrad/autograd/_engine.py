@@ -775,7 +775,7 @@ def _batched(name, roots, given, retain, create, targets) -> None:
         seeds = [np.asarray(value_of(one)) for one in listed]
         with store.NothingFreed():
             Swept(targets, lambda leaf: False).run(roots, seeds, retain)
-        stack: Any = lambda found: wrap(np.stack([value_of(one) for one in found]))  # noqa: E731
+        stack: Any = lambda found: wrap(np.stack([value_of(one) for one in found]))
         _stacked(targets, [[t.found for t in targets]], stack)
         return
     rows = []

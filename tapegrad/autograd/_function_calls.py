@@ -288,7 +288,8 @@ class FunctionCall:
         traversal = traversal_of(sweep, number)
         base = traversal.base(number)
         adjoint_buffers = [sweep.adjoint_buffer(number, view) for view in self.views(base)]
-        with rt.switched(False):
+        # else as forward is called: what backward makes of arrays are arrays
+        with rt.switched(False) if self.cls._is_inside else rt.outside():
             found = [
                 self.pass_back(
                     traversal,

@@ -94,6 +94,8 @@ class Function:
 
     #: What programs repeat a call by.
     _repeated: ClassVar[Callable] = Repeated
+    #: Whether backward differentiates functions of users, inside the transform around it.
+    _is_inside: ClassVar[bool] = False
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError(
@@ -453,7 +455,7 @@ def once_differentiable(backward):
 
     @functools.wraps(backward)
     def within(ctx, *gradients):
-        with rt.switched(False):
+        with rt.outside():
             return backward(ctx, *gradients)
 
     within.is_once = True  # which the call asks for, see `FunctionCall.pass_back`

@@ -408,8 +408,8 @@ ldexp, frexp, modf = (
 )
 
 
-def _whole(name: str):
-    """A Python integer: a compiled function checks that it stays the same."""
+def _kept(name: str, found: Callable):
+    """A Python integer or truth: a compiled function checks that it stays the same."""
     theirs = getattr(_math, name)
 
     def function(x, /):
@@ -417,28 +417,19 @@ def _whole(name: str):
             return theirs(x)
         if type(x := as_number(name, x)) is float:
             return theirs(x)
-        learned(apply(name, x), f"math.{name}()")
+        learned(found(x), f"math.{name}()")
         return theirs(*floats_of([x]))
 
     return standing_for(function, theirs, LEARNS)
 
 
-def _truth(name: str):
-    theirs, test = getattr(_math, name), getattr(np, name)
-
-    def function(x, /):
-        if type(x) in PLAIN or not isinstance(x, Tensor):
-            return theirs(x)
-        if type(x := as_number(name, x)) is float:
-            return theirs(x)
-        learned(steered(test, x), f"math.{name}()")
-        return theirs(*floats_of([x]))
-
-    return standing_for(function, theirs, LEARNS)
-
-
-floor, ceil, trunc = _whole("floor"), _whole("ceil"), _whole("trunc")
-isnan, isinf, isfinite = _truth("isnan"), _truth("isinf"), _truth("isfinite")
+floor, ceil, trunc = [
+    _kept(_name, functools.partial(apply, _name)) for _name in ("floor", "ceil", "trunc")
+]
+isnan, isinf, isfinite = [
+    _kept(_test.__name__, functools.partial(steered, _test))
+    for _test in (np.isnan, np.isinf, np.isfinite)
+]
 
 
 def _isclose(a, b, *, rel_tol=1e-09, abs_tol=0.0):

@@ -23,10 +23,11 @@ from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
 from .._core.tensor.plain_data import kind_of
-from .._core.tensor.pytree import none_traced, own_code
+from .._core.tensor.pytree import ABSENT, content, none_traced, own_code
+from .._core.tensor.registry import into
 from .._core.tensor.trace import DerivativeLost, fixed, lost_derivative, steered
 from .._core.tensor.values import is_recorded, is_tensor
-from .._entering.exchanged_names import ABSENT, LoadedCode, Watched, names_imported, rewritten
+from .._entering.exchanged_names import LoadedCode, Watched, names_imported, rewritten
 from .._entering.stand_ins import imported, pair, stand_in
 from ._differentiable import OURS, is_before
 from ._tested_code import check_text
@@ -298,10 +299,7 @@ def inside(function, *args, **kwargs):
 
 def _cell(cell: types.CellType) -> types.CellType:
     """A variable of a decorator, which holds a copy in place of the function that it wraps."""
-    try:
-        value = cell.cell_contents
-    except ValueError:  # it has no value yet
-        return cell
+    value = content(cell)
     if isinstance(value, type):
         return types.CellType(CLASSES.get(value, value))
     return types.CellType(_mark(value).func.function) if _is_of_scipy(value) else cell
@@ -442,16 +440,8 @@ def _marked_module(module: types.ModuleType) -> _Marks:
 STANDING: dict[str, Callable] = {}
 
 
-def stands_for(place: str):
-    """Let a function stand for one that SciPy's code calls."""
-
-    def enter(function):
-        STANDING[place] = function
-        return function
-
-    return enter
-
-
+#: A decorator: a function stands for those at places, which SciPy's code calls.
+stands_for = into(STANDING)
 #: SciPy's, by identity.
 _replaced: set[int] = set()
 #: Modules with some of them.

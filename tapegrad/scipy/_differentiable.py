@@ -14,8 +14,8 @@ from .._core.ops.table import TABLE, Pointwise
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
 from .._core.tensor.copies import unlisted
-from .._core.tensor.registry import OF_NUMPY
-from .._core.tensor.trace import learned, steered
+from .._core.tensor.registry import OF_NUMPY, into
+from .._core.tensor.trace import fixed, learned, steered
 from .._core.tensor.values import (
     imag_part,
     is_complex,
@@ -39,12 +39,34 @@ OURS |= {f"special.{name}": function for name, function in SEVERAL.items()}
 OURS["special.wofz"] = wofz
 
 
-def differentiable(name: str):
+#: A decorator: a function stands for SciPy's of a name.
+differentiable = into(OURS)
+
+
+def in_package(package: str):
+    """A decorator: a function stands for SciPy's of its own name."""
+
     def enter(function):
-        OURS[name] = function
-        return function
+        return differentiable(f"{package}.{function.__name__}")(function)
 
     return enter
+
+
+def holds(answer, what: str) -> bool:
+    """A decision by values, which programs have to come to again."""
+    return bool(fixed(answer, what))
+
+
+def root(x):
+    """A square root with derivative 0 at 0."""
+    is_none = x == 0.0
+    return PUBLIC["where"](is_none, 0.0, PUBLIC["sqrt"](PUBLIC["where"](is_none, 1.0, x)))
+
+
+def as_array(value):
+    """A value of any kind as an array or a tensor of floats."""
+    value = unlisted(value)
+    return value if is_tensor(value) else np.asarray(value, dtype=float)
 
 
 def element_wise(function):

@@ -163,6 +163,8 @@ def _is_by_protocol(theirs, ours) -> bool:
     return isinstance(theirs, np.ufunc) and OF_NUMPY.get(theirs.__name__) is ours
 
 
+#: What graphs are told of functions.
+_TOLD = ("is_element_wise", "followed_by")
 #: Those of functions, which some modules share, by their identities and whether one refuses.
 _made: dict[tuple[int, bool], Callable] = {}
 
@@ -208,6 +210,6 @@ def stand_in(place: str, theirs):
     function.__doc__ = with_note(theirs.__doc__, _note(name))
     function.__module__, _, function.__name__ = place.rpartition(".")
     function.__qualname__ = function.__name__
-    function.is_element_wise = getattr(ours, "is_element_wise", False)  # type: ignore[attr-defined]
+    vars(function).update({one: getattr(ours, one, None) for one in _TOLD})
     STAND_INS[function] = theirs
     return _made.setdefault(key, function)

@@ -162,6 +162,8 @@ def _plain(value):
 class Integral(Function):
     """The integral of a rule: `apply(rule, *operands)` returns it, and an estimate of its error."""
 
+    _is_inside = True
+
     @staticmethod
     def forward(ctx, rule, *operands):
         ctx.rule = rule

@@ -221,6 +221,8 @@ class IntegrandArguments:
 
     def finished(self) -> None:
         """Note that the integral has been computed, by the function itself."""
+        if self._first is not None:
+            self._first.warn_of_writes(self.name)
         self._first = None
 
     def filled(self, theta) -> tuple:

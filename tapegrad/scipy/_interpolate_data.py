@@ -61,7 +61,7 @@ def _is_extrapolated(fill_value) -> bool:
 
 
 @shared.stands_for(theirs.interp1d)
-class interp1d(shared.Interpolator, theirs.interp1d):  # noqa: N801
+class interp1d(shared.Interpolator, theirs.interp1d):
     def __init__(
         self,
         x,

@@ -20,7 +20,7 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import fixed, lost_derivative, steered
 from .._core.tensor.values import dtype_of, is_complex, is_tensor, shape_of
-from ._differentiable import OURS
+from ._differentiable import OURS, in_package
 
 # --- what the classes share -----------------------------------------------------------------------
 # SciPy's `interpolate` for recorded values: classes derived from SciPy's, and what they share.
@@ -41,10 +41,7 @@ def refused(name: str, why: str, *operands):
     return lost_derivative(f"{PLACE}.{name}: {why}", operands)
 
 
-def entered(function):
-    """Let a function stand for SciPy's of its name."""
-    OURS[f"interpolate.{function.__name__}"] = function
-    return function
+entered = in_package("interpolate")
 
 
 def making(function):
@@ -363,7 +360,7 @@ class Pieces(Interpolator):
         if not holds(f"x of {name}", is_sorted, self.x):
             why = "with decreasing x and extrapolate='periodic' it has no derivative; reverse x"
             raise refused(name, why, a, b, self.c, self.x)
-        inside = lambda at: whole(at, extrapolate=True)  # noqa: E731
+        inside = lambda at: whole(at, extrapolate=True)
         return over_periods(inside, self.x[0], self.x[-1], a, b)
 
     def derivative(self, nu=1):

@@ -12,6 +12,7 @@ from .. import numpy as np
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.pytree import stop_gradient
+from .._core.tensor.registry import into
 from . import linalg, special
 from ._copied_code import OWN, converted, copied_class, copied_classes, copy_of, made_once
 from ._differentiable import is_before
@@ -48,14 +49,8 @@ def of_class(theirs: type) -> type | None:
     return copied_class(theirs)
 
 
-def _own(name: str):
-    """Let a function stand for a method of SciPy's."""
-
-    def enter(function):
-        OWN[name] = function
-        return function
-
-    return enter
+#: A decorator: a function stands for a method of SciPy's.
+_own = into(OWN)
 
 
 # --- gaussian_kde ---------------------------------------------------------------------------------

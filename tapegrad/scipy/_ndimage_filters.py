@@ -26,7 +26,7 @@ from .._core.tensor.values import (
     real_part,
     shape_of,
 )
-from ._differentiable import OURS
+from ._differentiable import OURS, root
 
 # --- ndimage arguments ----------------------------------------------------------------------------
 # What functions of images take: images, dtypes of results, axes, modes, for `scipy.ndimage`.
@@ -169,12 +169,6 @@ def result_dtype(name: str, image, output, is_of_parts: bool) -> np.dtype:
             image,
         )
     return dtype
-
-
-def root(x):
-    """A square root with derivative 0 at 0, where images are flat."""
-    is_flat = x == 0.0
-    return PUBLIC["where"](is_flat, 0.0, PUBLIC["sqrt"](PUBLIC["where"](is_flat, 1.0, x)))
 
 
 def axis_of(axis, ndim: int) -> int:
@@ -549,7 +543,7 @@ def generic_gradient_magnitude(
 @entered("cval")
 def laplace(input, output=None, mode="reflect", cval=0.0, *, axes=None):
     weights = np.array([1.0, -2.0, 1.0])
-    of_axis = lambda axis, one: along(input, weights, axis, one, cval)  # noqa: E731
+    of_axis = lambda axis, one: along(input, weights, axis, one, cval)
     return _sum(_each_axis(input, mode, axes, of_axis), input)
 
 

@@ -13,8 +13,8 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import none_recorded
 from .._core.tensor.trace import fixed, lost_derivative, named, steered, tensor_like
 from .._core.tensor.values import dtype_of, is_complex, shape_of
-from ._differentiable import OURS
-from ._ndimage_filters import answer, floats, of_scipy, plain, root
+from ._differentiable import OURS, root
+from ._ndimage_filters import answer, floats, of_scipy, plain
 
 
 class _Groups(NamedTuple):

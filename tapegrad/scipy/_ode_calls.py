@@ -91,6 +91,7 @@ def _answer(flow: SolverCall, values: list) -> tuple[Plan, Iterator]:
     plan = Plan(flow, plain(values))
     if plan.record.own is None:  # a callback reads no recorded values that are not found
         flow.check_reads(plan.values)
+    plan.record.forget_states()
     return plan, outs
 
 

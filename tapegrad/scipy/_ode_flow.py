@@ -8,6 +8,7 @@ are those of all steps, recorded.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,18 +17,20 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.remembered import remembered
 from .._core.tensor import runtime as rt
-from .._core.tensor.trace import Trace, refuse
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
-from .._custom.closures import Captured, OperandPlace, Strays
+from .._custom.closures import CapturedCall, OperandPlace
 from .._derivatives.inputs import Inputs, InputTensors
 from .._entering.entering import entering
-from .._implicit.linear import STRAY
+from .._implicit.linear import check_reads
+from .._implicit.native_calls import StepViews, view_of
+from .._program.ir.steps import DOUBLE
 from .._transforms.gradients import pulled
 from .._transforms.jacobians import jvp, vjp
 from ..autograd._function_calls import Repeated, apart
 from ..autograd.function import Function
 from ._ode_methods import method_of
 from ._ode_native import KernelSolution, solution_of
+from ._ode_native_calls import NativeSolve
 from ._ode_records import Initial, Record, Steps, as_array
 from ._ode_right_side import RightSideObjects
 from ._ode_second import Tangents
@@ -35,19 +38,16 @@ from ._ode_sweep import SolutionSweep, taken
 from ._optimize_calls import numbers_in
 
 
-class SolverCall:
-    """A call of a solver with some objects, in which recorded values have their places.
+class SolverCall(CapturedCall):
+    """A call of a solver of differential equations.
 
     `solve(args, kwargs)` gives the `Record`, `given(args, kwargs)` the problem. `kind` says what
     the results are: "solve_ivp" or "odeint".
     """
 
     def __init__(self, kind: str, solve: Callable, given: Callable, objects: tuple):
-        self.name, self.kind = f"scipy.integrate.{kind}", kind
-        self._solve, self._given = solve, given
-        self._captured = Captured(*objects)
-        self.tensors, self._captured.tensors = self._captured.tensors, []
-        self.is_traced = rt.trace() is not None and rt.is_recording()
+        super().__init__(f"scipy.integrate.{kind}", *objects)
+        self.kind, self._solve, self._given = kind, solve, given
         self.programs: dict[Any, Callable] = {}  # of steps
         self.repeated = 0  # steps, for derivatives
         self.results: dict[tuple, int] = {}  # how many, by form
@@ -58,7 +58,7 @@ class SolverCall:
 
     def initial(self, values, entered: Callable = entering) -> Initial:
         """The problem with some values in the places of the recorded ones."""
-        return Initial(self._given(*self._captured.filled(values)), entered)
+        return Initial(self._given(*self.captured.filled(values)), entered)
 
     def record(self, values, is_new: bool = False) -> Record:
         """SciPy's solution for plain values: the last one, if it is of the same and not `is_new`.
@@ -69,26 +69,37 @@ class SolverCall:
         last = self._last
         if not is_new and last is not None and all(map(_is_same, last[0], values)):
             return last[1]
-        filled = self._captured.filled([*values])
+        filled = self.captured.filled([*values])
         with rt.tracing(None), rt.outside():
             found = self._by_kernels(filled, values) or self._solve(*filled)
+        self.captured.warn_of_writes(self.name)
         self._last = [np.array(one) for one in values], found
         return found
 
     @remembered
     def place_of_state(self) -> int | None:
         """The number of the value that is the first state, −1 if none is in it, or else None."""
-        y0 = self._given(*self._captured.objects)["y0"]
+        y0 = self._given(*self.captured.objects)["y0"]
         if type(y0) is OperandPlace:
             return y0.number
-        return None if id(y0) in self._captured.marked else -1
+        return None if id(y0) in self.captured.marked else -1
+
+    @property
+    def last_own(self) -> KernelSolution | None:
+        """The last solution, if compiled code has found it."""
+        return None if self._last is None else self._last[1].own
+
+    def native(self, places: list[int | None]) -> NativeSolve:
+        """The call in programs without Python, with the numbers of operands by values."""
+        given = self._given(*self.captured.objects)
+        return NativeSolve(given, places, self.moves or self.asks)
 
     def _by_kernels(self, filled: tuple, values) -> Record | None:
         """The solution by compiled code, if it has what is asked for."""
         if self.kind != "solve_ivp":
             return None
         if self._own is None:
-            self._own = RightSideObjects(self._given(*self._captured.objects), len(values))
+            self._own = RightSideObjects(self._given(*self.captured.objects), len(values))
         own = solution_of(self._given(*filled), self._own, values)
         if own is None:
             return None
@@ -102,25 +113,17 @@ class SolverCall:
 
     def check_reads(self, values) -> None:
         """Raise an error, or refuse the trace, if functions read values that are not found."""
-        made = Trace(lambda: ()) if self.is_traced else None
-        with rt.tracing(made), rt.recording():
-            if made is not None:
-                made.now()
-            inputs = Inputs(self.name, tuple(values), tuple(range(len(values))))
-            strays = Strays(inputs.tensors)
-            problem = self.initial(inputs.args)
-            read: list = [problem.f(problem.t0, problem.y0)]
-            read += [problem.event(k, problem.t0, problem.y0) for k in range(problem.events)]
-            if made is not None:
-                read += [*[one.tensor for one in made.guards], *made.required]
-            is_stray = strays.are_in(read)
-        if is_stray and made is None:
-            raise TypeError(STRAY.format(self.name))
-        if made is not None and (is_stray or made.refusal):
-            refuse(made.refusal or STRAY.format(self.name))
 
-    def __str__(self) -> str:
-        return self.name
+        def made():
+            inputs = Inputs(self.name, tuple(values), tuple(range(len(values))))
+            return inputs.tensors, inputs.args
+
+        def computed(args):
+            initial = self.initial(args)
+            at, count = (initial.t0, initial.y0), initial.events
+            return [initial.f(*at), *[initial.event(k, *at) for k in range(count)]]
+
+        check_reads(self, made, computed)
 
 
 def _is_same(one, other) -> bool:
@@ -420,10 +423,27 @@ class Order:
     def __init__(self, flow: SolverCall, count: int, has_times: bool = False, number: int = 0):
         self.flow, self.count, self._has_times, self.number = flow, count, has_times, number
         self.results, self.shapes = 0, list[tuple[int, ...]]()  # found in the first call
+        self.states = 0  # the number of the result that is states
+
+    @property
+    def is_solution(self) -> bool:
+        """Whether it is SciPy's results that are computed."""
+        return not self.number and not self._has_times
 
     @remembered
     def next(self) -> Order:
         return Order(self.flow, self.count, self._has_times, self.number + 1)
+
+    def given(self, inputs: Sequence) -> list:
+        """The values of tensors, those copied that functions of users are given."""
+        first = len(inputs) - self.count
+        found = [np.asarray(value_of(one)) for one in inputs[:first]]
+        return [*[one if one.ndim else float(one) for one in found], *plain(inputs[first:])]
+
+    def unshared(self, found: list[np.ndarray]) -> list[np.ndarray]:
+        """Results of a call as arrays that nothing else reads: the states are read by nothing."""
+        states = self.states if self.is_solution else -1
+        return [one if k == states else np.array(one) for k, one in enumerate(found)]
 
     def __call__(self, inputs: Sequence) -> list[np.ndarray]:
         """The results for plain inputs and, in a trace, those without derivative."""
@@ -433,6 +453,7 @@ class Order:
         plan = Plan(self.flow, given[self._has_times :], given[0] if self._has_times else None)
         found = self._of(plan, inputs)
         self.results, self.shapes = len(found), [*map(np.shape, found)]
+        self.states = int(self.flow.kind == "solve_ivp" and self.is_solution and plan.has_t)
         is_told = not self.number and self.flow.is_traced
         return [*found, *map(np.asarray, plan.fields)] if is_told else found
 
@@ -462,19 +483,28 @@ def _adjoint(f: Callable, results: int) -> Callable:
 
 
 class RepeatedOrder(Repeated):
-    """The call of an order of derivatives in a program: it is given arrays."""
+    """The call of an order of derivatives in a program: it is given arrays.
+
+    Compiled code makes that of a solution which it has found, and the derivative is not recorded.
+    """
 
     def __init__(self, compute: Callable, cls, ctx, args, out):
         super().__init__(compute, cls, ctx, args, out)
         self.order = args[0]
         pairs = zip(args[1:], self.recorded[1:], strict=True)
         self._fixed = [None if one else plain([x])[0] for x, one in pairs]
+        own = self.order.flow.last_own if self.order.is_solution else None
+        self._is_own = own is not None and own.is_short and not own.task.is_dense
+        self._native: NativeSolve | None = None
+
+    @property
+    def needs_values(self) -> bool:  # type: ignore[override]
+        return self._is_own and not self.derived
 
     def value(self, operands: list[np.ndarray]) -> tuple[np.ndarray | None, Any]:
         if self.derived:  # a derivative finds values by their places in the context
             return super().value(operands)
-        given = iter(operands)
-        inputs = [plain([next(given)])[0] if one is None else one for one in self._fixed]
+        inputs = self._inputs(operands)
         with apart():
             found = [*map(np.asarray, self.order(inputs))]
         kinds = [(one.shape, one.dtype) for one in found]
@@ -484,6 +514,29 @@ class RepeatedOrder(Repeated):
         for part, one in zip(self._views(whole), found, strict=True):
             part[...] = one
         return whole, inputs
+
+    def _inputs(self, operands: list[np.ndarray]) -> list:
+        given = iter(operands)
+        return [plain([next(given)])[0] if one is None else one for one in self._fixed]
+
+    def held(self, operands: list[np.ndarray], array: np.ndarray) -> Any:
+        return self._inputs(operands)
+
+    def table(self, operands: list, out: Any, wanted: list[bool]) -> np.ndarray | None:
+        own, (shape, dtype) = self.order.flow.last_own, self.whole
+        if own is None or dtype != DOUBLE or not out.is_contiguous:
+            return None
+        if self._native is None:
+            numbers = itertools.count()
+            places = [next(numbers) if one is None else None for one in self._fixed]
+            self._native = self.order.flow.native(places)
+        whole = np.empty(shape, dtype)
+        parts = [view_of(part, whole, out) for part in self._views(whole)]
+        return self._native.table(own, StepViews(operands, wanted, parts))
+
+    def left(self) -> None:
+        if self._native is not None:
+            self._native.left(self.order.flow.last_own)
 
     def adjoints(self, held: Any, g: np.ndarray) -> list[np.ndarray | None]:
         if isinstance(held, tuple):
@@ -505,11 +558,12 @@ class Derived(Function):
     """The operation of an order of derivatives, which is differentiated by the next one."""
 
     _repeated = RepeatedOrder
+    _is_inside = True
 
     @staticmethod
     def forward(ctx, order, *inputs):
         with rt.tracing(None):
-            found = [wrap(np.array(one)) for one in order(plain(inputs))]
+            found = [wrap(one) for one in order.unshared(order(order.given(inputs)))]
         ctx.order = order
         ctx.save_for_backward(*inputs)
         ctx.mark_non_differentiable(*found[order.results :])

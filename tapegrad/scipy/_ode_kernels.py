@@ -128,6 +128,17 @@ DONE, TOO_SMALL, STOPPED, ROWS_FULL, RESULTS_FULL, PAUSED = range(6)
 
 
 @helper
+def copy_numbers(to, of, n):
+    """Copy some numbers, unless they are there; few of them without a call."""
+    out, given = f64s(to), f64s(of)
+    if n < 8:
+        for i in range(n):
+            out[i] = given[i]
+    elif to != of:
+        memcpy(to, of, n * 8)
+
+
+@helper
 def callback_at(solve, stage):
     """The callback that had the last value of a stage."""
     number = load_i64(load_i64(solve, CHOSEN), stage * 8)
@@ -146,7 +157,7 @@ def call_slope(solve, stage, t, y):
     """Call the callback that is chosen for a stage; returns why it stopped."""
     callback, run = callback_at(solve, stage), run_at(solve, stage)
     store_f64(argument_at(callback, run, 0), 0, t)
-    memcpy(argument_at(callback, run, 1), y, load_i64(solve, SIZE) * 8)
+    copy_numbers(argument_at(callback, run, 1), y, load_i64(solve, SIZE))
     if load_i64(solve, IS_AHEAD) != 0:
         return call_ahead(callback, run)
     return call_value(callback, run)
@@ -157,7 +168,7 @@ def copy_result(callback, run, n, out):
     """Copy the result of a call."""
     at, step, to = result_at(callback, run, 0), load_i64(callback, CALLBACK_STEP), f64s(out)
     if step == 8:
-        memcpy(out, at, n * 8)
+        copy_numbers(out, at, n)
     else:
         for i in range(n):
             to[i] = load_f64(at, i * step)
@@ -245,10 +256,32 @@ def sum_of_stages(solve, weights, count):
             total[i] = one
         return at
     memset(at, 0, n * 8)
-    for j in range(count):
-        if w[j] != 0.0:
-            add_sum(at, at, slopes + j * n * 8, n, w[j])
+    row = next_weight(weights, 0, count)
+    while row < count:
+        after = next_weight(weights, row + 1, count)
+        if after < count:
+            add_two(at, slopes + row * n * 8, slopes + after * n * 8, n, w[row], w[after])
+        else:
+            add_sum(at, at, slopes + row * n * 8, n, w[row])
+        row = next_weight(weights, after + 1, count)
     return at
+
+
+@helper
+def next_weight(weights, j, count):
+    """The number of the next weight, from j on, that is not 0."""
+    w = f64s(weights)
+    while j < count and w[j] == 0.0:
+        j += 1
+    return j
+
+
+@helper
+def add_two(to, x, y, n, v, w):
+    """Add v · x, then w · y."""
+    out, a, b = f64s(to), f64s(x), f64s(y)
+    for i in range(n):
+        out[i] = out[i] + a[i] * v + b[i] * w
 
 
 @helper
@@ -284,8 +317,13 @@ def is_zero(x, n):
 
 @helper
 def do_stage(solve, stage, t, y, h, state):
-    """Compute the state and the slope of a stage; returns whether it has."""
+    """Compute the state and the slope of a stage; returns whether it has.
+
+    A `state` of 0 is where the right-hand side reads it.
+    """
     n = load_i64(solve, SIZE)
+    if state == 0:
+        state = argument_at(callback_at(solve, stage), run_at(solve, stage), 1)
     weights = load_i64(solve, A) + stage * load_i64(solve, ALL_STAGES) * 8
     add_sum(state, y, sum_of_stages(solve, weights, stage), n, h)
     at = t + load_f64(load_i64(solve, C), stage * 8) * h
@@ -295,9 +333,9 @@ def do_stage(solve, stage, t, y, h, state):
 @helper
 def take_step(solve, h):
     """All stages of a step but the first, which is known; the last has the state after it."""
-    t, y, state = load_f64(solve, TIME), load_i64(solve, STATE), load_i64(solve, NEXT)
-    for stage in range(1, load_i64(solve, STAGES)):
-        if not do_stage(solve, stage, t, y, h, state):
+    t, y, last = load_f64(solve, TIME), load_i64(solve, STATE), load_i64(solve, STAGES) - 1
+    for stage in range(1, last + 1):
+        if not do_stage(solve, stage, t, y, h, load_i64(solve, NEXT) if stage == last else 0):
             return False
     return True
 
@@ -470,7 +508,7 @@ def write_between(solve, t, h, end):
         return True
     y, weights = load_i64(solve, STATE), load_i64(solve, WEIGHTS)
     for stage in range(load_i64(solve, STAGES), stages):
-        if not do_stage(solve, stage, t, y, h, load_i64(solve, STATES)):
+        if not do_stage(solve, stage, t, y, h, 0):
             return False
     while number < count and direction * (asked[number] - end) <= 0.0:
         weights_of(solve, (asked[number] - t) / h, weights)
@@ -592,7 +630,7 @@ def pull_step(solve, t, y, h, asked, count):
     last = load_i64(solve, STAGES) - 1
     stages = all_stages if count > 0 else last
     for stage in range(stages):
-        if not do_stage(solve, stage, t, y, h, load_i64(solve, STATES)):
+        if not do_stage(solve, stage, t, y, h, 0):
             return 0.0
     adjoints, of_begin = load_i64(solve, ADJOINTS), load_i64(solve, NEXT)
     memset(adjoints, 0, all_stages * n * 8)

@@ -229,13 +229,13 @@ class KernelSolution:
 
     def __init__(self, task: Task, right_side: RightSide, values: Sequence[np.ndarray]):
         at = (task.start, task.y0, *values)
-        self._right_side, self._of = right_side, (task, right_side.slopes(at), values)
-        self.task, size = task, task.y0.size
+        self.right_side, self._of = right_side, (task, right_side.slopes(at), values)
+        self.task, self.values, size = task, values, task.y0.size
         self._slopes: np.ndarray | None = None  # of all stages, for the interpolant
         memory = SolveMemory(*self._of)
         width = memory.tables.width(size)
-        self._room = max(64, BOUND // (8 * width))
-        self.rows = np.empty((self._room, width))
+        self.room = max(64, BOUND // (8 * width))
+        self.rows = np.empty((self.room, width))
         self.stride = 1
         self._keep_slopes(memory)
         memory.keep_rows(self.rows)
@@ -307,7 +307,7 @@ class KernelSolution:
                 memory.words[kernels.ROWS_COUNT // 8] = kept
         elif why == kernels.STOPPED and (at := memory.failed()) is not None:
             _, callbacks, values = self._of
-            callbacks.append(self._right_side.another_slope((*at, *values)))
+            callbacks.append(self.right_side.another_slope((*at, *values)))
             memory.take_again(callbacks[-1])
         else:
             return False
@@ -322,6 +322,21 @@ class KernelSolution:
         self._last = memory.state_now()
         if self.task.asked is None:
             self._resize(self.count + 1)
+
+    @property
+    def most_steps(self) -> int:
+        """How many are taken without Python, which looks around after so many."""
+        size = self.task.y0.size
+        return min(self.room, tables_of(self.task.method).turn(size))
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it has no more steps than that."""
+        return self.count <= self.most_steps and self.stride == 1
+
+    def make_native(self) -> None:
+        """Have the right-hand side compiled to machine code of its own."""
+        self.right_side.make_native((self.task.start, self.task.y0, *self.values))
 
     @property
     def result(self):
@@ -359,7 +374,7 @@ class KernelSolution:
             yield 0, self.rows
             return
         memory = SolveMemory(*self._of)
-        rows = max(1, self._room // self.stride)
+        rows = max(1, self.room // self.stride)
         room = np.empty((rows * self.stride, self.rows.shape[1]))
         every = range(0, len(self.rows), rows)
         for number in reversed(every) if turned else every:
@@ -460,7 +475,7 @@ class _Pushing:
     def begin(self) -> None:
         """Find tangents of slopes."""
         task = self._solution.task
-        for one in self._solution._right_side.tangents((task.start, task.y0, *self._given)):
+        for one in self._solution.right_side.tangents((task.start, task.y0, *self._given)):
             self._add(one)
 
     def end(self) -> None:
@@ -490,7 +505,7 @@ class _Pushing:
             start += int(memory.words[kernels.ROWS_DONE // 8])
             if (at := memory.failed()) is None:
                 raise RuntimeError(_LOST)
-            self._add(of._right_side.another_tangent((*at, *self._given)))
+            self._add(of.right_side.another_tangent((*at, *self._given)))
 
 
 #: The number of results for which there is room at first.

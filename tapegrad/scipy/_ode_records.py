@@ -13,8 +13,8 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.remembered import remembered
-from .._core.tensor.copies import unlisted
-from .._core.tensor.values import is_tensor, shape_of
+from .._core.tensor.values import shape_of
+from ._differentiable import as_array
 from ._ode_methods import method_of
 
 #: The methods whose steps are repeated for derivatives; the others are replaced by Radau.
@@ -26,12 +26,6 @@ METHODS = (*_REPEATED, "BDF", "LSODA")
 def integrate():
     """SciPy's module, imported when it is needed."""
     return importlib.import_module("scipy.integrate")
-
-
-def as_array(value):
-    """A value of any kind as an array or a tensor of floats."""
-    value = unlisted(value)
-    return value if is_tensor(value) else np.asarray(value, dtype=float)
 
 
 class Initial:
@@ -105,6 +99,13 @@ class Record:
 
     def __init__(self, result, find: Callable[[], Steps], are_own: bool, own: Any = None):
         self.result, self.are_own, self.own, self._find = result, are_own, own, find
+
+    def forget_states(self) -> None:
+        """Drop the states of the result: tensors have them, and nothing else reads them."""
+        if isinstance(self.result, dict):
+            self.result["y"] = np.broadcast_to(np.nan, np.shape(self.result["y"]))
+        if self.own is not None:
+            self.own.y = np.zeros((0, self.own.task.y0.size))
 
     @remembered
     def steps(self) -> Steps:

@@ -54,14 +54,27 @@ class RightSide:
         """The same of the tangent."""
         return self._another(1, arguments)
 
+    @property
+    def known_slopes(self) -> list[Callback]:
+        """The callbacks there are."""
+        return [*self._found[0]]
+
+    def calls_left(self, size: int) -> int:
+        """How many calls for states of a size there are before it gets machine code of its own."""
+        is_native = self._calls > MANY_CALLS
+        return 1 << 62 if is_native else (MANY_CALLS - self._calls) // _weight(size)
+
     def note(self, calls: int, arguments: tuple) -> None:
         """Note calls; after many the right-hand side gets machine code of its own."""
-        before, self._calls = self._calls, self._calls + calls
+        before, self._calls = self._calls, self._calls + calls * _weight(np.size(arguments[1]))
         if before <= MANY_CALLS < self._calls:
-            for number, given in enumerate((arguments, ())):
-                found = self._found[number]
-                if len(found) == 1 and given:
-                    found[0] = found[0].native(given)
+            self.make_native(arguments)
+
+    def make_native(self, arguments: tuple) -> None:
+        """Have it compiled to machine code of its own now."""
+        self._calls, found = max(self._calls, MANY_CALLS + 1), self._found[0]
+        if len(found) == 1 and not found[0].program.native:
+            found[0] = found[0].native(arguments)
 
     def _ways(self, number: int, arguments: tuple) -> list[Callback]:
         found = self._found[number]
@@ -86,8 +99,13 @@ class RightSide:
 
 #: How often a right-hand side is compiled, for its ways through branches, and since what it reads
 #: has changed; and after how many calls it gets machine code of its own, which takes a tenth of a
-#: second to compile and saves some ten nanoseconds in each call.
+#: second to compile and saves some ten nanoseconds in each call, or one for each number.
 _TRIES, MANY_CALLS = 16, 1 << 22
+
+
+def _weight(size: int) -> int:
+    """For how many calls one counts, of a state of a size."""
+    return 1 + size // 8
 
 
 def _calling(captured: Captured, form: dict[str, Any], wanted: int) -> list[Callable]:
@@ -112,7 +130,9 @@ def _calling(captured: Captured, form: dict[str, Any], wanted: int) -> list[Call
 
 def _slope(captured: Captured, form: dict[str, Any], t, y, values: Sequence):
     fun, rest = captured.filled(values)
-    return Initial({**form, "fun": fun, "args": rest, "y0": y}, entering).f(t, y)
+    found = Initial({**form, "fun": fun, "args": rest, "y0": y}, entering).f(t, y)
+    captured.warn_of_writes("scipy.integrate")
+    return found
 
 
 def _change(captured: Captured, form: dict[str, Any], wanted: int, given: tuple):

@@ -48,17 +48,53 @@ def _with_zeros(rows: np.ndarray, count: int) -> np.ndarray:
     return np.concatenate([rows, more]) if len(more) else rows
 
 
+# --- functions of a step, which are compiled if there are many ------------------------------------
+# They are given the flow and its method, whether there are times, t and h; then arguments of a run,
+# and as many tangents.
+
+
 def _explicit_change(of: tuple, has_times: bool, t, h, *given):
+    return _run_change(explicit_run(of, (), (t, h), has_times), given)
+
+
+def _outputs_change(of: tuple, has_times: bool, t, h, *given):
+    return _run_change(outputs_run(of, (), (t, h), has_times, 2), given)
+
+
+def _run_change(run: Callable, given: tuple):
     half = len(given) // 2
-    run = explicit_run(of, (), (t, h), has_times)
     return jvp(run, given[:half], given[half:])[1]
 
 
+def _residual_change(of: tuple, has_times: bool, t, h, z, *given):
+    """The tangent of the equations of the stages Z, which stay."""
+    run, half = residual_run(of, (t, h)), len(given) // 2
+    return (jvp(lambda *given: run(z, *given), given[:half], given[half:])[1],)
+
+
 def _explicit_adjoint_change(of: tuple, has_times: bool, t, h, *given):
-    count, half = 1 + has_times, len(given) // 2
-    run = explicit_run(of, (), (t, h), has_times)
+    return _run_adjoint_change(explicit_run(of, (), (t, h), has_times), 1 + has_times, given)
+
+
+def _outputs_adjoint_change(of: tuple, has_times: bool, t, h, *given):
+    return _run_adjoint_change(outputs_run(of, (), (t, h), has_times, 2), 1 + has_times, given)
+
+
+def _residual_adjoint_change(of: tuple, has_times: bool, t, h, *given):
+    run = residual_run(of, (t, h))
+    return _run_adjoint_change(lambda *given: (run(*given),), 1, given)
+
+
+def _run_adjoint_change(run: Callable, count: int, given: tuple):
+    """The same as `_adjoint_change`; the first `count` are seeds."""
+    half = len(given) // 2
     moves = given[half : half + count], given[half + count :]
     return _adjoint_change(run, given[:count], given[count:half], moves)
+
+
+def _residual_back(of: tuple, has_times: bool, t, h, seed, z, *given):
+    run = residual_run(of, (t, h))
+    return vjp(lambda *given: run(z, *given), *given)[1](seed)
 
 
 class Tangents(SolutionSweep):
@@ -78,7 +114,7 @@ class Tangents(SolutionSweep):
     def _told(self, k: int) -> _Told:
         chosen = self._order[self._limits[k] : self._limits[k + 1]]
         asked, roots = self.plan.times[chosen] if len(chosen) else None, roots_of(self.plan, k)
-        if asked is not None and self._is_many and not self._method.is_implicit and not roots:
+        if asked is not None and self._is_many and not roots:
             more = self._most - len(asked)  # as many times in all steps
             asked = np.append(asked, np.full(more, self._steps.times[k + 1]))
         return k, chosen, asked, roots
@@ -127,28 +163,28 @@ class Tangents(SolutionSweep):
         of = self._flow, self._method
         t, _, h = self._begin(k)
         at, moves = self._arguments(told)
+        has_times = asked is not None
         if not self._method.is_implicit:
-            if roots or not self._is_many:
-                run = explicit_run(of, roots, (t, h), asked is not None, 2)
-                return _change(run, at, moves)
-            f = self._of_times(_explicit_change, asked)
-            return [np.asarray(one) for one in f(t, h, *at, *moves)]
-        z, skip = self._steps.kept[k], 1 + (asked is not None)
-        still = [at[0], *at[skip:]], [moves[0], *moves[skip:]]
-        run = residual_run(of, (t, h))
-        change = np.asarray(jvp(lambda *given: run(z, *given), *map(tuple, still))[1])
+            if roots:
+                return _change(explicit_run(of, roots, (t, h), has_times, 2), at, moves)
+            return self._of_step(_explicit_change, has_times)(t, h, *at, *moves)
+        z, skip = self._steps.kept[k], 1 + has_times
+        still = at[0], *at[skip:], moves[0], *moves[skip:]
+        (change,) = self._of_step(_residual_change)(t, h, z, *still)
         of_z = -self.factors(k).solved(change.ravel()).reshape(z.shape)
         self._stages.append(of_z)
-        run = outputs_run(of, roots, (t, h), asked is not None, 2)
-        return _change(run, [z, *at], [of_z, *moves])
+        if roots:
+            return _change(outputs_run(of, roots, (t, h), has_times, 2), [z, *at], [of_z, *moves])
+        return self._of_step(_outputs_change, has_times)(t, h, z, *at, of_z, *moves)
 
-    def _of_times(self, f: Callable, asked) -> Callable:
-        """A function of a step with times or without, compiled."""
-        of, key = (self._flow, self._method), (f, asked is not None)
-        if key not in self._flow.programs:
-            made = functools.partial(f, of, asked is not None)
-            self._flow.programs[key] = compile(lambda *given: made(*given))
-        return self._flow.programs[key]
+    def _of_step(self, f: Callable, has_times: bool = False) -> Callable:
+        """A function of a step with times or without, of arrays; compiled if there are many."""
+        key, programs = (f, has_times), self._flow.programs
+        run = functools.partial(f, (self._flow, self._method), has_times)
+        if self._is_many and key not in programs:
+            programs[key] = compile(lambda *given: run(*given))
+        made = programs[key] if self._is_many else run
+        return lambda *given: _arrays(made(*given))
 
     # --- backwards ----------------------------------------------------------------------------
 
@@ -193,36 +229,42 @@ class Tangents(SolutionSweep):
         of_seeds = [change, *[np.zeros(np.shape(one)) for one in seeds[1:]]]
         if self._method.is_implicit:
             return self._pulled_implicit(told, (at, moves), (seeds, of_seeds))
-        if roots or not self._is_many:
+        if roots:
             run = explicit_run(of, roots, (t, h), asked is not None, 2)
             found, changes = _adjoint_change(run, seeds, at, (of_seeds, moves))
         else:
-            f = self._of_times(_explicit_adjoint_change, asked)
+            f = self._of_step(_explicit_adjoint_change, asked is not None)
             found, changes = f(t, h, *seeds, *at, *of_seeds, *moves)
         return found[0], changes
 
     def _pulled_implicit(self, told: _Told, arguments: tuple, seeds: tuple) -> tuple:
         k, _, asked, roots = told
         of, (at, moves) = (self._flow, self._method), arguments
-        t, y, h = self._begin(k)
+        t, _, h = self._begin(k)
         z, of_z, skip = self._steps.kept[k], self._stages[k], 1 + (asked is not None)
-        run = outputs_run(of, roots, (t, h), asked is not None, 2)
-        moved = seeds[1], (of_z, *moves)
-        found, changes = _adjoint_change(run, seeds[0], (z, *at), moved)
-        (adjoint, of_y), (change, *changes) = found[:2], map(np.asarray, changes)
+        if roots:
+            run = outputs_run(of, roots, (t, h), asked is not None, 2)
+            moved = seeds[1], (of_z, *moves)
+            both = _adjoint_change(run, seeds[0], (z, *at), moved)
+            (adjoint, of_y, *_), (change, *changes) = _arrays(both)
+        else:
+            f = self._of_step(_outputs_adjoint_change, asked is not None)
+            both = f(t, h, *seeds[0], z, *at, *seeds[1], of_z, *moves)
+            (adjoint, of_y, *_), (change, *changes) = both
         factors = self.factors(k)
         seed = -factors.solved(np.ravel(adjoint), transposed=True).reshape(z.shape)
-        equations = residual_run(of, (t, h))
         still = (z, at[0], *at[skip:]), (of_z, moves[0], *moves[skip:])
-        moved = (np.zeros_like(seed),), still[1]
-        more, more_change = _adjoint_change(
-            lambda *given: (equations(*given),), (seed,), still[0], moved
-        )
-        right = change + np.asarray(more_change[0])
+        f = self._of_step(_residual_adjoint_change)
+        more, more_change = f(t, h, seed, *still[0], np.zeros_like(seed), *still[1])
+        right = change + more_change[0]
         of_seed = -factors.solved(right.ravel(), transposed=True).reshape(z.shape)
-        _, back = vjp(lambda *given: equations(z, *given), *still[0][1:])
-        of_rest = zip(more_change[1:], back(of_seed), strict=True)
-        rest = [np.asarray(one) + np.asarray(other) for one, other in of_rest]
+        back = self._of_step(_residual_back)(t, h, of_seed, *still[0])
+        rest = [one + other for one, other in zip(more_change[1:], back, strict=True)]
         changes[0] = changes[0] + rest[0]
         changes[skip:] = [one + other for one, other in zip(changes[skip:], rest[1:], strict=True)]
-        return np.asarray(of_y) + np.asarray(more[1]), changes
+        return of_y + more[1], changes
+
+
+def _arrays(found) -> Any:
+    """What a function of a step gives, as arrays: a list, or one of them."""
+    return [_arrays(one) if isinstance(one, (tuple, list)) else np.asarray(one) for one in found]

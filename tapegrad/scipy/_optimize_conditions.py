@@ -18,17 +18,12 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.values import array_of, is_tensor, shape_of
 from .._transforms.gradients import grad
 from .._transforms.jacobians import jacobian
+from ._differentiable import as_array
 
 #: How close to a limit counts as at it, and from where on the multiplier decides.
 AT, NEAR = 1e-8, 1e-6
 #: The gradient that minimisers leave, unless they are told a tolerance.
 FLAT = 1e-5
-
-
-def as_array(value):
-    """A value of any kind as an array or a tensor of floats."""
-    value = unlisted(value)
-    return value if is_tensor(value) else np.asarray(value, dtype=float)
 
 
 def as_number(value):

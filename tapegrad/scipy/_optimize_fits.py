@@ -14,8 +14,9 @@ from .._derivatives.inputs import Inputs
 from .._implicit.solution import Solved
 from .._transforms.gradients import elementwise_grad
 from .._transforms.jacobians import columns_of
-from ._optimize_calls import Given, arguments, solver
-from ._optimize_conditions import FLAT, Conditions, Constraint, as_array, sides
+from ._differentiable import as_array
+from ._optimize_calls import Given, arguments, in_field, solver
+from ._optimize_conditions import FLAT, Conditions, Constraint, sides
 
 #: The costs of squares that are scaled, by names of SciPy's losses.
 _LOSSES: dict[str, Callable] = {
@@ -269,6 +270,30 @@ solver(
     _read_lsq_linear,
     _finish_lsq_linear,
 )
+
+
+# --- isotonic regression --------------------------------------------------------------------------
+
+
+def _of_isotonic(given: Given) -> Callable:
+    """Each result is the weighted mean of its block, whose number is in `aux`."""
+    y, weights = as_array(given["y"]), given["weights"]
+    weights = 1.0 + 0.0 * y if weights is None else as_array(weights)
+
+    def equations(x, blocks):
+        same = np.where(blocks[:, None] == blocks[None, :], 1.0, 0.0)
+        return x - (same @ (weights * y)) / (same @ weights)
+
+    return equations
+
+
+def _read_isotonic(given: Given, result) -> Solved:
+    sizes = np.diff(result.blocks)
+    blocks = np.repeat(np.arange(len(sizes), dtype=float), sizes)
+    return Solved(np.asarray(result.x, float), (blocks,))
+
+
+solver("isotonic_regression", _of_isotonic, _read_isotonic, in_field("x"))
 
 
 # --- linear programs ------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ import numpy as np
 
 from .._core.tensor.values import is_recorded, is_tensor, value_of
 from .._implicit.solution import Solved
-from .._transforms.gradients import grad
+from .._transforms.gradients import elementwise_grad, grad
 from ._optimize_calls import Given, arguments, first_of, solver
-from ._optimize_conditions import FLAT, Conditions, as_number, constraints_of
+from ._optimize_conditions import FLAT, Conditions, as_array, as_number, constraints_of
 
 
 def _objective(f: Callable, args, is_pair: bool = False) -> Callable:
@@ -233,3 +233,91 @@ def _finish_search(given: Given, result, z):
 
 for _name in ("differential_evolution", "dual_annealing", "shgo"):
     solver(_name, lambda given: _of_search(given).equations, _read_search, _finish_search)
+
+
+def _of_hopping(given: Given) -> Conditions:
+    named = given["minimizer_kwargs"] or {}
+    f = _objective(given["func"], named.get("args", ()), named.get("jac") is True)
+    return Conditions(f, named.get("bounds"), constraints_of(named.get("constraints") or ()))
+
+
+def _finish_hopping(given: Given, result, z):
+    x = z[: np.size(result.x)]
+    found = {"x": x}
+    if is_tensor(x) and is_recorded(x):
+        named = given["minimizer_kwargs"] or {}
+        f = _objective(given["func"], named.get("args", ()), named.get("jac") is True)
+        found["fun"] = f(x)
+    result.update(found)
+    result.lowest_optimization_result.update(found)
+    return result
+
+
+solver(
+    "basinhopping",
+    lambda given: _of_hopping(given).equations,
+    lambda given, result: Solved(*_of_hopping(given).solved(np.asarray(result.x, float))),
+    _finish_hopping,
+)
+
+
+def _of_slsqp(given: Given) -> Conditions:
+    rest, named = arguments(given["args"]), (("eq", "eqcons"), ("ineq", "ieqcons"))
+    every = [(kind, f) for kind, name in named for f in given[name]]
+    every += [(kind, f) for kind, name in named if (f := given["f_" + name]) is not None]
+    constraints = [{"type": kind, "fun": f, "args": rest} for kind, f in every]
+    return Conditions(_func(given), given["bounds"], constraints_of(constraints))
+
+
+def _of_cobyla(given: Given) -> Conditions:
+    rest = arguments(given["args"] if given["consargs"] is None else given["consargs"])
+    every = [given["cons"]] if callable(given["cons"]) else given["cons"]
+    constraints = [{"type": "ineq", "fun": f, "args": rest} for f in every]
+    return Conditions(_func(given), None, constraints_of(constraints))
+
+
+def _with_minimum(given: Given, result, z):
+    """As `_with_value`, without the multipliers."""
+    return _with_value(_func)(given, result, z[: np.size(first_of(result))])
+
+
+def _constrained(conditions: Callable) -> tuple[Callable, Callable, Callable]:
+    return (
+        lambda given: conditions(given).equations,
+        lambda given, result: Solved(
+            *conditions(given).solved(np.asarray(first_of(result), float))
+        ),
+        _with_minimum,
+    )
+
+
+solver("fmin_slsqp", *_constrained(_of_slsqp))
+solver("fmin_cobyla", *_constrained(_of_cobyla))
+
+
+# --- minima of many functions of one number -------------------------------------------------------
+
+
+def _of_elements(given: Given) -> Callable:
+    return lambda x: as_array(given["f"](x, *arguments(given["args"])))
+
+
+def _finish_elements(given: Given, result, x):
+    result["x"] = x
+    if is_tensor(x) and is_recorded(x):
+        result["f_x"] = _of_elements(given)(x)
+    return result
+
+
+solver(
+    "elementwise.find_minimum",
+    lambda given: elementwise_grad(_of_elements(given)),
+    lambda given, result: Solved(np.asarray(result.x, float)),
+    _finish_elements,
+)
+solver(
+    "elementwise.find_root",
+    _of_elements,
+    lambda given, result: Solved(np.asarray(result.x, float)),
+    _finish_elements,
+)

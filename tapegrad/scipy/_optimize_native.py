@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from .._custom.closures import OperandPlace
 from .._implicit import hybrid_method as hybrid
 from .._implicit import scalar_roots as scalar
 from .._implicit.native_calls import SolverMethod
-from ._optimize_calls import Given, OfX, is_number
+from ._optimize_calls import Given, OfX, names_in
 
 Choice = Callable[[Given, Any], "SolverMethod | None"]
 
@@ -45,19 +45,9 @@ def _are_numbers(*given) -> bool:
     return all([isinstance(one, (OperandPlace, int, float, np.integer)) for one in given])
 
 
-def _names_in(result, name: str = "") -> Iterator[str]:
-    """Names of the numbers and arrays in a result: keys of dicts, else their place in a tuple."""
-    if isinstance(result, (tuple, dict)):
-        items = result.items() if isinstance(result, dict) else enumerate(result)
-        for key, item in items:
-            yield from _names_in(item, str(key))
-    elif is_number(result):
-        yield name
-
-
 def _found(solved: Any, places: dict[str, tuple[int, tuple[int, ...]]], x: str) -> list | None:
     """Where the parts of a result are, by the names of what SciPy tells; None for others."""
-    names = [x, *[name or x for name in _names_in(solved.result)]]
+    names = [x, *[name or x for name in names_in(solved.result)]]
     return [places[name] for name in names] if {*names} <= places.keys() else None
 
 

@@ -213,7 +213,7 @@ class _Flat(QuadratureRule):
         if type(self.integrand) is IntegrandArguments:
             full_output = self.options["full_output"]
             first, *ranges = self.functions(given.get("theta"))
-            func = lambda *x: first(x)  # noqa: E731
+            func = lambda *x: first(x)
             value, error, *self.rest = _theirs().nquad(func, ranges, (), opts, full_output)
             return value, error
         if count is None:

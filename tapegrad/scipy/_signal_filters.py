@@ -26,7 +26,7 @@ from .._core.tensor.values import (
     value_of,
 )
 from ._copied_code import copy_of
-from ._differentiable import OURS
+from ._differentiable import OURS, in_package
 
 # --- convolutions ---------------------------------------------------------------------------------
 # SciPy's `signal` for recorded values: convolutions and correlations, directly and by FFT.
@@ -369,9 +369,7 @@ OURS["signal.oaconvolve"] = fftconvolve
 # SciPy's `signal` for recorded values: filters with feedback, by order, and responses.
 
 
-def _entered(function):
-    OURS[f"signal.{function.__name__}"] = function
-    return function
+_entered = in_package("signal")
 
 
 def _real(name: str, x):
@@ -653,7 +651,7 @@ def freqz(
     whole=False,
     plot=None,
     fs=2 * np.pi,
-    include_nyquist=False,  # noqa: N803
+    include_nyquist=False,
 ):
     """By a Fourier transform for a filter without feedback, else by SciPy's own code."""
     theirs = importlib.import_module("scipy.signal").freqz

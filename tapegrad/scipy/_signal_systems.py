@@ -12,7 +12,7 @@ from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import fixed, lost_derivative, named, of_own_shape, steered
 from .._core.tensor.values import dtype_of, is_complex, is_tensor, shape_of, value_of
 from ._copied_code import OWN, converted, copied_class, copy_of, namespace, stands_for
-from ._differentiable import OURS, is_before
+from ._differentiable import OURS, holds, in_package, is_before
 
 # --- linear systems -------------------------------------------------------------------------------
 # SciPy's `signal` for recorded values: linear systems of continuous and of discrete time.
@@ -374,7 +374,7 @@ OURS["signal.sepfir2d"] = sepfir2d
 # --- windows --------------------------------------------------------------------------------------
 
 
-def get_window(window, Nx, fftbins=True, **named):  # noqa: N803
+def get_window(window, Nx, fftbins=True, **named):
     """A window of a name with its parameters, which SciPy's function has checked."""
     _theirs("windows", "get_window")(_plain(window), Nx, fftbins, **named)
     windows = importlib.import_module("tapegrad.scipy.signal.windows")
@@ -483,18 +483,11 @@ _PADDINGS = {
 # another, a numerator's coefficient that is 0.
 
 
-def _entered(function):
-    OURS[f"signal.{function.__name__}"] = function
-    return function
+_entered = in_package("signal")
 
 
 def _by_copy(name: str):
     return copy_of(getattr(importlib.import_module("scipy.signal"), name))
-
-
-def _is(answer, what: str) -> bool:
-    """What a comparison gives; programs make it again."""
-    return bool(fixed(answer, what))
 
 
 def _vector(x):
@@ -531,7 +524,7 @@ def lfiltic(b, a, y, x=None):
         raise ValueError("Filter coefficients `a` must be 1-D.")
     if not shape_of(a)[0]:
         raise ValueError("There must be at least one `a` coefficient.")
-    if _is(a[0] == 0.0, "lfiltic()"):
+    if holds(a[0] == 0.0, "lfiltic()"):
         raise ValueError("First `a` filter coefficient must be non-zero.")
     if is_before("1.16.0"):  # which divides by nothing
         return _by_copy("lfiltic")(b, a, y, x)
@@ -618,7 +611,7 @@ def _chirp_phase(t, f0, t1, f1, method="linear", vertex_zero=True):
     """The phase of a chirp, by a series where the frequencies are equal."""
     theirs = copy_of(importlib.import_module("scipy.signal._waveforms")._chirp_phase)
     is_curved = method in ("logarithmic", "log", "lo", "hyperbolic", "hyp")
-    if not is_curved or not _is(PUBLIC["asarray"](f0) == f1, "chirp()"):
+    if not is_curved or not holds(PUBLIC["asarray"](f0) == f1, "chirp()"):
         return theirs(t, f0, t1, f1, method, vertex_zero)
     plain = [float(value_of(f)) for f in (f0, f1)]
     theirs(0.0, plain[0], 1.0, plain[1], method)  # which raises an error for some
@@ -634,7 +627,7 @@ def _chirp_phase(t, f0, t1, f1, method="linear", vertex_zero=True):
 
 @_entered
 def cspline1d(signal, lamb=0.0):
-    if not none_traced((lamb,)) and _is(PUBLIC["asarray"](lamb) == 0.0, "cspline1d()"):
+    if not none_traced((lamb,)) and holds(PUBLIC["asarray"](lamb) == 0.0, "cspline1d()"):
         raise lost_derivative(
             "tapegrad.scipy.signal.cspline1d: lamb is recorded and 0, where smoothing has no "
             "derivative; give 0 as a plain number",
@@ -644,14 +637,14 @@ def cspline1d(signal, lamb=0.0):
 
 
 @_entered
-def lsim(system, U, T, X0=None, interp=True):  # noqa: N803
+def lsim(system, U, T, X0=None, interp=True):
     """With a state that depends on the first time, also where that is 0."""
     if X0 is not None and not none_traced((T,)) and shape_of(T):
         signal = importlib.import_module("tapegrad.scipy.signal")
         linalg = importlib.import_module("tapegrad.scipy.linalg")
         theirs = importlib.import_module("scipy.signal")
         system = system if isinstance(system, theirs.lti) else signal.lti(*system)
-        if _is(T[0] == 0.0, "lsim()"):
+        if holds(T[0] == 0.0, "lsim()"):
             a = PUBLIC["asarray"](system._as_ss().A)
-            X0 = PUBLIC["matmul"](PUBLIC["asarray"](X0), linalg.expm(a.T * T[0]))  # noqa: N806
+            X0 = PUBLIC["matmul"](PUBLIC["asarray"](X0), linalg.expm(a.T * T[0]))
     return _by_copy("lsim")(system, U, T, X0, interp)

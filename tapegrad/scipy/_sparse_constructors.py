@@ -13,7 +13,7 @@ from .._core.tensor.pytree import none_traced
 from .._core.tensor.trace import DerivativeLost
 from .._core.tensor.values import dtype_of, is_tensor, shape_of
 from ._class_stand_ins import ClassStandIn
-from ._differentiable import OURS
+from ._differentiable import OURS, in_package
 from ._sparse_tensors import (
     RecentPatterns,
     SparseTensor,
@@ -124,7 +124,7 @@ def _of_parts(name: str, theirs, numbers, places, shape, keywords) -> SparseTens
     arrays = [np.asarray(x) for x in indices]
     given = shape_of(numbers)
     key = (name, given, shape if shape is None else tuple(shape), [*keywords.items()], len(places))
-    arranged = lambda: _arranged(name, theirs, given, places, shape, keywords)  # noqa: E731
+    arranged = lambda: _arranged(name, theirs, given, places, shape, keywords)
     arrange, found = _patterns.of((*key, [x.shape for x in arrays]), arrays, arranged)
     return SparseTensor(arrange(_flat(numbers)), found, name)
 
@@ -184,9 +184,7 @@ class MatrixClass(ClassStandIn):
 # --- functions ------------------------------------------------------------------------------------
 
 
-def _entered(function):
-    OURS[f"sparse.{function.__name__}"] = function
-    return function
+_entered = in_package("sparse")
 
 
 class _JoinedBlocks:
@@ -244,7 +242,7 @@ for _name in ("hstack", "vstack", "bmat", "block_array", "block_diag"):
 
 
 def _picking(name: str):
-    def function(A, k=0, format=None):  # noqa: N803
+    def function(A, k=0, format=None):
         return SparseTensor.of(_sparse(A)).through(lambda p: in_sparse(name)(p, k, format))
 
     function.__name__ = name
@@ -295,13 +293,13 @@ def spdiags(data, diags, m=None, n=None, format=None):
 
 
 @_entered
-def permute_dims(A, axes=None, copy=False):  # noqa: N803
+def permute_dims(A, axes=None, copy=False):
     theirs = in_sparse("permute_dims")
     return _sparse(A).through(lambda p: theirs(p, axes))
 
 
 @_entered
-def kron(A, B, format=None):  # noqa: N803
+def kron(A, B, format=None):
     theirs, a, b = in_sparse("kron"), _sparse(A).canonical(), _sparse(B).canonical()
     kinds = [f"coo_{x._kind[4:]}" for x in (a, b)]
     p, q = (x._places.positions(kind) for x, kind in zip((a, b), kinds, strict=True))
@@ -315,7 +313,7 @@ def kron(A, B, format=None):  # noqa: N803
 
 
 @_entered
-def kronsum(A, B, format=None):  # noqa: N803
+def kronsum(A, B, format=None):
     a, b = _sparse(A), _sparse(B)
     for x in (a, b):
         if x.shape[0] != x.shape[1]:

@@ -18,7 +18,7 @@ from .._core.remembered import remembered
 from .._core.tensor.pytree import none_traced, stop_gradient
 from .._core.tensor.trace import DerivativeLost, fixed, learned, named, steered
 from .._core.tensor.values import array_of, dtype_of, is_tensor, shape_of, value_of
-from ._differentiable import OURS
+from ._differentiable import OURS, in_package
 from ._sparse_constructors import _sparse, none_sparse
 from ._sparse_tensors import (
     SparseTensor,
@@ -36,12 +36,10 @@ from ._sparse_tensors import (
 # SciPy's `sparse.linalg` for recorded values: equations, by factors and by iterations.
 
 
-def _entered(function):
-    OURS[f"sparse.linalg.{function.__name__}"] = function
-    return function
+_entered = in_package("sparse.linalg")
 
 
-def _square(name: str, A) -> SparseTensor:  # noqa: N803
+def _square(name: str, A) -> SparseTensor:
     if not is_sparse(A) and len(shape_of(array_of_operand(A))) != 2:
         raise ValueError(
             f"{name}: expected a matrix, got an array of shape {shape_of(array_of_operand(A))}"
@@ -80,7 +78,7 @@ def _order(permc_spec) -> int:
 
 
 @_entered
-def spsolve(A, b, permc_spec=None, use_umfpack=True):  # noqa: N803
+def spsolve(A, b, permc_spec=None, use_umfpack=True):
     one, order = _square("spsolve", A), _order(permc_spec)
     if is_sparse(b):
         raise DerivativeLost(
@@ -152,7 +150,7 @@ def of_instance(theirs) -> SparseFactors:
 
 
 @_entered
-def splu(A, permc_spec=None, diag_pivot_thresh=None, relax=None, panel_size=None, options=None):  # noqa: N803
+def splu(A, permc_spec=None, diag_pivot_thresh=None, relax=None, panel_size=None, options=None):
     choices = (diag_pivot_thresh, relax, panel_size, options)
     if none_sparse((A,)):
         theirs = in_linalg("splu")(A, permc_spec, *choices)
@@ -176,7 +174,7 @@ def _checked(one: SparseTensor, order: int) -> int:
 
 
 @_entered
-def factorized(A):  # noqa: N803
+def factorized(A):
     return splu(A).solve
 
 
@@ -188,7 +186,7 @@ splu.makes_objects = factorized.makes_objects = True
 
 
 @_entered
-def spsolve_triangular(A, b, lower=True, overwrite_A=False, overwrite_b=False, unit_diagonal=False):  # noqa: N803
+def spsolve_triangular(A, b, lower=True, overwrite_A=False, overwrite_b=False, unit_diagonal=False):
     one = _square("spsolve_triangular", A).canonical()
     places, n = one._places, one.shape[0]
     if (places.indices > places.rows if lower else places.indices < places.rows).any():
@@ -222,7 +220,7 @@ def _iterated(numbers, columns, starts, b, name, shape, keywords):
 
 
 def _iterating(name: str):
-    def function(A, b, x0=None, **keywords):  # noqa: N803
+    def function(A, b, x0=None, **keywords):
         place = f"tapegrad.scipy.sparse.linalg.{name}"
         if not is_sparse(A) and not isinstance(A, np.ndarray) and not is_tensor(A):
             raise DerivativeLost(
@@ -336,7 +334,7 @@ class _Exponential:
         return x
 
 
-def expm_multiply(A, B, start=None, stop=None, num=None, endpoint=None, traceA=None):  # noqa: N803
+def expm_multiply(A, B, start=None, stop=None, num=None, endpoint=None, traceA=None):
     if not none_traced((start, stop, num)):
         raise DerivativeLost(f"{_PLACE}: the times are recorded; multiply the matrix by them")
     exponential, x = _Exponential(A), array_of_operand(B)

@@ -501,7 +501,7 @@ class SparseTensor:
     # --- forms ------------------------------------------------------------------------------------
 
     @property
-    def T(self) -> SparseTensor:  # noqa: N802
+    def T(self) -> SparseTensor:
         return self.transpose()
 
     def transpose(self, axes=None, copy=False) -> SparseTensor:

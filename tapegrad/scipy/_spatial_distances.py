@@ -15,10 +15,10 @@ from .._core.operations.pair_distances import LARGEST, SIZES, SQUARES, pair_dist
 from .._core.operations.sylvester import orthogonal_procrustes
 from .._core.tensor import runtime as rt
 from .._core.tensor.pytree import none_traced
-from .._core.tensor.trace import DerivativeLost, learned, refuse, steered
+from .._core.tensor.trace import DerivativeLost, refuse, steered
 from .._core.tensor.values import dtype_of, is_complex, is_tensor, shape_of, value_of
 from ._class_stand_ins import ClassStandIn, RefusingClass
-from ._differentiable import OURS, is_before
+from ._differentiable import OURS, holds, in_package, is_before, root
 
 # --- distances ------------------------------------------------------------------------------------
 # SciPy's `spatial.distance` for recorded values: distances of vectors, along the last axis.
@@ -46,17 +46,11 @@ def _over(x, y):
     return PUBLIC["where"](is_none, 0.0, x / PUBLIC["where"](is_none, 1.0, y))
 
 
-def _root(x):
-    """A square root with derivative 0 at 0."""
-    is_none = x == 0.0
-    return PUBLIC["where"](is_none, 0.0, PUBLIC["sqrt"](PUBLIC["where"](is_none, 1.0, x)))
-
-
 # --- metrics --------------------------------------------------------------------------------------
 
 
 def euclidean(u, v, w=None):
-    return _root(_sum((u - v) ** 2, w))
+    return root(_sum((u - v) ** 2, w))
 
 
 def sqeuclidean(u, v, w=None):
@@ -88,17 +82,17 @@ def minkowski(u, v, p=2, w=None):
     return PUBLIC["where"](is_none, 0.0, PUBLIC["where"](is_none, 1.0, total) ** (1.0 / p))
 
 
-def seuclidean(u, v, V):  # noqa: N803
-    return _root(_sum((u - v) ** 2 / V))
+def seuclidean(u, v, V):
+    return root(_sum((u - v) ** 2 / V))
 
 
-def mahalanobis(u, v, VI):  # noqa: N803
+def mahalanobis(u, v, VI):
     d = u - v
-    return _root(_sum(PUBLIC["matmul"](d, VI) * d))
+    return root(_sum(PUBLIC["matmul"](d, VI) * d))
 
 
 def cosine(u, v, w=None):
-    size = _root(_sum(u * u, w)) * _root(_sum(v * v, w))
+    size = root(_sum(u * u, w)) * root(_sum(v * v, w))
     return 1.0 - _sum(u * v, w) / size
 
 
@@ -132,7 +126,7 @@ def _divergence(u, v, base, keepdims):
     m = 0.5 * (p + q)
     parts = OURS["special.rel_entr"](p, m) + OURS["special.rel_entr"](q, m)
     total = PUBLIC["sum"](parts, axis=-1, keepdims=keepdims)
-    return _root(0.5 * (total if base is None else total / np.log(base)))
+    return root(0.5 * (total if base is None else total / np.log(base)))
 
 
 METRICS = {
@@ -267,7 +261,7 @@ def _of_pairs(name: str, options, x, y, half: bool):
     if factors is not None:
         x, y = x * factors, y * factors
     made = pair_distances(x, y, kind=kind, half=half)
-    return made if kind != SQUARES or name == "sqeuclidean" else _root(made)
+    return made if kind != SQUARES or name == "sqeuclidean" else root(made)
 
 
 def _cosines(metric: str, x, y, w=None):
@@ -275,11 +269,11 @@ def _cosines(metric: str, x, y, w=None):
     if metric == "correlation":
         total = shape_of(x)[-1] if w is None else PUBLIC["sum"](w)
         x, y = (z - (_sum(z, w) / total)[..., None] for z in (x, y))
-    sizes = _root(_sum(x * x, w))[:, None] * _root(_sum(y * y, w))
+    sizes = root(_sum(x * x, w))[:, None] * root(_sum(y * y, w))
     return 1.0 - PUBLIC["matmul"](x if w is None else x * w, y.T) / sizes
 
 
-def cdist(XA, XB, metric="euclidean", *, out=None, **kwargs):  # noqa: N803
+def cdist(XA, XB, metric="euclidean", *, out=None, **kwargs):
     a, b = _points("XA", XA), _points("XB", XB)
     if shape_of(a)[1] != shape_of(b)[1]:
         raise ValueError("XA and XB must have the same number of columns (i.e. feature dimension.)")
@@ -290,7 +284,7 @@ def cdist(XA, XB, metric="euclidean", *, out=None, **kwargs):  # noqa: N803
     return one(a[:, None, :], b[None, :, :], **options) if made is None else made
 
 
-def pdist(X, metric="euclidean", *, out=None, **kwargs):  # noqa: N803
+def pdist(X, metric="euclidean", *, out=None, **kwargs):
     x = _points("X", X)
     one, options = _metric("pdist", metric, {"out": out, **kwargs}, x)
     made = _of_pairs(one.__name__, options, x, x, True)
@@ -300,7 +294,7 @@ def pdist(X, metric="euclidean", *, out=None, **kwargs):  # noqa: N803
     return one(x[i], x[j], **options)
 
 
-def squareform(X, force="no", checks=True):  # noqa: N803
+def squareform(X, force="no", checks=True):
     x = _floats(X)
     theirs, shape = importlib.import_module("scipy.spatial.distance").squareform, shape_of(x)
     if len(shape) == 1:
@@ -479,19 +473,6 @@ OURS["spatial.KDTree"] = OURS["spatial.cKDTree"] = TreeClass
 _SPATIAL = "tapegrad.scipy.spatial"
 
 
-def _entered(package: str):
-    def enter(function):
-        OURS[f"{package}.{function.__name__}"] = function
-        return function
-
-    return enter
-
-
-def _holds(answer, what: str) -> bool:
-    learned(answer, what)
-    return bool(value_of(answer))
-
-
 # --- distances ------------------------------------------------------------------------------------
 
 
@@ -503,7 +484,7 @@ def _power(name: str, p) -> float:
     return float(p)
 
 
-@_entered("spatial")
+@in_package("spatial")
 def minkowski_distance_p(x, y, p=2.0):
     p = _power("minkowski_distance_p", p)
     size = recorded_np.absolute(_floats(x) - _floats(y))
@@ -512,7 +493,7 @@ def minkowski_distance_p(x, y, p=2.0):
     return recorded_np.sum(size if p == 1.0 else size**p, axis=-1)
 
 
-@_entered("spatial")
+@in_package("spatial")
 def minkowski_distance(x, y, p=2.0):
     p = _power("minkowski_distance", p)
     if p in (1.0, math.inf):
@@ -521,7 +502,7 @@ def minkowski_distance(x, y, p=2.0):
     return METRICS["euclidean"](x, y) if p == 2.0 else METRICS["minkowski"](x, y, p)
 
 
-@_entered("spatial")
+@in_package("spatial")
 def distance_matrix(x, y, p=2.0, threshold=1000000):
     x, y = _floats(x), _floats(y)
     if shape_of(x)[-1] != shape_of(y)[-1]:
@@ -535,7 +516,7 @@ def distance_matrix(x, y, p=2.0, threshold=1000000):
 # --- forms ----------------------------------------------------------------------------------------
 
 
-@_entered("spatial")
+@in_package("spatial")
 def procrustes(data1, data2):
     """Two sets of points in standard form, the second turned and scaled to the first."""
     one, two = _floats(data1), _floats(data2)
@@ -547,7 +528,7 @@ def procrustes(data1, data2):
         raise ValueError("Input matrices must be >0 rows and >0 cols")
     one, two = one - recorded_np.mean(one, axis=0), two - recorded_np.mean(two, axis=0)
     squares = recorded_np.sum(one * one), recorded_np.sum(two * two)
-    if _holds((squares[0] == 0.0) | (squares[1] == 0.0), "scipy.spatial.procrustes()"):
+    if holds((squares[0] == 0.0) | (squares[1] == 0.0), "scipy.spatial.procrustes()"):
         raise ValueError("Input matrices must contain >1 unique points")
     one, two = one / recorded_np.sqrt(squares[0]), two / recorded_np.sqrt(squares[1])
     turn, scale = orthogonal_procrustes(one, two)
@@ -555,7 +536,7 @@ def procrustes(data1, data2):
     return one, two, recorded_np.sum((one - two) ** 2)
 
 
-@_entered("spatial")
+@in_package("spatial")
 def geometric_slerp(start, end, t, tol=1e-7):
     """The path between two points on a sphere, at parts of its length."""
     start, end, t = _floats(start), _floats(end), _floats(t)
@@ -564,20 +545,20 @@ def geometric_slerp(start, end, t, tol=1e-7):
     if len(shape_of(start)) != 1 or shape_of(start) != shape_of(end) or shape_of(start)[0] < 2:
         raise ValueError("Start and end coordinates must be one-dimensional, of the same size ≥ 2")
     what = "scipy.spatial.geometric_slerp()"
-    if is_before("1.17.0") and _holds(recorded_np.any((t < 0.0) | (t > 1.0)), what):
+    if is_before("1.17.0") and holds(recorded_np.any((t < 0.0) | (t > 1.0)), what):
         raise ValueError("interpolation parameter must be in [0, 1]")
-    if _holds(recorded_np.all(start == end), what):
+    if holds(recorded_np.all(start == end), what):
         raise DerivativeLost(
             f"{_SPATIAL}.geometric_slerp: start and end are equal, where its derivative does not "
             "follow from SciPy's value; return start for such points"
         )
     for one in (start, end):
-        if _holds(
+        if holds(
             recorded_np.absolute(recorded_np.sqrt(recorded_np.sum(one * one)) - 1.0) > 1e-9, what
         ):
             raise ValueError("start and end are not on a unit n-sphere")
     distance = recorded_np.sqrt(recorded_np.sum((start - end) ** 2))
-    if _holds(recorded_np.absolute(distance - 2.0) <= abs(tol), what):
+    if holds(recorded_np.absolute(distance - 2.0) <= abs(tol), what):
         warnings.warn(
             "start and end are antipodes using the specified tolerance; this may cause ambiguous "
             "slerp paths",
@@ -604,12 +585,12 @@ def _codes(points, book):
 
 
 def _finite(x, check: bool, name: str):
-    if check and _holds(~recorded_np.all(recorded_np.isfinite(x)), name):
+    if check and holds(~recorded_np.all(recorded_np.isfinite(x)), name):
         raise ValueError("array must not contain infs or NaNs")
     return x
 
 
-@_entered("cluster.vq")
+@in_package("cluster.vq")
 def vq(obs, code_book, check_finite=True):
     """The nearest code of each observation, an answer, and the distances."""
     dtype = recorded_np.result_type(dtype_of(obs), dtype_of(code_book))
@@ -625,20 +606,20 @@ def vq(obs, code_book, check_finite=True):
     return codes, found.astype(recorded_np.float32) if dtype == recorded_np.float32 else found
 
 
-@_entered("cluster.vq")
+@in_package("cluster.vq")
 def whiten(obs, check_finite=None):
     """Observations over the standard deviation of each column, those of deviation 0 as they are."""
     obs = _finite(obs, check_finite is not False, "scipy.cluster.vq.whiten()")
     squares = recorded_np.var(obs, axis=0)
     is_none = squares == 0.0
-    if _holds(recorded_np.any(is_none), "scipy.cluster.vq.whiten()"):
+    if holds(recorded_np.any(is_none), "scipy.cluster.vq.whiten()"):
         warnings.warn(
             "Some columns have standard deviation zero. The values of these columns will not "
             "change.",
             RuntimeWarning,
             stacklevel=3,
         )
-    return obs / recorded_np.where(is_none, 1.0, _root(squares))
+    return obs / recorded_np.where(is_none, 1.0, root(squares))
 
 
 # --- constants ------------------------------------------------------------------------------------
@@ -664,18 +645,18 @@ _FROM_KELVIN = {
 }
 
 
-@_entered("constants")
+@in_package("constants")
 def convert_temperature(val, old_scale, new_scale):
     _constants().convert_temperature(0.0, old_scale, new_scale)  # it knows the names
     in_kelvin = _TO_KELVIN[old_scale[0].lower()](recorded_np.asarray(val))
     return _FROM_KELVIN[new_scale[0].lower()](in_kelvin)
 
 
-@_entered("constants")
+@in_package("constants")
 def lambda2nu(lambda_):
     return _constants().c / recorded_np.asarray(lambda_)
 
 
-@_entered("constants")
+@in_package("constants")
 def nu2lambda(nu):
     return _constants().c / recorded_np.asarray(nu)

@@ -13,10 +13,10 @@ from .. import numpy as np
 from .._core.operations.sylvester import polar_factor
 from .._core.tensor import runtime as rt
 from .._core.tensor.pytree import none_traced
-from .._core.tensor.trace import DerivativeLost, learned, steered
+from .._core.tensor.trace import DerivativeLost, steered
 from .._core.tensor.values import shape_of, value_of
 from ._class_stand_ins import ClassStandIn, RefusingClass
-from ._differentiable import OURS, is_before
+from ._differentiable import OURS, holds, is_before
 from ._spatial_distances import TreeTensor, _floats, kinds
 
 # --- rotation formulas ----------------------------------------------------------------------------
@@ -30,12 +30,6 @@ _GIMBAL = (
     "Gimbal lock detected. Setting third angle to zero since it is not possible to uniquely "
     "determine all angles."
 )
-
-
-def holds(answer, what: str) -> bool:
-    """A decision by values, which a program has to come to again."""
-    learned(answer, what)
-    return bool(value_of(answer))
 
 
 def _series(x, terms):
@@ -267,7 +261,7 @@ def _wrapped(angle):
     return angle + np.where(angle < -math.pi, 2.0 * math.pi, turn)
 
 
-def _orthogonal(axes, order: str, what: str):
+def _orthogonal(axes, order: str):
     """Unit vectors that are rotated about in turn, and whether intrinsically."""
     if order not in ("e", "extrinsic", "i", "intrinsic"):
         raise ValueError(
@@ -279,13 +273,13 @@ def _orthogonal(axes, order: str, what: str):
     axes = axes / np.sqrt(_squares(axes))
     for k in range(shape_of(axes)[-2] - 1):
         inner = np.sum(axes[..., k, :] * axes[..., k + 1, :], axis=-1)
-        if holds(np.any(np.absolute(inner) > 1e-7), what):
+        if holds(np.any(np.absolute(inner) > 1e-7), "scipy.spatial.transform.Rotation"):
             raise ValueError("Consecutive axes must be orthogonal.")
     return axes, order[0] == "i"
 
 
 def of_davenport(axes, order: str, angles):
-    axes, is_intrinsic = _orthogonal(axes, order, "scipy.spatial.transform.Rotation")
+    axes, is_intrinsic = _orthogonal(axes, order)
     count = shape_of(axes)[-2]
     if not 1 <= count <= 3:
         raise ValueError(f"Expected up to 3 axes, got {count}")
@@ -301,7 +295,7 @@ def of_davenport(axes, order: str, angles):
 def as_davenport(q, axes, order: str, is_quiet: bool):
     if shape_of(axes)[-2] != 3:
         raise ValueError(f"Expected 3 axes, got {shape_of(axes)}.")
-    axes, is_intrinsic = _orthogonal(axes, order, "scipy.spatial.transform.Rotation")
+    axes, is_intrinsic = _orthogonal(axes, order)
     n1, n2, n3 = (axes[..., k, :] for k in range(3))
     n1, n3 = (n3, n1) if is_intrinsic else (n1, n3)
     across, inner = np.cross(n1, n2), lambda x, y: np.sum(x * y, axis=-1)

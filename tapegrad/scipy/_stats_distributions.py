@@ -27,7 +27,6 @@ from ._stats_formulas import (
     CALLED,
     METHODS,
     OWN,
-    OWN_SUMS,
     POINTS,
     REFUSED,
     RELEASED,
@@ -41,7 +40,6 @@ from ._stats_formulas import (
 
 where = PUBLIC["where"]
 _log = PUBLIC["log"]
-OWN |= OWN_SUMS
 for _place in ("special._ufuncs", "stats._continuous_distns"):
     STANDING |= {f"{_place}.{name}": copy_of(ours) for name, ours in CALLED.items()}
 #: Classes of SciPy whose formulas are quadratures, searches and differences.
@@ -239,7 +237,10 @@ def density(name: str, given: DistributionArguments, x):
         y = stop_gradient(y)
         is_whole = np.floor(y) == y
         safe = y if is_all(is_whole, True) else np.floor(y)
-        out = _inside(given, safe, formula, True, beyond, beyond)
+        out, is_far = _inside(given, safe, formula, True, beyond, beyond), np.isinf(y)
+        if not is_all(is_far, False):  # a constant, where the derivative of the formula is NaN
+            near = _inside(given, where(is_far, 0.0, safe), formula, True, beyond, beyond)
+            out = where(is_far, stop_gradient(out), near)
         return given.checked(
             out if safe is y else where(is_whole, out, where(np.isnan(y), y, beyond))
         )

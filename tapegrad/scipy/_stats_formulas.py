@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from scipy import special
 
@@ -583,7 +585,7 @@ def _ncx2_logpdf(self, x, df, nc):
     return special.logsumexp(_mixture(j, nc) + density, axis=0)
 
 
-def _ncx2_pdf_of(self, x, df, nc):
+def _ncx2_pdf(self, x, df, nc):
     return np.exp(_ncx2_logpdf(self, x, df, nc))
 
 
@@ -642,47 +644,6 @@ def _dgamma_pdf(self, x, a):
     ratio = np.where(is_large, size, mode) / mode
     top = np.exp(mode * np.log(mode) - mode - special.gammaln(large))
     return np.where(is_large, top * (ratio * np.exp(1 - ratio)) ** mode, direct) / 2
-
-
-#: By the name of the distribution and of SciPy's formula.
-OWN = {
-    ("dgamma", "_pdf"): _dgamma_pdf,
-    ("geninvgauss", "_logpdf"): _geninvgauss_logpdf,
-    ("genhyperbolic", "_logpdf"): _genhyperbolic_logpdf,
-    ("skewnorm", "_logpdf"): _skewnorm_logpdf,
-    ("skewnorm", "_pdf"): _skewnorm_pdf,
-    ("genlogistic", "_logpdf"): _genlogistic_logpdf,
-    ("genlogistic", "_pdf"): _genlogistic_pdf,
-    ("genlogistic", "_support_mask"): _genlogistic_support_mask,
-    ("dpareto_lognorm", "_support_mask"): _dpareto_lognorm_support_mask,
-    ("pearson3", "_logpdf"): _pearson3_logpdf,
-    ("pearson3", "_pdf"): _pearson3_pdf,
-    ("pearson3", "_cdf"): _pearson3_cdf,
-    ("pearson3", "_sf"): _pearson3_sf,
-    ("dpareto_lognorm", "_logpdf"): _dpareto_lognorm_logpdf,
-    ("dpareto_lognorm", "_pdf"): _dpareto_lognorm_pdf,
-    ("dpareto_lognorm", "_cdf"): _dpareto_lognorm_cdf,
-    ("dpareto_lognorm", "_sf"): _dpareto_lognorm_sf,
-    ("dpareto_lognorm", "_logcdf"): _dpareto_lognorm_logcdf,
-    ("dpareto_lognorm", "_logsf"): _dpareto_lognorm_logsf,
-    ("genhyperbolic", "_pdf"): _genhyperbolic_pdf,
-    ("kappa4", "_get_support"): _kappa4_get_support,
-    ("zipf", "_logpmf"): _zipf_logpmf,
-    ("zipf", "_pmf"): _zipf_pmf,
-    ("kstwobign", "_cdf"): _kstwobign_cdf,
-    ("kstwobign", "_sf"): _kstwobign_sf,
-    ("kstwobign", "_pdf"): _kstwobign_pdf,
-    ("ncx2", "_logpdf"): _ncx2_logpdf,
-    ("ncx2", "_pdf"): _ncx2_pdf_of,
-    ("ncx2", "_cdf"): _ncx2_cdf,
-    ("ncx2", "_sf"): _ncx2_sf,
-    ("skellam", "_logpmf"): _skellam_logpmf,
-    ("skellam", "_pmf"): _skellam_pmf,
-    ("skellam", "_cdf"): _skellam_cdf,
-    ("skellam", "_sf"): _skellam_sf,
-    ("bernoulli", "_munp"): _bernoulli_munp,
-    ("truncexpon", "_munp"): _truncexpon_munp,
-}
 
 
 # --- partial derivatives by shapes ----------------------------------------------------------------
@@ -849,17 +810,10 @@ def _irwinhall_sf(self, x, n):
     return np.where(is_left, 1.0 - part, part)
 
 
-#: By the name of the distribution and of SciPy's formula.
-OWN_SUMS = {
-    ("ncf", "_logpdf"): _ncf_logpdf,
-    ("ncf", "_pdf"): _ncf_pdf,
-    ("ncf", "_cdf"): _ncf_cdf,
-    ("ncf", "_sf"): _ncf_sf,
-    ("zipfian", "_logpmf"): _zipfian_logpmf,
-    ("zipfian", "_pmf"): _zipfian_pmf,
-    ("zipfian", "_cdf"): _zipfian_cdf,
-    ("zipfian", "_sf"): _zipfian_sf,
-    ("irwinhall", "_pdf"): _irwinhall_pdf,
-    ("irwinhall", "_cdf"): _irwinhall_cdf,
-    ("irwinhall", "_sf"): _irwinhall_sf,
+#: By the name of the distribution and of SciPy's formula: the functions here that take `self`.
+OWN = {
+    found.groups(): one
+    for name, one in [*globals().items()]
+    if getattr(one, "__code__", None) and one.__code__.co_varnames[:1] == ("self",)
+    if (found := re.fullmatch("_([a-z0-9_]+?)(_get_support|_support_mask|_[a-z]+)", name))
 }

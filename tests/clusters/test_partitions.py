@@ -120,6 +120,40 @@ def test_arguments_in_structures_and_several_of_them():
     np.testing.assert_allclose(pair[1], 2.0 * np.sum(xs, axis=0), rtol=1e-14)
 
 
+def test_arguments_by_name_and_methods():
+    class Model:
+        def misfit(self, w, x, y):
+            return fits.misfit(w, x, y)
+
+    def misfit(x, w, y):
+        return fits.misfit(w, x, y)
+
+    wanted = tg.value_and_grad(fits.misfit)(W, *PARTS[0])
+    with ThreadPoolExecutor(2) as pool:
+        found = tg.compile(fits.misfit, argnames="w").sum(W, PARTS, over=pool)
+        by_number = fits.compiled_misfit.sum(W, PARTS, over=pool)
+        assert found[0] == by_number[0] and found[1].tobytes() == by_number[1].tobytes()
+        both = tg.compile(misfit, argnames=("w", "x"))
+        value, (by_w, by_x) = both.sum(PARTS[0][0], W, [PARTS[0][1:]], over=pool)
+        np.testing.assert_allclose(value, wanted[0], rtol=1e-13)
+        np.testing.assert_allclose(by_w, wanted[1], rtol=1e-12)
+        np.testing.assert_allclose(by_x, tg.grad(misfit)(PARTS[0][0], W, PARTS[0][1]), rtol=1e-12)
+        values, _ = both.map(PARTS[0][0], W, [PARTS[0][1:]] * 2, over=pool)
+        assert values.tolist() == [value, value]
+        with pytest.raises(TypeError, match="sum with over takes arguments by position, .* got w"):
+            both.sum(PARTS, w=W, over=pool)
+        keyword = tg.compile(lambda x, *, w: np.sum(x @ w), argnames="w")
+        with pytest.raises(TypeError, match="argnames has 'w', which is no argument by position"):
+            keyword.distribute(PARTS, over=pool)
+        with pytest.raises(TypeError, match="misfit gives a derivative itself"):
+            tg.compile(tg.grad(fits.misfit), argnames="w").distribute(PARTS, over=pool)
+        own = tg.compile(Model().misfit)
+        named = tg.compile(Model().misfit, argnames="w")
+        for call in (own.distribute, own.sum, own.map, named.distribute, named.sum, named.map):
+            with pytest.raises(TypeError, match="misfit is a method, and is not eval"):
+                call(PARTS, over=pool)
+
+
 @pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize("f", [fits.misfit, fits.branching, fits.halved])
 def test_bits_do_not_depend_on_the_number_of_workers_or_on_earlier_calls(f, native):

@@ -78,6 +78,13 @@ def test_values_and_adjoints():
     np.testing.assert_allclose(found, [by_t, *by_y, *by_a, by_d], rtol=1e-14)
 
 
+@pytest.mark.parametrize("args", [(0.1,), (0.1, np.ones(3), np.ones(4), 1.0), ()])
+def test_machine_code_is_not_tried_with_other_arguments(args):
+    callback = callback_of(lotka, (0.1, np.ones(2), np.ones(4), 1.0))
+    with pytest.raises(ValueError, match="the arguments have shapes"):
+        callback.native(args)
+
+
 def test_matrices_and_results_that_are_arguments():
     def f(x, a):
         return np.concatenate([x, np.linalg.solve(a, x)])
@@ -116,6 +123,7 @@ SEEN = []
         lambda x: (SEEN.append(1), np.stack([x, x]))[1],
         lambda x: x * x,  # it is no vector
         lambda x: np.random.normal() * np.stack([x]),
+        lambda x: x * np.isin(np.stack([x, 2.0]), [1.0, 3.0]),  # Python computes a step
     ],
 )
 def test_others_are_none(f):

@@ -16,7 +16,7 @@ from tapegrad._program.lowering.lower import Converter
 
 def test_both_branches_and_switching():
     """What other tapes get wrong: a branch that was not taken when the tape was recorded."""
-    f = lambda x: 0 if x < 0 else x  # noqa: E731
+    f = lambda x: 0 if x < 0 else x
     c = check(f, [(x,) for x in (1.0, -2.0, 3.0, -4.0, 0.0, -0.0, 2.0, math.nan)], 0)
     assert programs(c) == 2
     assert c(5.0) == 5.0 and c(-5.0) == 0 and type(c(-5.0)) is int
@@ -86,17 +86,17 @@ def test_masks_and_indices_are_computed_again():
 
 
 def test_a_mask_that_picks_another_number_is_recorded_again():
-    f = lambda x: np.sum(np.sort(x[x > 0.0]) ** 2)  # noqa: E731
+    f = lambda x: np.sum(np.sort(x[x > 0.0]) ** 2)
     calls = [(np.array(x),) for x in ([1.0, -1, 2], [1.0, 3, -2], [1.0, 1, 1], [-1.0, -1, -1])]
     c = check(f, calls * 2)
     assert programs(c) == 3
 
 
 def test_results_whose_shape_depends_on_values():
-    f = lambda x: np.sum(np.unique(np.floor(x.detach())) * x[0])  # noqa: E731
+    f = lambda x: np.sum(np.unique(np.floor(x.detach())) * x[0])
     c = check(f, normal(3, 12))
     assert 1 < programs(c) <= 3
-    g = lambda x: x[np.nonzero(x > 0)[0]].sum()  # noqa: E731
+    g = lambda x: x[np.nonzero(x > 0)[0]].sum()
     assert 1 < programs(check(g, normal(3, 12))) <= 4
 
 
@@ -127,7 +127,7 @@ def test_numbers_of_rounds():
 
 def test_what_python_learns_is_checked():
     """Signs of zeros too, and what is read as text."""
-    sign = lambda x: x * math.copysign(2.0, x[0].item())  # noqa: E731
+    sign = lambda x: x * math.copysign(2.0, x[0].item())
     check(lambda x: np.sum(sign(x)), [(np.array([v]),) for v in (0.0, -0.0, 0.0, -0.0)], 0)
     check(lambda x: np.sum(x) * len(str(x[0])), [(np.array([v]),) for v in (0.5, 0.25, 0.5)], 0)
     check(
@@ -190,14 +190,14 @@ def test_structures_shapes_and_dtypes_have_programs_of_their_own():
                         value = f(p, *rest, **keywords)
                     same(c(p, *rest, **keywords), value)
                     found, gradient = c.value_and_grad(p, *rest, **keywords)
-                    g = lambda p, r=rest, w=keywords: f(p, *r, **w)  # noqa: E731
+                    g = lambda p, r=rest, w=keywords: f(p, *r, **w)
                     same((found, gradient), tg.value_and_grad(g)(p))
                     assert type(gradient) is dict and type(gradient["b"]) is tuple
     assert c._reason is None
 
 
 def test_data_change_and_are_not_differentiated():
-    f = lambda x, w, n, flags: np.sum(np.where(flags, x * w, x)) * n  # noqa: E731
+    f = lambda x, w, n, flags: np.sum(np.where(flags, x * w, x)) * n
     calls = [
         (np.arange(3.0) + k, np.arange(3) * k, 2.0 + k, np.array([True, k > 1, False]))
         for k in range(4)
@@ -208,7 +208,7 @@ def test_data_change_and_are_not_differentiated():
 
 
 def test_integers_are_computed_as_numpy_computes_them():
-    f = lambda x, n: np.sum(x * (n + n)) + np.sum(x * (n * n % 7))  # noqa: E731
+    f = lambda x, n: np.sum(x * (n + n)) + np.sum(x * (n * n % 7))
     check(f, [(np.arange(3.0), np.array([200, k, 250], np.uint8)) for k in range(4)])
     large = [(np.arange(3.0), np.array([2**40 + k, k, 2**26])) for k in range(4)]
     check(f, large)
@@ -266,7 +266,7 @@ def test_a_gradient_of_what_does_not_depend_on_the_arguments(result):
 
 def test_compiled_inside_transforms():
     """Recorded arguments: the function itself is called, with derivatives of any order."""
-    f = lambda x: np.sum(x**3) if x[0] > 0 else np.sum(x**2)  # noqa: E731
+    f = lambda x: np.sum(x**3) if x[0] > 0 else np.sum(x**2)
     c = tg.compile(f)
     for (x,) in normal(3, 4):
         c(x)
@@ -278,12 +278,12 @@ def test_compiled_inside_transforms():
 
 
 def test_transforms_inside_compiled():
-    f = lambda x: np.sum(tg.grad(lambda y: np.sum(y**3))(x * 2.0) * x)  # noqa: E731
+    f = lambda x: np.sum(tg.grad(lambda y: np.sum(y**3))(x * 2.0) * x)
     check(f, normal(3), recorded=1)
 
 
 def test_detached_values():
-    f = lambda x: np.sum(x * x.detach()) + x[0] * (x.detach() * 2.0)[1]  # noqa: E731
+    f = lambda x: np.sum(x * x.detach()) + x[0] * (x.detach() * 2.0)[1]
     check(f, normal(12), recorded=1)
 
 
@@ -338,7 +338,7 @@ def test_a_result_that_is_no_number():
     ],
 )
 def test_arguments_that_are_no_data(value, reason):
-    f = lambda x, data: np.sum(x)  # noqa: E731
+    f = lambda x, data: np.sum(x)
     assert reason in refused(f, [(np.arange(3.0) + k, value) for k in range(3)])
 
 

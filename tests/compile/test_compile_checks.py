@@ -76,7 +76,7 @@ def test_once_looks_at_each_program_and_at_its_gradient(monkeypatch):
 
 def test_always_and_never():
     weight = [2.0] * MANY
-    f = lambda x: x * weight[0]  # noqa: E731
+    f = lambda x: x * weight[0]
     always, never = tg.compile(f, verify="always"), tg.compile(f, verify="never")
     for _ in range(3):
         assert always.value_and_grad(3.0) == never.value_and_grad(3.0) == (6.0, 2.0)
@@ -123,7 +123,7 @@ def test_a_way_taken_at_every_call_makes_it_give_up(not_entered):  # where item(
 
 
 def test_rare_ways_do_not_make_it_give_up(not_entered):  # where item() is a guard
-    f = lambda x: x * x.item() if x > 100 else x * 3.0  # noqa: E731
+    f = lambda x: x * x.item() if x > 100 else x * 3.0
     c = tg.compile(f)
     for k in range(40):
         for x in (1.0, 2.0, 3.0, 4.0, 101.0 + k):
@@ -147,7 +147,7 @@ def test_programs_are_bounded(not_entered):  # where item() is a guard
 
 
 def test_signatures_are_bounded():
-    f = lambda x, n: np.sum(x) * n  # noqa: E731
+    f = lambda x, n: np.sum(x) * n
     c = tg.compile(f)
     x = np.arange(3.0)
     for n in range(evaluation.SIGNATURES + 5):
@@ -211,7 +211,7 @@ def test_exceptions_of_the_function_pass():
 
 
 def test_an_index_outside_raises_the_functions_own_error():
-    f = lambda x: np.sum(x[(x * 4.0).astype(int)])  # noqa: E731
+    f = lambda x: np.sum(x[(x * 4.0).astype(int)])
     c = tg.compile(f)
     for x in ([0.25, 0.5], [0.0, 0.25]):
         with warnings.catch_warnings():

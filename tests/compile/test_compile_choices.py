@@ -249,9 +249,9 @@ def transforms(f, size, rng):
     count = f(np.full(size, 0.7)).size
     v, w = rng.normal(size=size), np.cos(1.0 + np.arange(count))
     mixed, directions = rng.normal(size=(2, count)), rng.normal(size=(2, size))
-    total = lambda x: np.sum(np.sin(f(x)) * w)  # noqa: E731
-    rows = lambda x: mixed @ f(x)  # noqa: E731
-    along = lambda z, x: total(x + z @ directions)  # noqa: E731
+    total = lambda x: np.sum(np.sin(f(x)) * w)
+    rows = lambda x: mixed @ f(x)
+    along = lambda z, x: total(x + z @ directions)
     z = np.zeros(2)
     return {
         "value_and_grad": (total, lambda c, x: c.value_and_grad(x), tg.value_and_grad(total)),
@@ -297,8 +297,8 @@ def measured(f, x, v):
 
 def check_eager(f, x, v):
     """The derivatives that compiled ones are held against, where all choices are clear."""
-    total = lambda x: np.sum(np.sin(f(x)))  # noqa: E731
-    close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)  # noqa: E731
+    total = lambda x: np.sum(np.sin(f(x)))
+    close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
     close(tg.jvp(f, (x,), (v,))[1], measured(f, x, v))
     close(tg.grad(total)(x) @ v, measured(total, x, v))
     close(tg.hvp(total)(x, v), measured(tg.grad(total), x, v))

@@ -108,7 +108,7 @@ def test_a_call_inside_a_recording_is_one_row():
 def test_derivatives_of_any_order_through_a_row():
     c = warm(tg.compile(f), (X, 2.0))
     g, h = around(c), around(f)
-    along = lambda f: lambda x: tg.jvp(f, (x,), (X,))[1]  # noqa: E731
+    along = lambda f: lambda x: tg.jvp(f, (x,), (X,))[1]
     for x in (X, 1.5 * X):
         same(tg.hessian(g)(x), tg.hessian(h)(x), 1e-12)
         same(tg.hvp(g)(x, X), tg.hvp(h)(x, X), 1e-12)
@@ -138,7 +138,7 @@ def test_results_in_structures(native):
         c.wait()
     assert rows(lambda x: g(c, x), X) == 1
     same(tg.hessian(lambda x: g(c, x))(X), tg.hessian(lambda x: g(several, x))(X), 1e-12)
-    outer = lambda f: lambda x: f(x**2, 2.0)[1]["a"]  # noqa: E731
+    outer = lambda f: lambda x: f(x**2, 2.0)[1]["a"]
     same(tg.jacobian(outer(c))(X), tg.jacobian(outer(several))(X))
     same(tg.jvp(outer(c), (X,), (X,)), tg.jvp(outer(several), (X,), (X,)))
 
@@ -211,8 +211,8 @@ def named(x, y=2.0, *, rate, scale=1.0):
 
 def test_methods_of_functions_whose_arguments_are_named():
     one, two = tg.compile(named, argnames="rate"), tg.compile(named, argnames=("x", "scale"))
-    of_two = lambda x, scale: named(x, rate=2.0, scale=scale)  # noqa: E731
-    of_pair = lambda pair: of_two(*pair)  # noqa: E731
+    of_two = lambda x, scale: named(x, rate=2.0, scale=scale)
+    of_pair = lambda pair: of_two(*pair)
     for x in (X, 2 * X, -X):
         assert one.hvp(1.0, x, rate=2.0) == 0.0
         same(one.jvp(3.0, x, rate=2.0), (named(x, rate=2.0), named(x, rate=3.0)))

@@ -169,7 +169,7 @@ def test_globals():
 @pytest.mark.parametrize("settings", [{"native": True}, {"verify": "never"}, {"verify": "always"}])
 def test_settings(settings):
     x, y = matrix(), RNG.normal(size=ROWS)
-    f = lambda w: np.sum((x @ w - y) ** 2)  # noqa: E731
+    f = lambda w: np.sum((x @ w - y) ** 2)
     c = tg.compile(f, **settings)
     for _ in changed(x):
         check(f, c)
@@ -203,7 +203,7 @@ def test_two_arrays_and_what_is_computed_of_one(native):
 
 def test_data_that_change_while_native_code_is_compared(monkeypatch):
     x, real = matrix(), takeover._evaluated
-    f = lambda w: np.sum(np.sin(x @ w))  # noqa: E731
+    f = lambda w: np.sum(np.sin(x @ w))
 
     def evaluated(*given):
         found = real(*given)
@@ -263,7 +263,7 @@ READ = {
 @pytest.mark.parametrize("kind", READ)
 def test_what_depends_on_values(kind):
     x = matrix()
-    f = lambda w: READ[kind](x, w)  # noqa: E731
+    f = lambda w: READ[kind](x, w)
     c = tg.compile(f)
     check(f, c, rtol=1e-8)
     for _ in changed(x):
@@ -316,7 +316,7 @@ NOT_IN_PLACE = ("float32", "integers", "swapped", "with gaps", "reversed")
 @pytest.mark.parametrize("kind", MEMORY)
 def test_memory(kind, tmp_path):
     x = MEMORY[kind](tmp_path)
-    f = lambda w: np.sum(np.sin(x @ w))  # noqa: E731
+    f = lambda w: np.sum(np.sin(x @ w))
     c = tg.compile(f)
     check(f, c, rtol=1e-5 if kind == "float32" else 1e-10)
     for _ in changed(x):
@@ -327,7 +327,7 @@ def test_memory(kind, tmp_path):
 
 def test_float32_throughout():
     x, w = matrix().astype(np.float32), W.astype(np.float32)
-    f = lambda w: np.sum(np.sin(x @ w))  # noqa: E731
+    f = lambda w: np.sum(np.sin(x @ w))
     c = tg.compile(f)
     for _ in changed(x):
         value, gradient = c.value_and_grad(w)
@@ -346,7 +346,7 @@ def test_read_only_arrays_with_views_that_are_written():
     x = matrix()
     view = x[:]
     x.flags.writeable = False
-    f = lambda w: loss(w, x)  # noqa: E731
+    f = lambda w: loss(w, x)
     c = tg.compile(f)
     for _ in changed(view):
         check(f, c)
@@ -356,7 +356,7 @@ def test_read_only_arrays_with_views_that_are_written():
 def test_views_of_one_array():
     every = RNG.normal(size=(2 * ROWS, COLUMNS))
     first, second = every[:ROWS], every[ROWS // 2 : ROWS // 2 + ROWS]
-    f = lambda w: loss(w, first) + np.sum((second @ w) ** 2)  # noqa: E731
+    f = lambda w: loss(w, first) + np.sum((second @ w) ** 2)
     c = tg.compile(f)
     for _ in changed(every):
         check(f, c)
@@ -368,7 +368,7 @@ def test_columns_of_one_array(order):
     """Those in one piece are read where they lie."""
     every = np.asarray(np.hstack([matrix(), RNG.normal(size=(ROWS, 1))]), order=order)
     x, y = every[:, :-1], every[:, -1]
-    f = lambda w: np.sum((x @ w - y) ** 2) + np.sum(y[::-1] * (x @ w))  # noqa: E731
+    f = lambda w: np.sum((x @ w - y) ** 2) + np.sum(y[::-1] * (x @ w))
     c = tg.compile(f)
     for _ in changed(every):
         check(f, c, rtol=1e-10)
@@ -398,7 +398,7 @@ def test_a_name_that_becomes_another_array():
 def test_an_array_that_is_freed():
     """Another one may lie at its address."""
     holder = {"x": matrix()}
-    f = lambda w: loss(w, holder["x"])  # noqa: E731
+    f = lambda w: loss(w, holder["x"])
     c = tg.compile(f)
     for _ in range(6):
         check(f, c)
@@ -410,7 +410,7 @@ def test_an_array_that_is_freed():
 @pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # of NumPy 2.5
 def test_layouts_that_change():
     x = matrix()
-    f = lambda w: np.sum(np.sin(x.reshape(-1, COLUMNS) @ w)) + len(x)  # noqa: E731
+    f = lambda w: np.sum(np.sin(x.reshape(-1, COLUMNS) @ w)) + len(x)
     c = tg.compile(f)
     check(f, c)
     x.shape = 2 * ROWS, COLUMNS // 2
@@ -421,7 +421,7 @@ def test_layouts_that_change():
 
 def test_an_array_that_is_resized():
     x = matrix()
-    f = lambda w: loss(w, x)  # noqa: E731
+    f = lambda w: loss(w, x)
     c = tg.compile(f)
     check(f, c)
     x.resize((ROWS // 2, COLUMNS), refcheck=False)
@@ -434,14 +434,14 @@ def test_an_array_that_is_resized():
 
 def test_an_argument_that_is_read_outside_too():
     x = matrix()
-    f = lambda w, z: loss(w, x) + np.sum((z @ w) ** 2)  # noqa: E731
+    f = lambda w, z: loss(w, x) + np.sum((z @ w) ** 2)
     c = tg.compile(f)
     for z in (x, x, matrix(), x):
         value, gradient = c.value_and_grad(W, z)
         same(value, f(W, z))
         same(gradient, tg.grad(f)(W, z), 1e-10)
         x[1] += 0.5
-    g = lambda v: np.sum(v * v[0]) + loss(W, x)  # noqa: E731
+    g = lambda v: np.sum(v * v[0]) + loss(W, x)
     d = tg.compile(g)
     for _ in range(3):
         same(d.grad(x), tg.grad(g)(x), 1e-10)
@@ -472,7 +472,7 @@ def test_a_function_that_writes_to_data():
 
 def test_out_in_the_data():
     x = matrix()
-    f = lambda w: loss(w, x)  # noqa: E731
+    f = lambda w: loss(w, x)
     c = tg.compile(f)
     check(f, c)
     expected = tg.value_and_grad(f)(W)
@@ -488,7 +488,7 @@ def test_out_in_the_data():
 
 def test_derivatives():
     x = matrix()
-    f = lambda w: np.mean(np.sin(x @ w))  # noqa: E731
+    f = lambda w: np.mean(np.sin(x @ w))
     c = tg.compile(f)
     for _ in changed(x):
         for _ in range(3):
@@ -496,7 +496,7 @@ def test_derivatives():
             same(c.hvp(W, W), tg.hvp(f)(W, W), 1e-8)
             same(c.jvp((W,), (W[::-1].copy(),)), tg.jvp(f, (W,), (W[::-1].copy(),)), 1e-10)
             same(c.vjp(W)[1](2.0)[0], 2.0 * tg.grad(f)(W), 1e-10)
-    g = lambda w: x[:30] @ w + np.sum(x @ w)  # noqa: E731
+    g = lambda w: x[:30] @ w + np.sum(x @ w)
     d = tg.compile(g)
     for _ in changed(x):
         same(d.jacobian(W), x[:30] + x.sum(0), 1e-10)
@@ -504,7 +504,7 @@ def test_derivatives():
 
 def test_rows_and_numba():
     x = matrix()
-    f = lambda w: loss(w, x)  # noqa: E731
+    f = lambda w: loss(w, x)
     c, many = tg.compile(f), RNG.normal(size=(5, COLUMNS))
     for _ in changed(x):
         values, gradients = c.map(many)
@@ -524,7 +524,7 @@ def test_rows_and_numba():
 @pytest.mark.parametrize("use", ["map", "sum", "numba", "save"])
 def test_first_uses_where_data_are_compared(use, tmp_path):
     x = matrix()
-    f = lambda w: w @ (x.T @ x) @ w  # noqa: E731
+    f = lambda w: w @ (x.T @ x) @ w
     c, many = tg.compile(f), RNG.normal(size=(5, COLUMNS))
     if use == "numba":
         same(c.numba(W)[0](W), f(W))
@@ -592,7 +592,7 @@ def test_changes_by_another_thread():
             x[...] = high
             x[...] = low
 
-    f = lambda w: np.sum(np.abs(x @ w))  # noqa: E731
+    f = lambda w: np.sum(np.abs(x @ w))
     ends = [np.sum(low @ at), np.sum(high @ at)]
     compiled = [tg.compile(f, native=native) for native in (False, True)]
     for c in compiled:
@@ -619,7 +619,7 @@ def test_changes_by_another_thread():
 def test_branches_on_arguments():
     """Recordings of other branches read the same arrays."""
     x = matrix()
-    f = lambda w: loss(w, x) if w[0] > 0.0 else np.sum((x @ w) ** 2)  # noqa: E731
+    f = lambda w: loss(w, x) if w[0] > 0.0 else np.sum((x @ w) ** 2)
     c = tg.compile(f)
     for w in (W, -W, W, -W):
         for _ in changed(x):
@@ -880,7 +880,7 @@ DOES = {
     "imports": (False, lambda x: lambda w: np.sum(x @ w) * __import__("math").floor(abs(x[0, 0]))),
     "by getattr": (
         False,
-        lambda x: (lambda m: lambda w: np.sum(getattr(m, "data") @ w))(Overloaded(x)),  # noqa: B009
+        lambda x: (lambda m: lambda w: np.sum(getattr(m, "data") @ w))(Overloaded(x)),
     ),
     "by eval": (
         False,

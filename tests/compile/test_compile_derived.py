@@ -34,7 +34,7 @@ def test_constant_arrays_are_new_each_time():
 
 @pytest.mark.filterwarnings("error")
 def test_tangents_pass_by_masks():
-    f = lambda x: np.sum(np.where(x > 0, x**3, x) * (x[np.argsort(x)] > 0.1))  # noqa: E731
+    f = lambda x: np.sum(np.where(x > 0, x**3, x) * (x[np.argsort(x)] > 0.1))
     c, rng = tg.compile(f), np.random.default_rng(3)
     for _ in range(4):
         x, v = rng.normal(size=(2, 5))
@@ -80,7 +80,7 @@ def test_the_largest_is_another_one():
 
 
 def test_choices_of_numbers_are_made_again():
-    f = lambda u: np.maximum(u[0], 0.0) ** 2 * u  # noqa: E731
+    f = lambda u: np.maximum(u[0], 0.0) ** 2 * u
     c = tg.compile(f)
     for _ in range(2):
         same(c.jacobian(np.array([-1.0, 2.0])), np.zeros((2, 2)))
@@ -91,8 +91,8 @@ def test_choices_of_numbers_are_made_again():
 
 @pytest.mark.filterwarnings("error")
 def test_order_and_masks_of_arguments_that_are_data():
-    f = lambda x, d: np.sum(np.sort(x) ** 2 * W) + np.sum(x[np.argsort(d)] ** 3 * W)  # noqa: E731
-    g = lambda x, d: np.sum(np.where(d > 0, x**3, x) ** 2)  # noqa: E731
+    f = lambda x, d: np.sum(np.sort(x) ** 2 * W) + np.sum(x[np.argsort(d)] ** 3 * W)
+    g = lambda x, d: np.sum(np.where(d > 0, x**3, x) ** 2)
     for function in (f, g):
         c = tg.compile(function)
         for x, d in ((V, W), (V, W), (-V, V), (W, -V)):
@@ -105,7 +105,7 @@ def test_order_and_masks_of_arguments_that_are_data():
 @pytest.mark.filterwarnings("error")
 def test_plain_arrays_indexed_by_data():
     labels = np.array([0, 1, 2, 1, 0])
-    f = lambda x, y: np.sum(np.eye(3)[y[np.argsort(x)]] * x[:, None] ** 2 * W[:3])  # noqa: E731
+    f = lambda x, y: np.sum(np.eye(3)[y[np.argsort(x)]] * x[:, None] ** 2 * W[:3])
     c = tg.compile(f)
     for x, y in ((V, labels), (V, labels), (-V, labels), (V, labels[::-1].copy())):
         same(c.value_and_grad(x, y), tg.value_and_grad(f)(x, y))
@@ -116,7 +116,7 @@ def test_plain_arrays_indexed_by_data():
 @pytest.mark.parametrize("verify", ["never", "once"])
 def test_zero_times_infinity_at_another_input(verify):
     """The slope of a root at 0 is infinite; nothing passes through the root there."""
-    f = lambda x: np.sum(np.sqrt(x) * [0.0, 1.0, 1.0])  # noqa: E731
+    f = lambda x: np.sum(np.sqrt(x) * [0.0, 1.0, 1.0])
     c = tg.compile(f, verify=verify)
     calls = [[1.0, 4.0, 9.0], [1.0, 4.0, 9.0], [0.0, 4.0, 9.0], [0.0, 1.0, 4.0], [4.0, 1.0, 1.0]]
     for x in map(np.array, calls):
@@ -147,7 +147,7 @@ def test_derivatives_detached_inside_are_refused():
 
 
 def test_files_hold_scatter_adds_at_computed_positions(tmp_path):
-    f = lambda x: np.max(x) * np.sort(x) ** 2  # noqa: E731
+    f = lambda x: np.max(x) * np.sort(x) ** 2
     c = tg.compile(f)
     c.jacobian(V)
     c.jvp((V,), (W,))
@@ -161,8 +161,8 @@ def test_files_hold_scatter_adds_at_computed_positions(tmp_path):
 @pytest.mark.parametrize("native", [False, True])
 def test_derived_programs_are_differentiated(native):
     """Through scatter-adds at computed positions, shares of ties, products of the others."""
-    f = lambda x: np.sum(np.sort(x)[:3] ** 3) + np.max(x) ** 2 * np.prod(x)  # noqa: E731
-    g = lambda x: np.sum(tg.grad(f)(x) ** 2)  # noqa: E731
+    f = lambda x: np.sum(np.sort(x)[:3] ** 3) + np.max(x) ** 2 * np.prod(x)
+    g = lambda x: np.sum(tg.grad(f)(x) ** 2)
     c = tg.compile(g, native=native, verify="never")
     c.value_and_grad(V)
     c.wait()
@@ -174,7 +174,7 @@ def test_derived_programs_are_differentiated(native):
 @pytest.mark.filterwarnings("error")
 def test_windows_that_overlap_add_up():
     """Recorded where what is added is 0, so that nothing shows at once."""
-    f = lambda x: np.sum(np.lib.stride_tricks.sliding_window_view(x, 3) ** 2, axis=-1)  # noqa: E731
+    f = lambda x: np.sum(np.lib.stride_tricks.sliding_window_view(x, 3) ** 2, axis=-1)
     c = tg.compile(f, verify="never")
     for x in (np.zeros(5), np.zeros(5), V, -W):
         same(c.jacobian(x), tg.jacobian(f)(x))

@@ -21,7 +21,7 @@ def shown(x):
 
 
 def percent(x):
-    return x.sum() * len("%d" % (x[0] * 3.0))  # noqa: UP031
+    return x.sum() * len("%d" % (x[0] * 3.0))
 
 
 def truncated(x):

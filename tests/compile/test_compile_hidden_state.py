@@ -418,6 +418,11 @@ READ_BY_TEXT = {
         {"made": lambda: type("Own", (Model,), {"__module__": __name__})()},
     ),
     "values": ("return np.sum(x) * sum(vars(held).values())", "held.w0 = v", {"made": _fields}),
+    "eval, computed names": (
+        "return np.sum(x) * eval('m.n', dict([('m', held)]))",
+        "held.n = v",
+        {"made": _fields},
+    ),
     "setattr": ("setattr(held, 'm' + 'n', 1)\n    return np.sum(x) * held.n", "held.n = v",
                 {"made": _fields}),
 }  # fmt: skip

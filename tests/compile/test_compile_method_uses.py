@@ -86,7 +86,7 @@ def test_decorators():
 @pytest.mark.parametrize("argnums", [0, 1, (1, 0)])
 def test_around_transforms(argnums):
     """What `tg.value_and_grad` and `tg.grad` give is known: its `argnums` hold."""
-    f = lambda x, y: np.sum(x * y * y) if x[0] > 0 else np.sum(x * x * y)  # noqa: E731
+    f = lambda x, y: np.sum(x * y * y) if x[0] > 0 else np.sum(x * x * y)
     both, grad = tg.value_and_grad(f, argnums), tg.grad(f, argnums)
     c, g = tg.compile(both), tg.compile(grad)
     rng = np.random.default_rng(6)
@@ -102,7 +102,7 @@ def test_around_transforms(argnums):
 
 def test_around_other_transforms():
     """They are functions like others: recorded with the gradient inside."""
-    f = lambda x: (np.sum(x**3), np.sum(x))  # noqa: E731
+    f = lambda x: (np.sum(x**3), np.sum(x))
     made = {
         "aux": tg.value_and_grad(f, has_aux=True),
         "hessian": tg.hessian(cubes),

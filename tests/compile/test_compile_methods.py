@@ -100,7 +100,7 @@ def test_closed_forms_of_a_number():
 def test_closed_forms_of_an_array():
     """x ↦ A·x ∘ x."""
     matrix = np.arange(12.0).reshape(3, 4)
-    f = lambda x: (matrix @ x) * x[:3]  # noqa: E731
+    f = lambda x: (matrix @ x) * x[:3]
     c, v = tg.compile(f), np.array([0.5, 2.0, -1.0, 3.0])
     for (x,) in points(4):
         jacobian = matrix * x[:3, None] + np.diag(matrix @ x) @ np.eye(3, 4)
@@ -115,7 +115,7 @@ def test_closed_forms_of_an_array():
 
 def test_closed_forms_of_numbers():
     """Numbers in, a number out: every result is a float."""
-    f = lambda a, b: a * a * b + np.sin(b)  # noqa: E731
+    f = lambda a, b: a * a * b + np.sin(b)
     c = tg.compile(f, argnums=(0, 1))
     for a, b in ((2.0, 3.0), (0.5, -1.0), (4.0, 0.25)):
         first, second = 2 * a * b, a * a + float(np.cos(b))
@@ -178,7 +178,7 @@ def test_matrices_of_numbers_hold_numbers(name, argnums):
 @every_method
 def test_data_and_keywords(name):
     """What is not differentiated changes from call to call; ints and words are fixed."""
-    f = lambda x, w, mask, n: np.sum(np.where(mask, x**n * w, x * x))  # noqa: E731
+    f = lambda x, w, mask, n: np.sum(np.where(mask, x**n * w, x * x))
     rng = np.random.default_rng(3)
     calls = [(rng.normal(size=3), rng.normal(size=3), np.arange(3) > k - 1, 3) for k in range(3)]
     if name in ("jvp", "vjp"):  # which differentiate every argument
@@ -291,7 +291,7 @@ def test_settings_hold_for_every_method(name):
 
 @every_method
 def test_functions_that_cannot_be_recorded(name):
-    f = lambda x: np.sum(x.astype(np.float32).astype(float) ** 3)  # noqa: E731
+    f = lambda x: np.sum(x.astype(np.float32).astype(float) ** 3)
     c = tg.compile(f)
     with pytest.warns(RuntimeWarning, match="without a program: it converts to float32"):
         found = METHODS[name](c, np.arange(3.0))
@@ -303,7 +303,7 @@ def test_functions_that_cannot_be_recorded(name):
 def test_arguments_recorded_by_somebody_else(name):
     """The function itself is called, so that derivatives go on."""
     c = tg.compile(cubes)
-    first = lambda given: next(  # noqa: E731
+    first = lambda given: next(
         leaf for _, leaf in reversed(tree_leaves(given)) if is_recorded(leaf)
     )
     for (x,) in points(3, 3):

@@ -207,13 +207,13 @@ def of_list_as_default(x, w=weights):
 
 
 def of_import(x):
-    from of_a_user import FACTOR  # noqa: PLC0415
+    from of_a_user import FACTOR
 
     return np.sum(np.sin(FACTOR * x) ** 2)
 
 
 def of_import_of_module(x):
-    import of_a_user  # noqa: PLC0415
+    import of_a_user
 
     return np.sum(np.sin(of_a_user.FACTOR * x) ** 2)
 
@@ -481,7 +481,7 @@ def test_objects_that_give_nothing_are_let_alone():
         factor = 2.0
 
     held, proxy = Kind(), Proxy()
-    f = lambda x: x * held.factor if proxy else x.missing  # noqa: E731
+    f = lambda x: x * held.factor if proxy else x.missing
     c = tg.compile(f)
     for _ in range(3):
         assert c.grad(3.0) == 2.0
@@ -578,7 +578,7 @@ def test_attributes_that_hide_those_of_classes():
 def test_no_more_than_100_items_are_compared():
     """The nearest come first."""
     records, rate = [{"weight": 2.0} for _ in range(60)], [3.0]
-    f = lambda x: x * sum([one["weight"] for one in records]) * rate[0]  # noqa: E731
+    f = lambda x: x * sum([one["weight"] for one in records]) * rate[0]
     checked = [one for one in names_read(f)._found if isinstance(one, Snapshot)]
     assert [one.owner for one in checked[:2]] == [rate, records]
     assert len(checked) == 2 + (100 - 4 - 60) // 4
@@ -675,7 +675,7 @@ def test_names_of_attributes_and_of_own_variables_are_not_checked(monkeypatch):
 
     def f(x):
         calls.append(None)
-        SECOND = x.T  # noqa: N806
+        SECOND = x.T
 
         def inside():
             return SECOND

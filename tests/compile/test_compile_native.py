@@ -80,7 +80,7 @@ def test_layouts(n):
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
 def test_empty_arrays(shape):
-    f = lambda x, y: np.sum(np.exp(x) * y) + y * 2.0 + np.sum(np.sum(x * x, axis=0))  # noqa: E731
+    f = lambda x, y: np.sum(np.exp(x) * y) + y * 2.0 + np.sum(np.sum(x * x, axis=0))
     check_tiers(f, [(np.empty(shape), 2.0 + k) for k in range(3)], (0, 1), recorded=1)
 
 
@@ -88,7 +88,7 @@ def test_empty_arrays(shape):
 @pytest.mark.parametrize("transform", ["jacobian", "hessian", "grad"])
 def test_results_that_depend_on_empty_arguments_alone(native, transform):
     """An array without elements may lie behind all that a program keeps."""
-    f = lambda x, y: np.sum(x) * 0.0 + 1.0 + np.sum(y)  # noqa: E731
+    f = lambda x, y: np.sum(x) * 0.0 + 1.0 + np.sum(y)
     for shapes in ([(0, 3), (0,)], [(3, 0), (2, 0)], [(0,), (0, 0)]):
         args = [np.ones(shape) for shape in shapes]
         c = tg.compile(f, argnums=(0, 1), native=native)
@@ -114,7 +114,7 @@ def test_many_operands(count):
 
 def test_hessian_with_many_directions():
     """All columns of a Hessian go through the same fused steps."""
-    f = lambda x: np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)  # noqa: E731
+    f = lambda x: np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
     c = tg.compile(f, native=True)
     for k in range(3):
         x = np.linspace(-1.0, 1.0 + k, 100)
@@ -174,7 +174,7 @@ def leaves(f, argnums, args):
 @settings(max_examples=rounds(6, 4))
 @given(random_programs.programs(False, 10), st.integers(0, 100))
 def test_random_functions(program, seed):
-    f = lambda x, y: random_programs.value_of(program, x, y)  # noqa: E731
+    f = lambda x, y: random_programs.value_of(program, x, y)
     calls = [tuple(np.random.default_rng([seed, k]).normal(size=(2, 12))) for k in range(3)]
     check_tiers(f, calls, (0, 1))
 
@@ -246,7 +246,7 @@ def test_native_code_that_cannot_be_compiled(monkeypatch):
 
 
 def test_methods_have_native_code():
-    f = lambda x: np.sum(x**3) * x[0]  # noqa: E731
+    f = lambda x: np.sum(x**3) * x[0]
     c, x = tg.compile(f, native=True), np.arange(1.0, 4.0)
     for _ in range(2):
         same(c.hessian(x), tg.hessian(f)(x))

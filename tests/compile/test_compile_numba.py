@@ -55,7 +55,7 @@ def by_threads(call, count=4):
 
 def test_arrays_and_a_number():
     """Arguments of each kind in one loop: arrays, a number, data; gradients into given arrays."""
-    f = lambda x, s, w: np.sum(np.sin(x @ w) * s) + s * np.sum(x)  # noqa: E731
+    f = lambda x, s, w: np.sum(np.sin(x @ w) * s) + s * np.sum(x)
     value, both = tg.compile(f, argnums=(0, 1)).numba(np.ones((3, 2)), 2.0, np.ones(2))
 
     @numba.njit
@@ -99,12 +99,12 @@ def test_kinds_of_steps(name):
 
 def test_large_arrays():
     """Whose memory the program reads and fills where it is."""
-    f = lambda x: np.sum(x[1:] * x[:-1]) + np.sum(np.exp(-x)[::3])  # noqa: E731
+    f = lambda x: np.sum(x[1:] * x[:-1]) + np.sum(np.exp(-x)[::3])
     check_rows(f, np.random.default_rng(2).normal(size=(4, 20_000)))
 
 
 def test_native_programs():
-    f = lambda x: np.sum(np.tanh(x[1:] * x[:-1])) * x[0]  # noqa: E731
+    f = lambda x: np.sum(np.tanh(x[1:] * x[:-1])) * x[0]
     c = tg.compile(f, native=True)
     xs = np.random.default_rng(3).normal(size=(8, 5))
     c.value_and_grad(xs[0])
@@ -113,7 +113,7 @@ def test_native_programs():
 
 
 def test_a_descent():
-    f = lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)  # noqa: E731
+    f = lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
     _, both = tg.compile(f).numba(np.zeros(3))
 
     @numba.njit
@@ -132,7 +132,7 @@ def test_a_descent():
 
 
 def test_gradients_are_set_and_arguments_left():
-    f = lambda x, y: np.sum(x * x * y)  # noqa: E731
+    f = lambda x, y: np.sum(x * x * y)
     value, both = tg.compile(f, argnums=1).numba(np.ones(3), np.ones(3))
     x, y, gradient = np.arange(3.0), np.ones(3), np.full(3, 7.0)
     for _ in range(3):
@@ -269,6 +269,15 @@ def test_arguments_that_do_not_fit():
             call()
     assert value(x, 2) == both(x, 2.0, g, one) == 12.0
     assert (g == 2.0).all() and one[0] == 6.0
+
+
+def test_a_singular_matrix():
+    a, b = 2.0 * np.eye(2), np.ones(2)
+    value, both = tg.compile(lambda a, b: np.sum(np.linalg.solve(a, b))).numba(a, b)
+    for call in (value, lambda a, b: both(a, b, np.empty((2, 2)))):
+        with pytest.raises(np.linalg.LinAlgError, match="such as a singular matrix"):
+            call(np.ones((2, 2)), b)
+        assert call(a, b) == 1.0
 
 
 @pytest.mark.filterwarnings("ignore:tapegrad.compile. .* without a program")

@@ -114,7 +114,7 @@ def test_all_ways(name):
 @needs("numba-reader")
 def test_a_graph_is_read_for_other_arguments():
     """Calls took several ways with another length of what is differentiated."""
-    f = lambda x: x[0] * x[1] if x[0] > 0.0 else np.sum(x * x)  # noqa: E731
+    f = lambda x: x[0] * x[1] if x[0] > 0.0 else np.sum(x * x)
     c = with_graph(f, (np.ones(3),), (-np.ones(3),))
     check(f, c.numba(np.ones(2)), [(np.array([3.0, 2.0]),), (np.array([-3.0, 2.0]),)])
 

@@ -100,8 +100,8 @@ CALLS = [(1.3, -0.7), (-0.7, 1.3), (0.4, 0.4), (0.0, 0.9), (0.8, 0.0), (-2.0, -2
 
 def third(f):
     """A derivative of order three, of a function of two numbers."""
-    first = lambda u: tg.grad(lambda t: f(t[0], t[1]))(u)  # noqa: E731
-    second = lambda u: tg.grad(lambda t: first(t)[0] * t[1])(u)  # noqa: E731
+    first = lambda u: tg.grad(lambda t: f(t[0], t[1]))(u)
+    second = lambda u: tg.grad(lambda t: first(t)[0] * t[1])(u)
     return lambda u: tg.grad(lambda t: np.sum(second(t) * u))(u)
 
 
@@ -111,7 +111,7 @@ def forward_of_reverse(f):
 
 
 def reverse_of_forward(f):
-    along = lambda t: tg.jvp(lambda s: f(s[0], s[1]) ** 2, (t,), (t,))[1]  # noqa: E731
+    along = lambda t: tg.jvp(lambda s: f(s[0], s[1]) ** 2, (t,), (t,))[1]
     return lambda u: tg.grad(along)(u)
 
 
@@ -119,7 +119,7 @@ def reverse_of_forward(f):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_derivatives_of_derivatives(name, order):
     f = order(FUNCTIONS[name])
-    total = lambda u: np.sum(np.sin(f(u)))  # noqa: E731
+    total = lambda u: np.sum(np.sin(f(u)))
     c, d = (tg.compile(g, native=False, verify="never") for g in (f, total))
     with np.errstate(all="ignore"):
         for u in map(np.array, [CALLS[0], *CALLS]):

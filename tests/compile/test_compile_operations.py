@@ -29,7 +29,7 @@ def test_operations(name, shape):
     rng = np.random.default_rng(1)
     op = TABLE[name]
     function, _ = example(op, shape, rng, tg)
-    f = lambda *x: np.sum(np.sin(function(*x)) * 1.5)  # noqa: E731
+    f = lambda *x: np.sum(np.sin(function(*x)) * 1.5)
     calls = [tuple(example(op, shape, rng, tg)[1]) for _ in range(4)]
     count = len(op.inputs) if isinstance(op, Pointwise) else 1
     check(f, calls, 1e-11, argnums=tuple(range(count)), verify="never", recorded=1)
@@ -60,7 +60,7 @@ LAYERS = {
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers(name):
     rng = np.random.default_rng(2)
-    f = lambda x: np.sum(np.cos(LAYERS[name](x)))  # noqa: E731
+    f = lambda x: np.sum(np.cos(LAYERS[name](x)))
     check(f, [(rng.normal(size=100),) for _ in range(4)], 1e-11, verify="never", recorded=1)
 
 
@@ -83,7 +83,7 @@ def test_classes_and_statistics_as_data():
 
 
 def test_reductions_over_masks_that_are_data():
-    f = lambda x, m, w: (  # noqa: E731
+    f = lambda x, m, w: (
         np.sum(x, where=m) + np.mean(x * 2, where=m) * np.any(x > 0, where=m) + np.average(x, 0, w)
     )
     rng = np.random.default_rng(4)
@@ -95,21 +95,21 @@ def test_reductions_over_masks_that_are_data():
 
 
 def test_stacked_numbers_of_other_dtypes():
-    f = lambda x: np.sum(np.stack([x[0], np.argmax(x), x[1] > 0.0]) * x[:3])  # noqa: E731
+    f = lambda x: np.sum(np.stack([x[0], np.argmax(x), x[1] > 0.0]) * x[:3])
     rng = np.random.default_rng(5)
     check(f, [(rng.normal(size=5),) for _ in range(6)], verify="never", recorded=1)
 
 
 def test_layers_with_state_are_refused():
     mean, var = np.zeros(4), np.ones(4)
-    f = lambda x: np.sum(F.batch_norm(x, mean, var, training=True) ** 3)  # noqa: E731
+    f = lambda x: np.sum(F.batch_norm(x, mean, var, training=True) ** 3)
     calls = [(np.random.default_rng(k).normal(size=(9, 4)),) for k in range(2)]
     assert "running statistics" in refused(f, calls)
-    g = lambda x: np.sum(F.dropout(x, 0.0) + F.dropout(x, 1.0))  # noqa: E731
+    g = lambda x: np.sum(F.dropout(x, 0.0) + F.dropout(x, 1.0))
     assert "random numbers" in refused(g, calls)
 
 
 def test_what_cannot_be_recorded_is_called_as_it_is():
-    f = lambda x, data: np.sum(x * np.sort_complex(data).real[1])  # noqa: E731
+    f = lambda x, data: np.sum(x * np.sort_complex(data).real[1])
     calls = [(np.arange(3.0) + k, np.linspace(0, 1, 3)) for k in range(3)]
     assert "recorded it raises DerivativeLost: tapegrad: sort_complex()" in refused(f, calls)

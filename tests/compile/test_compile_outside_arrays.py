@@ -105,7 +105,7 @@ def test_a_base_that_is_written():
     }
     for name, view in views.items():
         f = misfit(view[:4])
-        g = lambda w, view=view: np.sum((view[0] * w) ** 2)  # noqa: E731
+        g = lambda w, view=view: np.sum((view[0] * w) ** 2)
         for one in (f, g):
             c = tg.compile(one)
             check(one, c)
@@ -147,7 +147,7 @@ def test_virtual_arrays_take_the_memory_of_their_bases():
 
 def test_bits_are_compared():
     data = np.zeros(1000)
-    f = lambda w: np.sum(np.arctan2(data[0], w))  # noqa: E731
+    f = lambda w: np.sum(np.arctan2(data[0], w))
     c = tg.compile(f)
     for value in (0.0, -0.0, np.nan, np.nan, np.inf):
         data[0] = value
@@ -236,7 +236,7 @@ def test_hashes_tell_arrays_apart(rest):
 @pytest.mark.parametrize("n", [2, 300, LARGE])
 def test_tensors(n):
     t = tg.tensor(rows(n))
-    f = lambda w: np.sum(np.sin(t @ w) ** 2)  # noqa: E731
+    f = lambda w: np.sum(np.sin(t @ w) ** 2)
     c = tg.compile(f)
     check(f, c)
     t[0, 1] = 3.0
@@ -250,7 +250,7 @@ def test_tensors(n):
 
 def test_complex_tensors_and_numbers():
     z, s = tg.tensor(rows(100)[:, 0] + 1j), tg.tensor(2.0)
-    f = lambda w: np.sum(np.abs(z[:3] * w) ** 2) * s  # noqa: E731
+    f = lambda w: np.sum(np.abs(z[:3] * w) ** 2) * s
     c = tg.compile(f)
     check(f, c)
     z[1] = 4.0 - 2.0j
@@ -263,7 +263,7 @@ def test_complex_tensors_and_numbers():
 @pytest.mark.parametrize("way", ["requires_grad", "written"])
 def test_a_tensor_that_is_recorded_later(way):
     t = tg.tensor(np.ones(3))
-    f = lambda w: np.sum(w * t)  # noqa: E731
+    f = lambda w: np.sum(w * t)
     c = tg.compile(f)
     for _ in range(3):
         assert c(W) == 1.5
@@ -294,7 +294,7 @@ MODEL = Model(400)
 
 
 def test_arrays_in_objects_and_containers():
-    f = lambda w: MODEL.loss(w)  # noqa: E731
+    f = lambda w: MODEL.loss(w)
     c = tg.compile(f)
     check(f, c)
     for array in (MODEL.data, MODEL.layers[0], *MODEL.layers[1][:1], MODEL.layers[1][1]["last"]):
@@ -307,7 +307,7 @@ def test_arrays_of_objects_of_libraries():
     sparse = scipy.sparse.csr_array(np.eye(500)[:, :3])
     spline = scipy.interpolate.BSpline(np.arange(205.0), RNG.normal(size=201), 3)
     masked = np.ma.masked_array(rows(400)[:, 0], np.zeros(400, bool))
-    f = lambda w: np.sum((sparse @ np.ones(3))[:3] * w * spline(10.5)) * masked.sum()  # noqa: E731
+    f = lambda w: np.sum((sparse @ np.ones(3))[:3] * w * spline(10.5)) * masked.sum()
     c = tg.compile(f)
     check(f, c)
     sparse.data[0] = 4.0
@@ -325,7 +325,7 @@ def test_arrays_of_objects_in_slots_and_in_objects_of_libraries():
     turns = scipy.spatial.transform.Rotation.from_rotvec(np.diag([0.1, 0.5, 2.0]))
     turning = scipy.spatial.transform.RotationSpline([0.0, 1.0, 2.0], turns)
     spline = scipy.interpolate.CubicSpline(np.arange(5.0), RNG.normal(size=5))
-    f = lambda w: np.sum(w * turning(0.5).as_rotvec()) * spline(1.5)  # noqa: E731
+    f = lambda w: np.sum(w * turning(0.5).as_rotvec()) * spline(1.5)
     c = tg.compile(f)
     check(f, c)
     turning.interpolator.c[:] *= 0.5

@@ -35,7 +35,7 @@ def check_reason(c):
 @settings(max_examples=EXAMPLES)
 @given(random_programs.programs(True, 25), sizes, st.integers(0, 100))
 def test_exact_values_agree_bit_for_bit(program, n, seed):
-    f = lambda x, y: random_programs.run(program, x, y, random_programs.EXACT)  # noqa: E731
+    f = lambda x, y: random_programs.run(program, x, y, random_programs.EXACT)
     c = compiled(f)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -54,7 +54,7 @@ def test_gradients_agree_bit_for_bit(program, n, seed):
     Copies, and cells read and written, cost a program nothing: their adjoints are added straight
     to what was copied, which associates a sum of three in another way than the sweep of rows.
     """
-    f = lambda x, y: random_programs.element_of(program, x, y, random_programs.DYADIC)  # noqa: E731
+    f = lambda x, y: random_programs.element_of(program, x, y, random_programs.DYADIC)
     c, eager = compiled(f), tg.value_and_grad(f, (0, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -78,7 +78,7 @@ def test_every_kind_of_step_is_compiled(kind, n):
     """A step of each kind, in many variants, so that random programs are not called eagerly."""
     for k in range(8):
         program = [(kind, k, k + 1, k, k + 3, k), ("new", 0, 1, 2, k, k)]
-        f = lambda x, y, p=program: random_programs.value_of(p, x, y)  # noqa: E731
+        f = lambda x, y, p=program: random_programs.value_of(p, x, y)
         c, eager = compiled(f), tg.value_and_grad(f, (0, 1))
         for x, y in inputs(n, k)[:4]:
             (value, found), (right, wanted) = c.value_and_grad(x, y), eager(x, y)

@@ -138,7 +138,7 @@ def test_recorded_tensors_read_from_elsewhere(name):
 @pytest.mark.parametrize("method", ["value_and_grad", "__call__"])
 def test_first_and_later_calls_are_alike(method):
     t = tg.tensor(W, requires_grad=True)
-    function = lambda x: np.sum(x * t * t)  # noqa: E731
+    function = lambda x: np.sum(x * t * t)
     c = tg.compile(function)
     for _ in range(3):
         t.grad = None

@@ -107,7 +107,7 @@ def test_first_results_are_those_of_eager_calls(reason, verify):
 
 
 def test_second_derivatives_of_a_function_with_state():
-    f = lambda x: np.sum(Keeping.apply(x) ** 2)  # noqa: E731
+    f = lambda x: np.sum(Keeping.apply(x) ** 2)
     x = np.array([0.7])
     c = tg.compile(f)
     with pytest.warns(RuntimeWarning, match="leaves more than arguments and results in ctx"):
@@ -127,7 +127,7 @@ def test_results_of_other_types_hold_plain_values():
 
 
 def test_arguments_of_a_function_that_writes_are_those_of_an_eager_call():
-    f = lambda x, d: np.sum(Writing.apply(1.0 * x)) * is_plain(d)  # noqa: E731
+    f = lambda x, d: np.sum(Writing.apply(1.0 * x)) * is_plain(d)
     x, d = np.array([1.0, 2.0]), np.ones(2)
     c = tg.compile(f)
     with pytest.warns(RuntimeWarning, match="may write to its arguments"):
@@ -172,7 +172,7 @@ def test_dropout_draws_once():
     x = tg.ones(50)
     eager, rng = np.random.default_rng(3), np.random.default_rng(3)
     drop = nn.functional.dropout
-    f = lambda x: np.sum(drop(tg.asarray(x), 0.5, generator=rng))  # noqa: E731
+    f = lambda x: np.sum(drop(tg.asarray(x), 0.5, generator=rng))
     found, count = calls_of(f, np.ones(50), warns="random numbers")
     assert count == 2
     same(found, [float(np.sum(drop(x, 0.5, generator=eager))) for _ in range(2)])
@@ -181,7 +181,7 @@ def test_dropout_draws_once():
 def test_running_statistics_are_averaged_once():
     norm, other = nn.BatchNorm1d(2, affine=False), nn.BatchNorm1d(2, affine=False)
     x = np.arange(8.0).reshape(4, 2)
-    f = lambda x: np.sum(norm(tg.asarray(x)) ** 2)  # noqa: E731
+    f = lambda x: np.sum(norm(tg.asarray(x)) ** 2)
     _, count = calls_of(f, x, warns="running statistics", times=1)
     other(tg.tensor(x))
     assert count == 1
@@ -213,7 +213,7 @@ def test_steps_of_optimizers_occur_once():
 
 def test_files_are_written_once(tmp_path):
     with open(tmp_path / "a.txt", "w") as file:
-        f = lambda x: (np.savetxt(file, x), np.sum(x))[1]  # noqa: E731
+        f = lambda x: (np.savetxt(file, x), np.sum(x))[1]
         found, count = calls_of(f, np.ones(2), warns="writes a file")
     assert (found, count) == ([2.0, 2.0], 2)
     assert len((tmp_path / "a.txt").read_text().split()) == 4
@@ -223,7 +223,7 @@ def test_an_effect_and_another_reason():
     """The right result counts for more than that the effect occurs once."""
 
     def f(x, d):
-        values = default_rng(4).normal() * np.random.random() * 0.0  # noqa: NPY002
+        values = default_rng(4).normal() * np.random.random() * 0.0
         return of_complex_text(x, d) + values
 
     found, count = calls_of(f, np.ones(2), np.ones(2), warns="random numbers|complex numbers")

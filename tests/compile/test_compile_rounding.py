@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad._program.dispatch.rounding import DIRECTIONS, agree, rounded
+from tapegrad._program.dispatch.rounding import DIRECTIONS, agree, differ_in_nan, rounded
 
 W = np.array([1.0, -2.0, 3.0, 0.5])
 
@@ -184,6 +184,22 @@ def alarmed(f, x, gradient=True):
     call(x)
     with pytest.raises(RuntimeError, match="depends on something else than its arguments"):
         call(x)
+
+
+def test_a_gradient_that_is_nan_in_the_function_alone_is_said_to_be():
+    data = np.array([[1.0, 2.0], [np.nan, 1.0]])
+
+    def f(p):
+        return np.sum(np.where(np.isnan(data[:, 0]), 0.0, data @ p) ** 2)
+
+    c, p = tg.compile(f), np.array([0.5, 0.25])
+    with np.errstate(invalid="ignore"):
+        c.value_and_grad(p)
+        with pytest.raises(RuntimeError, match="a factor of 0 meets NaN or infinity"):
+            c.value_and_grad(p)
+    assert differ_in_nan([1.0, np.nan], [1.0, 3.0]) and not differ_in_nan([2.0, np.nan], [1.0, 3.0])
+    assert not differ_in_nan(1.0, 2.0) and not differ_in_nan([1.0], np.nan)
+    assert not differ_in_nan(None, np.nan)
 
 
 def noise(seed):

@@ -23,7 +23,7 @@ def in_turn(f, calls, times=3, **settings):
 
 @pytest.mark.parametrize("settings", [{}, {"verify": "never"}, {"native": True}])
 def test_whether_data_are_one_array(settings):
-    f = lambda x, a, b: x[0] * a[0] if a is b else x[1] * 3.0 * b[1]  # noqa: E731
+    f = lambda x, a, b: x[0] * a[0] if a is b else x[1] * 3.0 * b[1]
     u, w = np.array([1.0, 2.0]), np.array([3.0, 4.0])
     c = in_turn(f, [(X, u, w), (X, u, u), (X, w, w), (X, w, u)], **settings)
     assert "2 signatures, 2 programs" in repr(c)
@@ -32,14 +32,14 @@ def test_whether_data_are_one_array(settings):
 @pytest.mark.parametrize("settings", [{}, {"verify": "never"}])
 def test_whether_what_is_differentiated_is_data(settings):
     """In a gradient they are two, as in `tg.grad`; in a value they are one."""
-    f = lambda a, b: np.sum(a * b) * (2.0 if a is b else 1.0)  # noqa: E731
+    f = lambda a, b: np.sum(a * b) * (2.0 if a is b else 1.0)
     u, w = np.array([1.0, 2.0]), np.array([3.0, 4.0])
     in_turn(f, [(u, w), (u, u), (w, w), (w, u)], **settings)
     assert f(u, u) == 2.0 * 5.0 and tg.value_and_grad(f)(u, u)[0] == 5.0
 
 
 def test_both_differentiated():
-    f = lambda a, b: np.sum(a * b) * (2.0 if a is b else 1.0)  # noqa: E731
+    f = lambda a, b: np.sum(a * b) * (2.0 if a is b else 1.0)
     c, u = tg.compile(f, argnums=(0, 1)), np.array([1.0, 2.0])
     for _ in range(3):
         assert c(u, u) == 10.0
@@ -50,7 +50,7 @@ def test_both_differentiated():
 
 
 def test_inside_a_recording():
-    f = lambda a, b: np.sum(a * b) * (2.0 if a is b else 1.0)  # noqa: E731
+    f = lambda a, b: np.sum(a * b) * (2.0 if a is b else 1.0)
     c, u = tg.compile(f), np.array([1.0, 2.0])
     for g in (lambda h, t: h(t, t), lambda h, t: h(t, t * 1.0), lambda h, t: h(t, u)):
         for _ in range(4):
@@ -78,7 +78,7 @@ class Pair:
     second: object
 
 
-IS_ONE = lambda x, a, b: x * (2.0 if a is b else 3.0)  # noqa: E731
+IS_ONE = lambda x, a, b: x * (2.0 if a is b else 3.0)
 #: Functions, something that data holds twice or two of, and how.
 SHARING = {
     "a list twice": (
@@ -166,7 +166,7 @@ def test_graphs_with_arrays_that_are_given_twice():
 
 
 def test_files(tmp_path):
-    f = lambda x, a, b: x[0] if a is b else x[1] * 3.0  # noqa: E731
+    f = lambda x, a, b: x[0] if a is b else x[1] * 3.0
     c, u, w = tg.compile(f), np.ones(2), np.ones(2)
     for a, b in ((u, w), (u, w), (u, u), (u, u)):
         c(X, a, b)
@@ -186,7 +186,7 @@ def test_files(tmp_path):
 
 @pytest.mark.parametrize("verify", ["once", "never"])
 def test_the_order_of_names(verify):
-    f = lambda x, **names: x * sum([(k + 1) * v for k, v in enumerate(names.values())])  # noqa: E731
+    f = lambda x, **names: x * sum([(k + 1) * v for k, v in enumerate(names.values())])
     c = tg.compile(f, verify=verify)
     for _ in range(3):
         assert c(2.0, a=1.0, b=10.0) == 42.0
@@ -200,7 +200,7 @@ def test_the_order_of_names(verify):
     [(1, True, 1.0), (0.0, -0.0, 0), ((1, 2), (True, 2), (1.0, 2)), ("a", b"a", np.str_("a"))],
 )
 def test_keys_that_are_equal(keys):
-    f = lambda x, d: x * len(repr(next(iter(d))))  # noqa: E731
+    f = lambda x, d: x * len(repr(next(iter(d))))
     c = tg.compile(f)
     for _ in range(3):
         for key in keys:
@@ -210,7 +210,7 @@ def test_keys_that_are_equal(keys):
 
 def test_tangents_and_adjoints_are_no_arguments(tmp_path):
     """A program serves calls in which they are arrays that are passed besides."""
-    f = lambda x, y: np.sum(x * y) + np.sum(x**3)  # noqa: E731
+    f = lambda x, y: np.sum(x * y) + np.sum(x**3)
     c, u, w = tg.compile(f, argnums=(0, 1)), np.array([1.0, 2.0]), np.array([3.0, 4.0])
     for a, b, v in ((u, w, X.copy()), (u, w, u), (u, u, u)):
         for _ in range(2):
@@ -224,7 +224,7 @@ def test_tangents_and_adjoints_are_no_arguments(tmp_path):
 
 
 def test_hessians_with_data_given_twice():
-    f = lambda x, a, b: np.sum(a * x**3) if a is b else np.sum(b * x**2)  # noqa: E731
+    f = lambda x, a, b: np.sum(a * x**3) if a is b else np.sum(b * x**2)
     c, u, w = tg.compile(f), np.array([1.0, 2.0]), np.array([3.0, 4.0])
     for _ in range(3):
         for a, b in ((u, w), (u, u), (w, w), (X, u), (X, X)):

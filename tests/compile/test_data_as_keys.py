@@ -136,7 +136,7 @@ def test_what_a_cache_outside_keeps_is_a_plain_value():
     def twice(k):
         return k * 2.0 + 1.0
 
-    f = lambda x, d: x[0] * twice(d) + twice(d + 1.0)  # noqa: E731
+    f = lambda x, d: x[0] * twice(d) + twice(d + 1.0)
     c = tg.compile(f)
     for d in (2.0, 2.0, 3.0, 2.0, 5.0, 3.0):
         np.testing.assert_allclose(c.grad(X, d), [2 * d + 1, 0.0, 0.0])
@@ -152,7 +152,7 @@ def test_arrays_are_no_keys():
 
 
 def test_complex_data_are_keys():
-    f = lambda x, d: x[0] * {1 + 2j: 5.0}.get(d[0], 0.5) + x[1] * len({*d})  # noqa: E731
+    f = lambda x, d: x[0] * {1 + 2j: 5.0}.get(d[0], 0.5) + x[1] * len({*d})
     c, z = tg.compile(f), np.array([1 + 2j, 2.0, 1 + 2j])
     for _ in range(3):
         np.testing.assert_allclose(c.grad(X, z), [5.0, 2.0, 0.0])
@@ -190,14 +190,14 @@ def test_recorded_numbers_of_other_kinds_are_no_keys():
         tg.grad(lambda x: x[0] * len({x[1] * 1j}))(X)
     w = tg.tensor(X, requires_grad=True)
     with pytest.raises(TypeError, match="recorded number"):
-        {w[0]: 1}  # noqa: B018
+        {w[0]: 1}
 
 
 def test_values_without_derivative_are_keys_by_value():
     w = tg.tensor([1.0, 2.0], requires_grad=True)
     assert {1.0: 3}[w[0].item()] == {1.0: 3}[w[0].detach()] == {1: 3}[tg.tensor([1, 2])[0]] == 3
     assert {True: 3}[w[0] > 0] == 3
-    f = lambda x: x[0] * {True: 2.0, False: 3.0}[x[0] > 0] * {1.0: 5.0}.get(x[1].detach(), 1.0)  # noqa: E731
+    f = lambda x: x[0] * {True: 2.0, False: 3.0}[x[0] > 0] * {1.0: 5.0}.get(x[1].detach(), 1.0)
     x = np.array([2.0, 1.0])
     for g in (tg.grad(f), tg.compile(f).grad):
         for sign in (1, -1, 1):
@@ -252,7 +252,7 @@ def test_an_integer_repeats_a_list(f):
 
 
 def test_numbers_and_arrays_without_axes_are_told_apart():
-    f = lambda x, d: x[0] * len([1, 2, 4] * d)  # noqa: E731
+    f = lambda x, d: x[0] * len([1, 2, 4] * d)
     c = tg.compile(f)
     for d in (np.int64(2), np.array(2), np.int64(2), np.int64(3), np.array(3)):
         assert float(c(X, d)) == float(f(X, d))

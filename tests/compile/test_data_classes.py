@@ -115,7 +115,7 @@ def test_elements_of_data_have_the_classes_of_plain_values(d):
 @pytest.mark.parametrize("d", [np.array([1, 2]), np.array([1.0, 2.0])], ids=repr)
 def test_an_element_that_is_a_tensor_without_axes_is_not_taken_for_a_container(d):
     """Tensors without axes have methods that numbers do not have: then there is no program."""
-    f = lambda x, d: x[0] if isinstance(d[0], collections.abc.Sized) else x[1] ** 2  # noqa: E731
+    f = lambda x, d: x[0] if isinstance(d[0], collections.abc.Sized) else x[1] ** 2
     c = tg.compile(f)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -124,18 +124,18 @@ def test_an_element_that_is_a_tensor_without_axes_is_not_taken_for_a_container(d
 
 
 def test_a_program_serves_one_class_of_numbers():
-    f = lambda x, d: x[0] if isinstance(d, np.floating) else x[1] ** 2  # noqa: E731
+    f = lambda x, d: x[0] if isinstance(d, np.floating) else x[1] ** 2
     c = tg.compile(f)
     for d in (2.0, 2.0, np.float64(2.0), 3.0, np.float64(3.0), np.array(2.0), 2.0) * 3:
         assert float(c(X, d)) == float(f(X, d))
 
 
 def test_the_class_of_a_computed_number_is_not_guessed():
-    f = lambda x, d: x[0] if isinstance(np.sin(d), np.floating) else x[1] ** 2  # noqa: E731
+    f = lambda x, d: x[0] if isinstance(np.sin(d), np.floating) else x[1] ** 2
     c = tg.compile(f)
     with pytest.warns(RuntimeWarning, match=r"the type of a computed number .*test_data_classes"):
         assert float(c(X, 2.0)) == float(f(X, 2.0))
-    g = lambda x, d: x[0] if isinstance(2 * d[0], np.floating) else x[1] ** 2  # noqa: E731
+    g = lambda x, d: x[0] if isinstance(2 * d[0], np.floating) else x[1] ** 2
     check(g, np.ones(2))
 
 
@@ -185,7 +185,7 @@ def test_classes_are_of_the_thread_that_records():
 
 def test_abstract_classes_that_the_library_asks_for_first():
     """Its own code asks for the same abstract class before the user's does."""
-    f = lambda x, d: tg.sum(x[:2] * d) * (2.0 if isinstance(d, numbers.Number) else 3.0)  # noqa: E731
+    f = lambda x, d: tg.sum(x[:2] * d) * (2.0 if isinstance(d, numbers.Number) else 3.0)
     check(f, np.ones(2))
     check(lambda x, d: x[0] * (2.0 if isinstance(d, numbers.Number) else 3.0), np.int64(2))
 

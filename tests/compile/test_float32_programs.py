@@ -104,7 +104,7 @@ def test_branches_positions_and_data(native, rng):
 @pytest.mark.parametrize("native", [False, True])
 def test_long_arrays_that_stay_with_the_caller(native, rng):
     x, y = rng.uniform(0.5, 1.5, (2, 100_000)).astype(SINGLE)
-    f = lambda x, y: np.sum(np.exp(-x * y) + x / (1.0 + y))  # noqa: E731
+    f = lambda x, y: np.sum(np.exp(-x * y) + x / (1.0 + y))
     c = tg.compile(f, argnums=(0, 1), native=native)
     for _ in range(3):
         value, gradients = c.value_and_grad(x, y)
@@ -157,7 +157,7 @@ def test_a_constant_of_float64_is_compared_as_numpy_does():
 
 def test_second_derivatives(rng):
     w = rng.normal(size=(5, 5)).astype(SINGLE)
-    f = lambda x: np.sum(np.tanh(w @ x) ** 2 * x) + 0.5 * np.sum(x[1:] * x[:-1] ** 2)  # noqa: E731
+    f = lambda x: np.sum(np.tanh(w @ x) ** 2 * x) + 0.5 * np.sum(x[1:] * x[:-1] ** 2)
     c, x, v = tg.compile(f), *rng.normal(size=(2, 5)).astype(SINGLE)
     for _ in range(3):
         found = c.hvp(x, v), c.hessian(x), c.jvp((x,), (v,))[1], c.jacobian(x)

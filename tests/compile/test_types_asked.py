@@ -77,7 +77,7 @@ SAME = [
         lambda x, d: sum([v * k for v, k in zip(x, d, strict=True) if type(k) is not str]),
         np.ones(3),
     ),
-    (lambda x, d: np.sum(x * getattr(np, "sin")(d)), 2.0),  # noqa: B009
+    (lambda x, d: np.sum(x * getattr(np, "sin")(d)), 2.0),
     (limited, 2.0),
 ]
 

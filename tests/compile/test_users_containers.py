@@ -67,7 +67,7 @@ def test_users_containers_keep_their_class(f, d):
 
 
 def test_they_are_differentiated_and_keep_their_class():
-    f = lambda d: d["a"] ** 2 * d["zz"]  # noqa: E731
+    f = lambda d: d["a"] ** 2 * d["zz"]
     assert tg.grad(f)(Default(a=2.0)) == {"a": 20.0}
     assert tg.grad(lambda d: d[0] * d[1])(Scaled([1.0, 2.0], 3.0)).factor == 3.0
     given = Default(a=2.0)
@@ -76,8 +76,8 @@ def test_they_are_differentiated_and_keep_their_class():
 
 
 def test_named_tuples_and_ordered_dicts_are_compiled(tmp_path):
-    f = lambda x, d: x[0] * list(d.values())[0] + x[1] * len(d)  # noqa: E731
-    g = lambda x, d: x[0] * d.a + x[1] * d[1]  # noqa: E731
+    f = lambda x, d: x[0] * list(d.values())[0] + x[1] * len(d)
+    g = lambda x, d: x[0] * d.a + x[1] * d[1]
     for h, d in ((f, collections.OrderedDict(b=2.0, a=3.0)), (g, Point(2.0, 3.0))):
         c = tg.compile(h)
         for _ in range(3):
@@ -93,12 +93,12 @@ def test_named_tuples_and_ordered_dicts_are_compiled(tmp_path):
 # --- named tuples ---------------------------------------------------------------------------------
 
 
-class Turned(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+class Turned(collections.namedtuple("Base", "a b")):
     def __iter__(self):
         return iter((20.0, 30.0))
 
 
-class Short(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+class Short(collections.namedtuple("Base", "a b")):
     def __len__(self):
         return 1
 
@@ -106,7 +106,7 @@ class Short(collections.namedtuple("Base", "a b")):  # noqa: PYI024
         return iter((self[1], self[0]))
 
 
-class Checked(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+class Checked(collections.namedtuple("Base", "a b")):
     def __new__(cls, a, b):
         return super().__new__(cls, 2.0 * a, b)
 
@@ -146,6 +146,6 @@ def test_named_tuples_with_methods_of_their_own(kind):
 
 
 def test_tuples_with_methods_of_their_own():
-    f = lambda t: 3.0 * t[0] + 5.0 * t[1] + 7.0 * next(iter(t))  # noqa: E731
+    f = lambda t: 3.0 * t[0] + 5.0 * t[1] + 7.0 * next(iter(t))
     found = tg.grad(f)(Backwards((1.0, 2.0)))
     assert [found[0], found[1]] == [3.0, 12.0]

@@ -126,7 +126,7 @@ def test_powers(number):
     for way in (lambda z: z**number, lambda z: np.power(z, number)):
         for found in (*ways(way, NONZERO), np.array([value(way(z)) for z in recorded(NONZERO)])):
             np.testing.assert_allclose(found, way(NONZERO), rtol=1e-13, atol=1e-14)
-        loss = lambda z, way=way: np.sum(way(z))  # noqa: E731
+        loss = lambda z, way=way: np.sum(way(z))
         slopes = tg.grad(loss, holomorphic=True)(NONZERO)
         np.testing.assert_allclose(slopes, number * NONZERO ** (number - 1), rtol=1e-12, atol=1e-13)
 
@@ -149,7 +149,7 @@ def test_derivatives_of_products_and_quotients():
     rng = np.random.default_rng(0)
     z, w = (rng.normal(size=6) + 1j * rng.normal(size=6) for _ in range(2))
     r = rng.normal(size=6)
-    quotient = lambda z, w: np.sum(z / w)  # noqa: E731
+    quotient = lambda z, w: np.sum(z / w)
     for found, wanted in zip(
         tg.grad(quotient, (0, 1), holomorphic=True)(z, w), (1 / w, -z / w**2), strict=True
     ):
@@ -162,6 +162,6 @@ def test_derivatives_of_products_and_quotients():
         lambda z, w, r: (2.0 * z - w / 3.0) / (r * w),
         lambda z, w, r: z[0] * r[1] / w[2] + r[3] / z[4],
     ):
-        loss = lambda z, w, r, f=f: np.sum(np.abs(f(z, w, r)) ** 2)  # noqa: E731
+        loss = lambda z, w, r, f=f: np.sum(np.abs(f(z, w, r)) ** 2)
         tg.check_grads(loss, (z, w, r), order=2)
         tg.check_grads(tg.compile(loss, argnums=(0, 1, 2)), (z, w, r), order=1)

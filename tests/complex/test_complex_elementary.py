@@ -101,7 +101,7 @@ def test_derivatives_on_the_axes(name, compiled):
 def test_programs(name, rng):
     """At inputs other than those recorded; numbers too."""
     z, f = points(rng), getattr(np, name)
-    loss = lambda z: np.sum(np.abs(f(z)) ** 2 + f(z).real) + f(z[3]).imag  # noqa: E731
+    loss = lambda z: np.sum(np.abs(f(z)) ** 2 + f(z).real) + f(z[3]).imag
     compiled, values = tg.compile(loss), tg.compile(f)
     for w in (z, points(rng), points(rng)):
         np.testing.assert_allclose(values(w), f(w), rtol=1e-13)
@@ -115,7 +115,7 @@ def test_operators(f, rng):
     """Of complex and real operands, arrays that broadcast and numbers, in reverse and compiled."""
     z, w, x = points(rng, 4), points(rng, 4), rng.uniform(0.5, 1.5, 4)
     for a, b in ((z, w), (z, x), (x + 0j, w)):
-        loss = lambda a, b: np.sum(np.abs(f(a, b)) ** 2 + f(a, b).real)  # noqa: E731
+        loss = lambda a, b: np.sum(np.abs(f(a, b)) ** 2 + f(a, b).real)
         compiled = tg.compile(loss, argnums=(0, 1))
         for scale in (1.0, 1.3):
             found = tg.grad(loss, (0, 1))(scale * a, b)
@@ -135,7 +135,7 @@ def test_operators(f, rng):
 @pytest.mark.parametrize("z", [NUMERATORS, NUMERATORS.real], ids=["complex", "real"])
 def test_quotients_by_zero_are_numpys(z):
     """Elementwise the parts divided by 0; the derivative is not finite."""
-    f = lambda z, w: z / w  # noqa: E731
+    f = lambda z, w: z / w
     compiled = tg.compile(f)
     for zero in (0j, complex(-0.0, 0.0), 1j):
         w = np.full(len(z), zero)
@@ -152,7 +152,7 @@ def test_quotients_by_zero_are_numpys(z):
 @pytest.mark.parametrize("f", REAL.values(), ids=REAL)
 def test_real_functions(f, rng):
     z, v, h = points(rng), points(rng), 1e-6
-    loss = lambda z: np.sum(f(z))  # noqa: E731
+    loss = lambda z: np.sum(f(z))
     found = np.sum((np.conj(tg.grad(loss)(z)) * v).real)
     np.testing.assert_allclose(found, (loss(z + h * v) - loss(z - h * v)) / (2 * h), rtol=1e-6)
     compiled = tg.compile(loss)
@@ -174,7 +174,7 @@ def test_gradients_are_torchs(rng):
 def test_size_angle_and_sign_have_derivative_0_at_0():
     z = np.zeros(2, complex)
     for f in (np.abs, np.angle, lambda z: np.sign(z).real, lambda z: z * np.conj(z) * 0.5 + 0):
-        loss = lambda z, f=f: np.sum(np.real(f(z)))  # noqa: E731
+        loss = lambda z, f=f: np.sum(np.real(f(z)))
         assert tg.grad(loss)(z).tolist() == [0, 0]
         assert tg.compile(loss).grad(z).tolist() == [0, 0]
 
@@ -195,8 +195,8 @@ def test_parts_back_together_are_the_real_function(rng):
         (lambda x: np.arctanh(1j * x).imag, np.arctan),
     ]
     for f, g in pairs:
-        total = lambda x, f=f: np.sum(f(x) ** 2)  # noqa: E731
-        wanted = lambda x, g=g: np.sum(g(x) ** 2)  # noqa: E731
+        total = lambda x, f=f: np.sum(f(x) ** 2)
+        wanted = lambda x, g=g: np.sum(g(x) ** 2)
         np.testing.assert_allclose(total(x), wanted(x), rtol=1e-14)
         np.testing.assert_allclose(tg.grad(total)(x), tg.grad(wanted)(x), rtol=1e-13, atol=1e-14)
         np.testing.assert_allclose(

@@ -57,8 +57,8 @@ def test_real_matrices_twice_as_large(name, rng):
     f, n = FUNCTIONS[name], 3
     a = 0.2 * normal(rng, n, n) + np.diag([1.0 + 0.3j, 1.4, 1.9 - 0.2j])
     v = normal(rng, n, n)
-    both = lambda a: real_loss(f(a))  # noqa: E731
-    whole = lambda a: loss(f(a))  # noqa: E731
+    both = lambda a: real_loss(f(a))
+    whole = lambda a: loss(f(a))
     np.testing.assert_allclose(embedded(tg.vjp(f, a)[0]), f(embedded(a)), rtol=1e-9, atol=1e-11)
     wanted = tg.grad(lambda a: both(embedded_parts(a)))(np.stack([a.real, a.imag]))
     found = tg.grad(whole)(a)
@@ -112,14 +112,14 @@ def test_a_gate_is_optimised(rng):
 def test_riccati(name, rng):
     """A complex equation against differences along Hermitian directions of q and r."""
     solve = getattr(linalg, f"solve_{name}_are")
-    hermitian = lambda x: x @ np.conj(x).T / len(x) + np.eye(len(x))  # noqa: E731
-    make = lambda: [  # noqa: E731
+    hermitian = lambda x: x @ np.conj(x).T / len(x) + np.eye(len(x))
+    make = lambda: [
         *(0.4 * normal(rng, 3, 3), normal(rng, 3, 2), hermitian(normal(rng, 3, 3))),
         hermitian(normal(rng, 2, 2)),
     ]
     args, along = make(), make()
     weights = normal(rng, 3, 3)
-    f = lambda *args: np.sum(np.real(weights * solve(*args)))  # noqa: E731
+    f = lambda *args: np.sum(np.real(weights * solve(*args)))
     gradients = tg.grad(f, (0, 1, 2, 3))(*args)
     h = 1e-5
     for k, (g, v) in enumerate(zip(gradients, along, strict=True)):
@@ -137,9 +137,9 @@ def test_lyapunov_and_mixed_operands(rng):
         (lambda a, q: linalg.solve_sylvester(a, np.eye(3), q), lambda x: a @ x + x),
     ]
     for f, side in cases:
-        total = lambda a, q, f=f: np.sum(np.abs(tg.vjp(f, a, q)[0]) ** 2)  # noqa: E731
+        total = lambda a, q, f=f: np.sum(np.abs(tg.vjp(f, a, q)[0]) ** 2)
         np.testing.assert_allclose(side(tg.vjp(f, a, q)[0]), q, rtol=1e-10, atol=1e-12)
-        by_adjoint = lambda a, q, f=f: np.sum(np.abs(f(a, q)) ** 2)  # noqa: E731
+        by_adjoint = lambda a, q, f=f: np.sum(np.abs(f(a, q)) ** 2)
         found = tg.grad(by_adjoint, (0, 1))(a, q)
         assert found[0].dtype == float and found[1].dtype == complex
         va, vq, h = rng.normal(size=(3, 3)), normal(rng, 3, 3), 1e-5

@@ -175,12 +175,12 @@ def check(f, args, rng):
     directions = directions_of(args, rng)
     gradient = tg.grad(loss, all_of)
     slope = along(gradient(*args), directions)
-    at = lambda h: loss(*moved(args, directions, h))  # noqa: E731
+    at = lambda h: loss(*moved(args, directions, h))
     h = 1e-4
     difference = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
     np.testing.assert_allclose(slope, difference, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(tg.jvp(loss, args, directions)[1], slope, rtol=1e-9, atol=1e-11)
-    line = lambda t: loss(*[a + t * v for a, v in zip(args, directions, strict=True)])  # noqa: E731
+    line = lambda t: loss(*[a + t * v for a, v in zip(args, directions, strict=True)])
     second = tg.hessian(line)(0.0)
     up, down = (along(gradient(*moved(args, directions, s)), directions) for s in (1e-5, -1e-5))
     np.testing.assert_allclose(second, (up - down) / 2e-5, rtol=2e-5, atol=1e-5)
@@ -223,7 +223,7 @@ def test_matrix_functions_are_torchs(rng):
     torch = pytest.importorskip("torch")
     a = rng.normal(size=(2, 4, 4)) + 1j * rng.normal(size=(2, 4, 4)) + 3.0 * np.eye(4)
     b = rng.normal(size=(4, 2)) + 1j * rng.normal(size=(4, 2))
-    hermitian = lambda a: a @ np.conj(np.swapaxes(a, -1, -2)) + np.eye(4)  # noqa: E731
+    hermitian = lambda a: a @ np.conj(np.swapaxes(a, -1, -2)) + np.eye(4)
     pairs = [
         (lambda a: np.linalg.solve(a, b), lambda a: torch.linalg.solve(a, torch.tensor(b))),
         (np.linalg.inv, torch.linalg.inv),

@@ -81,7 +81,7 @@ def test_complex_exactly_where_numpy_s_are(rng):
 
 
 def test_a_program_that_meets_complex_eigenvalues():
-    f = lambda a: np.sum(np.abs(np.linalg.eigvals(a)) ** 2)  # noqa: E731
+    f = lambda a: np.sum(np.abs(np.linalg.eigvals(a)) ** 2)
     real, turning = np.array([[1.0, 2.0], [0.5, 3.0]]), np.array([[1.0, 2.0], [-2.0, 1.5]])
     c = tg.compile(f, native=False)
     for a in (real, turning, real, turning):
@@ -126,7 +126,7 @@ def test_bad_input_is_numpy_s_error(name, a):
 
 def test_matrices_without_a_basis_of_eigenvectors_raise():
     jordan = np.array([[1.0, 1.0], [0.0, 1.0]])
-    f = lambda a: np.sum(np.real(np.linalg.eigvals(a)) ** 2)  # noqa: E731
+    f = lambda a: np.sum(np.real(np.linalg.eigvals(a)) ** 2)
     for attempt in (tg.grad(f), lambda a: tg.jvp(f, (a,), (a,))):
         with pytest.raises(np.linalg.LinAlgError, match="fewer independent eigenvectors"):
             attempt(jordan)

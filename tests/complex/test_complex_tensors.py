@@ -183,7 +183,7 @@ def test_the_convention_is_torchs():
 
 
 def test_transforms(rng):
-    f = lambda z: z**2 * np.conj(z)  # noqa: E731
+    f = lambda z: z**2 * np.conj(z)
     v = Z[::-1] + 1.0
     value, back = tg.vjp(f, Z)
     tangent = tg.jvp(f, (Z,), (v,))[1]
@@ -254,7 +254,7 @@ def test_files(tmp_path):
 
 
 def test_programs_tell_complex_from_real_arguments():
-    f = lambda pair: np.sum(np.abs(pair[0] * 2 + pair[1] * 3j * pair[1]) ** 2)  # noqa: E731
+    f = lambda pair: np.sum(np.abs(pair[0] * 2 + pair[1] * 3j * pair[1]) ** 2)
     compiled, x = tg.compile(f), np.arange(3.0)
     for pair in ((Z, x), (x, Z), (Z, x), (x, Z)):
         assert compiled(pair) == pytest.approx(f(pair), rel=1e-14)
@@ -278,7 +278,7 @@ def test_programs_take_and_give_complex_values():
 
 
 def test_what_is_not_defined_for_complex_arguments_is_refused():
-    f = lambda z: np.sum(np.abs(z))  # noqa: E731
+    f = lambda z: np.sum(np.abs(z))
     with pytest.raises(TypeError, match="returned a complex result.*holomorphic=True"):
         tg.grad(np.sum)(Z)
     with pytest.raises(TypeError, match="second derivatives are of real numbers"):

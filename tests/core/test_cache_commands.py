@@ -161,6 +161,8 @@ def test_warming_where_nothing_is_kept(monkeypatch, capsys, tmp_path):
 FIRST = """
 import math
 import numpy as np
+from scipy.integrate import solve_ivp
+from scipy.optimize import least_squares
 import tapegrad as tg
 
 def rosenbrock(x):
@@ -187,6 +189,13 @@ tg.grad(drained)(np.array([3.5, 0.6])), tg.hessian(drained)(np.array([3.5, 0.6])
 compiled = tg.compile(rosenbrock)
 compiled.value_and_grad(np.ones(3)), compiled.hessian(np.ones(3))
 misfit.value_and_grad(np.ones(2), np.arange(3.0), np.array([2.0, 1.2, 5.0]))
+
+def residuals(p):
+    rates, times = lambda t, y: [p[0] * y[0], p[1] * y[1] - y[0]], np.linspace(0.1, 1.0, 4)
+    return np.ravel(solve_ivp(rates, (0.0, 1.0), [1.0, 2.0], t_eval=times).y) - np.ones(8)
+
+fitted = tg.compile(residuals)
+least_squares(fitted, np.zeros(2), jac=fitted.jacobian, max_nfev=3)
 """
 LOADED = "\nfrom tapegrad._core.codegen import factory; print(*factory._loaded)"
 

@@ -193,10 +193,10 @@ def test_variables_of_a_loop_keep_their_values():
     for k in range(3):
 
         def helper(x):
-            return k * x  # noqa: B023
+            return k * x
 
         made = functools.partial(helper)
-        found.append(Captured(lambda x, h=made: p * h(x) + k))  # noqa: B023
+        found.append(Captured(lambda x, h=made: p * h(x) + k))
     made = [captured.filled([10.0])[0](1.0) for captured in found]
     assert made == [0.0, 11.0, 22.0]
 

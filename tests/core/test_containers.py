@@ -116,7 +116,7 @@ def test_a_container_before_a_tensor_is_refused_and_its_array_works(library):
     assert np.array_equal(tg.grad(lambda x: np.sum(array * x))(X), DATA)
     assert np.array_equal(tg.grad(lambda x: x @ d)(X), DATA)
     if library == "xarray":  # its arrays hold tensors, and reduce them
-        f = lambda x: np.sum((d * x) ** 2).data  # noqa: E731
+        f = lambda x: np.sum((d * x) ** 2).data
         for call in (tg.grad(f), tg.compile(f).grad):
             assert np.array_equal(call(X), 2.0 * DATA**2 * X)
 
@@ -133,7 +133,7 @@ def test_an_item_that_xarray_takes_is_no_items_of_the_user():
 @pytest.mark.parametrize("library", ["pandas", "xarray", "polars"])
 def test_containers_as_parameters(library):
     d = container(library)
-    f = lambda x: np.sum(x**3)  # noqa: E731
+    f = lambda x: np.sum(x**3)
     assert tg.grad(f)(d).tolist() == tg.grad(f)(DATA).tolist()
     assert tg.hessian(f)(d).tolist() == tg.hessian(f)(DATA).tolist()
     c = tg.compile(f)
@@ -239,7 +239,7 @@ def test_fields_that_are_no_numbers_stay():
 
 
 def test_results_in_instances():
-    f = lambda x: Plain(np.sum(x), x**2)  # noqa: E731
+    f = lambda x: Plain(np.sum(x), x**2)
     found = tg.jacobian(f)(X)
     assert type(found) is Plain and np.array_equal(found.shift, np.diag(2 * X))
     c = tg.compile(f)
@@ -352,7 +352,7 @@ def test_compiled_arguments_by_name():
             same(c.jacobian(*args, **kwargs), tg.jacobian(model, argnames=names)(*args, **kwargs))
         assert c.__name__ == "model" and "1 program" in c.explain()
         with pytest.raises(AttributeError, match="numba takes arguments by position"):
-            c.numba  # noqa: B018
+            c.numba
     decorated = tg.compile(argnames="k")(lambda x, k: x * k)
     assert decorated.grad(2.0, k=3.0) == decorated.grad(2.0, 3.0) == 2.0
     gradient = tg.compile(tg.grad(lambda x, k: x * k), argnames="k")

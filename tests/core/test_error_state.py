@@ -10,7 +10,7 @@ import pytest
 from compiled import programs, same
 
 import tapegrad as tg
-from tapegrad._core.tensor import runtime
+from tapegrad._core.tensor import operators, runtime
 from tapegrad._program.dispatch import takeover
 
 
@@ -276,6 +276,29 @@ def test_warnings_that_are_errors():
     assert runtime.count == 0
 
 
+@pytest.mark.parametrize("text", EVERY)
+def test_warnings_that_are_errors_are_met_as_by_numpy(text, monkeypatch):
+    f, x, fine = function_of(text), np.array(EVERY[text]), np.array([0.5, 0.25])
+    g = lambda x: f(x * 1.0)  # noqa: E731
+    asked, ask = [], operators._ask
+    monkeypatch.setattr(operators, "_ask", lambda *given: (asked.append(1), ask(*given)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            f(x)
+        except RuntimeWarning as error:
+            for derive in (tg.grad, tg.hessian):
+                with pytest.raises(RuntimeWarning, match=str(error)):
+                    derive(g)(x)
+        asked.clear()
+        found = tg.value_and_grad(g)(fine)
+        assert bool(asked) is ("norm" in text)
+    wanted = tg.value_and_grad(f)(fine)
+    same(found[0], wanted[0])
+    same(found[1], wanted[1])
+    assert runtime.count == 0
+
+
 def test_warnings_have_the_users_line():
     def f(x):
         with np.errstate(all="warn"):
@@ -289,7 +312,7 @@ def test_warnings_have_the_users_line():
 
 def test_derivatives_are_silent():
     """Only values meet errors: 1/(2√0) is no value."""
-    f = lambda x: np.sum(np.sqrt(x))  # noqa: E731
+    f = lambda x: np.sum(np.sqrt(x))
     with np.errstate(all="raise"):
         same(tg.grad(f)(np.array([0.0, 4.0])), np.array([np.inf, 0.25]))
         same(tg.hessian(f)(np.array([0.0, 4.0]))[1, 1], np.float64(-1.0 / 32.0))
@@ -326,7 +349,7 @@ def test_functions_of_users_are_called_once():
 def test_other_threads_have_a_state_of_their_own():
     found = []
     with np.errstate(all="raise"):
-        work = lambda: found.append(tg.grad(lambda x: 1.0 / x)(0.0))  # noqa: E731
+        work = lambda: found.append(tg.grad(lambda x: 1.0 / x)(0.0))
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()

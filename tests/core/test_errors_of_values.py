@@ -143,7 +143,7 @@ def test_programs_raise_what_plain_calls_raise(text, good, bad):
 @pytest.mark.parametrize("p", [None, 2, -2])
 def test_condition_of_infinities(p):
     """Infinity, with every NumPy, though LAPACK finds no singular values."""
-    f = lambda a: np.linalg.cond(a, p)  # noqa: E731
+    f = lambda a: np.linalg.cond(a, p)
     c = tg.compile(lambda a: np.sum(f(a)))
     for a in (np.stack([A, 3.0 * A + 0.1]), np.stack([A, INF]), np.stack([INF, 2.0 * A])):
         wanted = [np.inf if np.isinf(one).any() else np.linalg.cond(one, p) for one in a]

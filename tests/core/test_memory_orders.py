@@ -224,7 +224,7 @@ def test_functions(name, order):
     np.testing.assert_allclose(found.detach().numpy(), wanted, rtol=1e-13, atol=1e-13)
     assert found.strides == wanted.strides
     weights = np.cos(np.arange(wanted.size)).reshape(wanted.shape)
-    total = lambda x: np.sum(function(x) ** 2 * weights)  # noqa: E731
+    total = lambda x: np.sum(function(x) ** 2 * weights)
     np.testing.assert_allclose(tg.grad(total)(x), slopes(total, x), rtol=1e-6, atol=1e-6)
     second = slopes(lambda x: np.sum(tg.grad(total)(x) * V), x)
     np.testing.assert_allclose(tg.hvp(total)(x, V), second, rtol=1e-5, atol=1e-5)

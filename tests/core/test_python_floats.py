@@ -167,7 +167,7 @@ def test_long_recordings_are_checked_before_their_first_result():
 
 
 def test_a_divisor_of_both_kinds_of_numbers():
-    f = lambda x, a, d: x[0] * (a / d) + x[1] * (1.0 / d)  # noqa: E731
+    f = lambda x, a, d: x[0] * (a / d) + x[1] * (1.0 / d)
     c = tg.compile(f)
     for a, d in ((np.float64(1.0), 2.0), (np.float64(1.0), 2.0), (np.float64(1.0), 0.0)):
         check(lambda x, d, a=a: c(x, a, d), lambda x, d, a=a: f(x, a, d), X, d)

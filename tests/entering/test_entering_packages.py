@@ -275,6 +275,8 @@ def test_names_of_packages():
         tg.grad(np.sum, enter=(3,))
     with pytest.raises(TypeError, match="enter has 'a b'"):
         tg.compile(np.sum, enter="a b")
+    with pytest.raises(TypeError, match="enter has False; .* for none"):
+        tg.compile(np.sum, enter=False)
 
 
 def test_each_package_that_is_left_out_has_a_reason():

@@ -252,7 +252,7 @@ def test_code_that_is_read_is_the_users():
         found.append(key(keyed))
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             found.append(pool.submit(key, keyed).result())
-        found.append(operator.attrgetter("__code__")(keyed) is getattr(keyed, "__code__"))  # noqa: B009
+        found.append(operator.attrgetter("__code__")(keyed) is getattr(keyed, "__code__"))
         copy = types.FunctionType(keyed.__code__, {"np": np, "math": math})
         found.append(type(copy(0.5)))
         return keyed(x[0]) * x[1]

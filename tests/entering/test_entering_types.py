@@ -319,7 +319,7 @@ def test_texts_are_those_of_plain_values():
         return [
             *(f"{x[0]} {x[0]:.2f} {x} {math.sin(x[0])} {np.sum(x)} {made} {x > 0.35}",),
             *(repr(x), repr(x[0]), repr(math.sin(x[0])), repr(x[0].item()), str(z), repr(z)),
-            *(str([x[0], 2.0]), "%s %.3f" % (x[0], x[1]), str({"a": x}), str(x[None] * 1j)),  # noqa: UP031
+            *(str([x[0], 2.0]), "%s %.3f" % (x[0], x[1]), str({"a": x}), str(x[None] * 1j)),
         ]
 
     def f(x):

@@ -90,7 +90,7 @@ class Data:
         return self.rate + v
 
 
-Named = collections.namedtuple("Named", "rate table")  # noqa: PYI024
+Named = collections.namedtuple("Named", "rate table")
 
 
 class Callable1:
@@ -208,7 +208,7 @@ def _sequence(pick):
     count = pick([1, 2, 3, 3, 3, 3, 0])
     item = pick([lambda: float(pick([1, 2, 3])), lambda: _float(pick), lambda: _number(pick)])
     if pick([0, 0, 0, 0, 1]):
-        item = lambda: pick([np.float64(2.0), np.array(2.0), [1.0], 2, True, "a", np.float32(1)])  # noqa: E731
+        item = lambda: pick([np.float64(2.0), np.array(2.0), [1.0], 2, True, "a", np.float32(1)])
     items = [item() for _ in range(count)]
     if pick([0] * 9 + [1]):
         items = items * pick([40, 120])

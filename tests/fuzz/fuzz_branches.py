@@ -7,11 +7,8 @@ The exit status is 1 where something differs or crashes.
 import collections
 import importlib
 import linecache
-import logging
 import math
-import signal
 import sys
-import traceback
 import warnings
 
 import numpy as np
@@ -28,7 +25,7 @@ RTOL, ATOL = 1e-9, 1e-11
 #: One program in this number is called from Numba code, which takes long to compile.
 NUMBA = 20
 #: Seeds that a task runs, and the seconds after which a program is taken to hang.
-BATCH, PATIENCE = 25, 120
+BATCH = 25
 
 
 def function(seed: int, single: bool = False, plain: bool = False):
@@ -138,16 +135,9 @@ def in_numba(c, rng) -> list[str]:
     return wrong
 
 
-def check(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
-    """Call a program at other inputs each time; returns counts, and what went wrong."""
-    rng, wrong, counts = np.random.default_rng(seed), [], collections.Counter(programs=1)
-    f = g = function(seed)
-    if seed_runs.are_plain():
-        f = function(seed, plain=True)
-    verify = ("never", "once")[seed % 2]  # unseen, a wrong graph is to show; seen, it is dropped
-    c = tg.compile(f, argnums=(0, 1), native=native, verify=verify)
-    first = tg.compile(f, native=native, verify=verify)
-    ways = {
+def ways_of(c, first, g) -> dict:
+    """By name what compiled functions give, by both arguments and the first, and `g` gives."""
+    return {
         "value and gradient": (c.value_and_grad, tg.value_and_grad(g, (0, 1))),
         "value": (c, g),
         "Hessian-vector product": (
@@ -165,6 +155,18 @@ def check(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
             lambda *args: tg.vjp(g, *args)[1](0.3),
         ),
     }
+
+
+def check(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
+    """Call a program at other inputs each time; returns counts, and what went wrong."""
+    rng, wrong, counts = np.random.default_rng(seed), [], collections.Counter(programs=1)
+    f = g = function(seed)
+    if seed_runs.are_plain():
+        f = function(seed, plain=True)
+    verify = ("never", "once")[seed % 2]  # unseen, a wrong graph is to show; seen, it is dropped
+    c = tg.compile(f, argnums=(0, 1), native=native, verify=verify)
+    first = tg.compile(f, native=native, verify=verify)
+    ways = ways_of(c, first, g)
     if f is not g:  # entered, it is also called eagerly
         ways["eager value and gradient"] = (
             tg.value_and_grad(f, (0, 1)),
@@ -225,29 +227,16 @@ def check_single(seed: int, native: bool) -> tuple[collections.Counter, list[str
     return counts, wrong
 
 
-def hangs(*_):
-    raise TimeoutError(f"a program took more than {PATIENCE} s")
-
-
 def batch(first: int, count: int, native: frozenset, single: frozenset):
-    """What the checks of some seeds say; text of errors where one crashes."""
+    """What the checks of some seeds say."""
     warnings.simplefilter("ignore")
-    logging.disable()
-    signal.signal(signal.SIGALRM, hangs)
-    counts, wrong = collections.Counter(), []
-    for seed in range(first, first + count):
-        signal.alarm(PATIENCE)
-        try:
-            found, said = check(seed, seed in native)
-            if seed in single:
-                more, others = check_single(seed, seed in native)
-                found, said = found + more, said + others
-        except Exception:
-            found, said = {"crashed": 1}, [f"seed {seed}: {traceback.format_exc()}"]
-        signal.alarm(0)
-        counts.update(found)
-        wrong += [(seed, one[:600], source(seed)) for one in said]
-    return counts, wrong
+
+    def both(seed):
+        found, said = check(seed, seed in native)
+        more, others = check_single(seed, seed in native) if seed in single else ({}, [])
+        return found + collections.Counter(more), said + others
+
+    return seed_runs.batch_of(both, source, range(first, first + count))
 
 
 def main() -> int:

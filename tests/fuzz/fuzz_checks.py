@@ -102,7 +102,7 @@ class Checked:
         """How many operations are recorded; derivatives of many choices are traced one by one."""
         number = next(k for k, right in enumerate(self.truths) if right)
         arguments = point(self.texts[number])
-        f = lambda *d: self.functions["f"](*d, *arguments[self.k :])  # noqa: E731
+        f = lambda *d: self.functions["f"](*d, *arguments[self.k :])
         try:
             return len(tg.record(f, *arguments[: self.k]))
         except (TypeError, ValueError):  # refused, or constant, as every way says
@@ -169,7 +169,7 @@ class Checked:
                     raise Differs("a result was changed by a later call")
         except Differs as error:
             self.report(mode, str(error), done)
-        except Exception as error:  # noqa: BLE001  # any error is a finding
+        except Exception as error:  # any error is a finding
             self.refused(mode, error, done)
         self.counts[f"way: {mode.name}"] += 1
 

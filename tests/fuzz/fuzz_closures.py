@@ -6,17 +6,14 @@ eagerly, says what is right. The exit status is 1 where something differs or cra
 """
 
 import collections
-import logging
 import re
-import signal
 import sys
-import traceback
 import warnings
 
 import numpy as np
 import random_closures
 import seed_runs
-from fuzz_branches import PATIENCE, differs, hangs, is_refused_eagerly, outcome
+from fuzz_branches import differs, is_refused_eagerly, outcome
 
 import tapegrad as tg
 from tapegrad._flow.reading import readings
@@ -120,20 +117,12 @@ def check(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
 
 
 def batch(first: int, count: int, native: frozenset):
-    """What the checks of some seeds say; text of errors where one crashes."""
-    logging.disable()
-    signal.signal(signal.SIGALRM, hangs)
-    counts, wrong = collections.Counter(), []
-    for seed in range(first, first + count):
-        signal.alarm(PATIENCE)
-        try:
-            found, said = check(seed, seed in native)
-        except Exception:
-            found, said = {"crashed": 1}, [f"seed {seed}: {traceback.format_exc()}"]
-        signal.alarm(0)
-        counts.update(found)
-        wrong += [(seed, one[:900], random_closures.Sequence(seed).text) for one in said]
-    return counts, wrong
+    """What the checks of some seeds say."""
+    return seed_runs.batch_of(
+        lambda seed: check(seed, seed in native),
+        lambda seed: random_closures.Sequence(seed).text,
+        range(first, first + count),
+    )
 
 
 def main() -> int:

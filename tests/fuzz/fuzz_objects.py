@@ -67,7 +67,7 @@ def outcome(call, args, names):
         warnings.simplefilter("ignore")
         try:
             found = call(*args, **names)
-        except Exception as error:  # noqa: BLE001  # of any kind
+        except Exception as error:  # of any kind
             return "error", type(error), str(error)
     value, gradient = found if isinstance(found, tuple) else (found, None)
     return "value", value, gradient

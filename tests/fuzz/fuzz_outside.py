@@ -8,20 +8,17 @@ something differs or crashes.
 
 import collections
 import linecache
-import logging
 import math
 import re
-import signal
 import sys
 import tempfile
-import traceback
 import warnings
 from pathlib import Path
 
 import numpy as np
 import random_outside
 import seed_runs
-from fuzz_branches import PATIENCE, arguments, differs, hangs, is_refused_eagerly, outcome
+from fuzz_branches import arguments, differs, is_refused_eagerly, outcome, ways_of
 
 import tapegrad as tg
 import tapegrad.math
@@ -66,24 +63,7 @@ class Twins:
         verify = ("never", "once")[seed % 2]
         self.c = c = tg.compile(f, argnums=(0, 1), native=native, verify=verify)
         first = tg.compile(f, native=native, verify=verify)
-        self.ways = {
-            "value and gradient": (c.value_and_grad, tg.value_and_grad(g, (0, 1))),
-            "value": (c, g),
-            "Hessian-vector product": (
-                lambda p, q, d, m: first.hvp(p, 0.7, q, d, m),
-                lambda p, q, d, m: tg.hvp(g)(p, 0.7, q, d, m),
-            ),
-            "Hessian": (c.hessian, tg.hessian(g, (0, 1))),
-            "Jacobian": (c.jacobian, tg.jacobian(g, (0, 1))),
-            "tangent": (
-                lambda *args: c.jvp(args, tuple(map(np.cos, args))),
-                lambda *args: tg.jvp(g, args, tuple(map(np.cos, args))),
-            ),
-            "adjoint": (
-                lambda *args: c.vjp(*args)[1](0.3),
-                lambda *args: tg.vjp(g, *args)[1](0.3),
-            ),
-        }
+        self.ways = ways_of(c, first, g)
 
     @property
     def is_eager(self) -> bool:
@@ -210,20 +190,12 @@ def loaded(twins: Twins, rng, counts: collections.Counter) -> list[str]:
 
 
 def batch(first: int, count: int, native: frozenset):
-    """What the checks of some seeds say; text of errors where one crashes."""
-    logging.disable()
-    signal.signal(signal.SIGALRM, hangs)
-    counts, wrong = collections.Counter(), []
-    for seed in range(first, first + count):
-        signal.alarm(PATIENCE)
-        try:
-            found, said = check(seed, seed in native)
-        except Exception:
-            found, said = {"crashed": 1}, [f"seed {seed}: {traceback.format_exc()}"]
-        signal.alarm(0)
-        counts.update(found)
-        wrong += [(seed, one[:600], random_outside.program(seed).text) for one in said]
-    return counts, wrong
+    """What the checks of some seeds say."""
+    return seed_runs.batch_of(
+        lambda seed: check(seed, seed in native),
+        lambda seed: random_outside.program(seed).text,
+        range(first, first + count),
+    )
 
 
 def main() -> int:

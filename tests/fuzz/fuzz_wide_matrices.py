@@ -170,7 +170,7 @@ def svd(a, full_matrices=False, compute_uv=True):
 
 
 @each
-def eigh(a, UPLO="L"):  # noqa: N803  # NumPy's name
+def eigh(a, UPLO="L"):  # NumPy's name
     """Of what is positive definite or not: by the singular values of what is shifted to be so."""
     lower = np.tril(a) if UPLO == "L" else np.triu(a)
     a = lower + adjoint(lower) - np.diag(np.diagonal(lower).real)
@@ -179,7 +179,7 @@ def eigh(a, UPLO="L"):  # noqa: N803  # NumPy's name
     return (s - shift)[::-1], u[:, ::-1]
 
 
-def eigvalsh(a, UPLO="L"):  # noqa: N803
+def eigvalsh(a, UPLO="L"):
     return eigh(a, UPLO)[0]
 
 

@@ -4,10 +4,15 @@ import argparse
 import collections
 import concurrent.futures
 import datetime
+import logging
 import multiprocessing
 import os
 import signal
+import traceback
 from pathlib import Path
+
+#: Seconds for a program.
+PATIENCE = 120
 
 
 def parser(doc: str, native: str) -> argparse.ArgumentParser:
@@ -53,6 +58,27 @@ def first_seeds(given, count: int) -> frozenset:
     return frozenset(range(given.seed, given.seed + count))
 
 
+def hangs(*_):
+    raise TimeoutError(f"a program took more than {PATIENCE} s")
+
+
+def batch_of(check, text_of, seeds: range) -> tuple[collections.Counter, list]:
+    """What `check(seed)` says, with `text_of(seed)`; text of errors where one crashes or hangs."""
+    logging.disable()
+    signal.signal(signal.SIGALRM, hangs)
+    counts, wrong = collections.Counter(), []
+    for seed in seeds:
+        signal.alarm(PATIENCE)
+        try:
+            found, said = check(seed)
+        except Exception:
+            found, said = {"crashed": 1}, [f"seed {seed}: {traceback.format_exc()}"]
+        signal.alarm(0)
+        counts.update(found)
+        wrong += [(seed, one[:900], text_of(seed)) for one in said]
+    return counts, wrong
+
+
 def run(given, name: str, batch, *subsets: frozenset, size: int) -> int:
     """Check all seeds, some at a time; print what is wrong, and counts, also when it is stopped.
 
@@ -75,7 +101,7 @@ def run(given, name: str, batch, *subsets: frozenset, size: int) -> int:
             except KeyboardInterrupt:
                 pool.shutdown(cancel_futures=True)
                 break
-            except Exception as error:  # noqa: BLE001  # a process that died
+            except Exception as error:  # a process that died
                 text = f"seeds from {first}: {error!r}"
                 found, wrong = {"crashed": 1}, [(first, text, f"# {text}\n")]
             counts.update(found)

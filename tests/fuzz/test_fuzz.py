@@ -8,7 +8,7 @@ from extent import rounds
 from fuzz import spread
 from fuzz_checks import check_program
 
-PROGRAMS, NATIVE, AT_ONCE = rounds(60, 20), rounds(4, 2), 5
+PROGRAMS, NATIVE, AT_ONCE = rounds(60, 10), rounds(4, 1), 5
 NATIVELY = spread(0, PROGRAMS, NATIVE)
 
 

@@ -55,7 +55,7 @@ def within(x):
 
 
 def importing(x):
-    import math  # HERE  # noqa: PLC0415
+    import math  # HERE
 
     return x[0] * math.pi
 

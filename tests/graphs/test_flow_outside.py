@@ -296,7 +296,7 @@ def test_an_attribute_that_comes_and_goes():
 
     def f(x):
         weight = 1.0 if hasattr(settings, "k") and not hasattr(settings, "other") else 2.0
-        rate = getattr(settings, "rate")  # noqa: B009
+        rate = getattr(settings, "rate")
         return rate * signed(x[0]) + getattr(settings, "k", 3.0) * x[1] + weight * x[2]
 
     c = compiled(f)
@@ -504,7 +504,7 @@ def test_arrays_that_are_the_same_in_each_call():
 @pytest.mark.parametrize("text", ["array([0.0] * 9)", "arange(9.0)", "eye(9)[4]", "ones(9)"])
 def test_arrays_of_known_numbers_that_are_written(text):
     scope = {"np": tnp}
-    exec(f"def made():\n    return np.{text}", scope)  # noqa: S102
+    exec(f"def made():\n    return np.{text}", scope)
     made = scope["made"]
 
     def loss(x):
@@ -806,33 +806,33 @@ def test_integers_that_grow_beyond_what_floats_hold():
             assert of_both(x, data) == of_argument(x, data)
 
 
-class Overriding(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+class Overriding(collections.namedtuple("Base", "a b")):
     @property
     def a(self):
         return self[0] * 10
 
 
-class Item(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+class Item(collections.namedtuple("Base", "a b")):
     def __getitem__(self, k):
         return 10.0 * k
 
 
-class Untrue(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+class Untrue(collections.namedtuple("Base", "a b")):
     def __bool__(self):
         return False
 
 
-class Long(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+class Long(collections.namedtuple("Base", "a b")):
     def __len__(self):
         return 7
 
 
-class Turned(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+class Turned(collections.namedtuple("Base", "a b")):
     def __iter__(self):
         return iter((20.0, 30.0))
 
 
-class Extended(collections.namedtuple("Base", "a b")):  # noqa: PYI024
+class Extended(collections.namedtuple("Base", "a b")):
     __slots__ = ()
 
     def total(self):

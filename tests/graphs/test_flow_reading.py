@@ -14,7 +14,7 @@ RIGHT = """
     built_in slices integers none_until_found chained
     one_list_two_names ranges_again makers_apart list_while_written view_written
     negative_indices shadowed truths_counted augmented added_lists deleted list_in_a_tuple
-    any_all matrix largest int_filled
+    any_all matrix largest int_filled generator_twice
 """.split()
 #: Right or refused; which of them may change.
 RIGHT_OR_REFUSED = """

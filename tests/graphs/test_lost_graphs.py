@@ -54,7 +54,7 @@ _try_advised = _with_advised
 
 
 def _import(x):
-    import math as m  # HERE  # noqa: PLC0415
+    import math as m  # HERE
 
     return loss(x) * m.pi
 

@@ -21,9 +21,11 @@ from benchmarks import (
     custom,
     entering,
     figures,
+    fits_in_processes,
     history,
     limits,
     linear_algebra,
+    newton_of_a_field,
     numba_functions,
     operations,
     peer_forms,
@@ -34,6 +36,7 @@ from benchmarks import (
     second_call,
     stand_in,
     startup,
+    stiff_errors,
     workload_definitions,
 )
 
@@ -282,6 +285,23 @@ def test_simulations_that_are_made_programs(name):
     assert compiled._reason is None
     np.testing.assert_allclose(found[0], value, rtol=1e-12)
     np.testing.assert_allclose(found[1], gradient, rtol=1e-9, atol=1e-12 * np.abs(gradient).max())
+
+
+def test_fits_by_differences_and_compiled_find_the_same():
+    """And errors of gradients at which times are compared are on lines through those measured."""
+    theirs, ours = [
+        fits_in_processes.fits("epidemic-1e-6", way) for way in ("differences", "compiled")
+    ]
+    np.testing.assert_allclose(ours["x"], theirs["x"], rtol=1e-3)
+    np.testing.assert_allclose(ours["cost"], theirs["cost"], rtol=1e-6)
+    rows = [("Radau", 1.0, spent, 0.0, error) for spent, error in ((1.0, 1e-2), (4.0, 1e-4))]
+    np.testing.assert_allclose(stiff_errors.at_error(rows, 1e-3), 2.0)
+    assert stiff_errors.at_error(rows, 1e-5) is None
+
+
+def test_the_field_is_differentiated():
+    """Gradients are compared with a difference there."""
+    assert min(newton_of_a_field.measured(5).values()) > 0.0
 
 
 def test_kernels_of_a_first_use_are_counted():

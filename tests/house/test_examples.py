@@ -25,6 +25,13 @@ def test_short_examples_end_with_their_assertion(name):
     example(name).main()
 
 
+@pytest.mark.parametrize("name", ["lens", "leukemia", "nile_level", "orbit_transfer", "truss"])
+def test_examples_that_end_with_their_assertion_and_a_picture(name, monkeypatch):
+    module = example(name)
+    monkeypatch.setattr(module, "save_picture", lambda *args: None)
+    module.main()
+
+
 def test_homography_gradients_are_those_of_pytorch():
     torch = pytest.importorskip("torch")
     homography = example("homography")

@@ -22,7 +22,7 @@ def closure(x):
 def late_binding(x):
     functions = []
     for k in range(3):
-        functions.append(lambda value: value * k)  # noqa: B023
+        functions.append(lambda value: value * k)
     return functions[0](x[0]) + functions[1](x[1])
 
 
@@ -57,7 +57,7 @@ def mutable_default(x):
     return keep(x[0]) + keep(x[1]) + keep(x[2])
 
 
-def sum(iterable):  # noqa: A001 a shadowed built-in
+def sum(iterable):
     found = 0.0
     for value in iterable:
         found = found + value

@@ -99,6 +99,15 @@ def iterator_twice(x):
     return total
 
 
+def generator_twice(x):
+    doubles, total = (value * 2 for value in x), 0.0
+    for value in doubles:
+        total += value * value
+    for value in doubles:
+        total += 100 * value
+    return total
+
+
 def kept_range_iterator(x):
     places, total = iter(range(4)), 0.0
     for i in places:

@@ -79,7 +79,7 @@ def matrix_of(f, shape):
 
 def check_row(name, shape, static, x):
     """Value by definition is NumPy's; the adjoint and the tangent are those of its matrix."""
-    f = lambda x: ROWS[name][0](x, **static)  # noqa: E731
+    f = lambda x: ROWS[name][0](x, **static)
     dense, rng = matrix_of(f, shape), np.random.default_rng(5)
     weights = rng.normal(size=f(x).shape)
     value, back = tg.vjp(f, x)
@@ -136,8 +136,8 @@ def test_programs(name, kernel):
                 if sorted(order) != [*range(x.ndim)]:
                     order = (1, 2, 0)
                 places = np.argsort(order)
-                turned = lambda x, p=places: total(np.transpose(x, p) * 1.0)  # noqa: E731, B023
-                views = lambda x, p=places: total(np.transpose(x, p))  # noqa: E731, B023
+                turned = lambda x, p=places: total(np.transpose(x, p) * 1.0)
+                views = lambda x, p=places: total(np.transpose(x, p))
                 for f in (turned, views):
                     c = tg.compile(f, verify="never", native=False)
                     for point in (x, y):
@@ -193,7 +193,7 @@ def test_gradients_are_pytorchs(name, rng):
     for z, n, axis, norm in itertools.product(operands, (None, 4, 7), (-1, 0), norms):
         value = getattr(np.fft, name)(z, n, axis, norm)
         w = rng.normal(size=(2, *value.shape))
-        found = tg.grad(lambda z: weighed(getattr(np.fft, name)(z, n, axis, norm), w))(z)  # noqa: B023
+        found = tg.grad(lambda z: weighed(getattr(np.fft, name)(z, n, axis, norm), w))(z)
         leaf = torch.tensor(z, requires_grad=True)
         made = getattr(torch.fft, name)(leaf, n, axis, norm)
         parts = (made.real, made.imag) if made.is_complex() else (made, 0.0 * made)
@@ -273,7 +273,7 @@ def test_axes_of_shifts(shift, axes):
 
 def test_frequencies_with_a_recorded_spacing():
     for f in (np.fft.fftfreq, np.fft.rfftfreq):
-        found = tg.grad(lambda d: np.sum(f(6, d) ** 2))(0.5)  # noqa: B023
+        found = tg.grad(lambda d: np.sum(f(6, d) ** 2))(0.5)
         assert np.isclose(found, -4.0 * np.sum(f(6, 0.5) ** 2))
 
 

@@ -66,7 +66,7 @@ def test_determinants_of_a_batch_with_singular_matrices(rng):
     a = np.stack(
         [rng.normal(size=(3, 3)), of_rank(rng, 3, 2), np.zeros((3, 3)), of_rank(rng, 3, 1)]
     )
-    f = lambda a: np.sum(np.sin(np.linalg.det(a)))  # noqa: E731
+    f = lambda a: np.sum(np.sin(np.linalg.det(a)))
     wanted = [np.cos(np.linalg.det(one)) * minors(one) for one in a]
     np.testing.assert_allclose(tg.grad(f)(a), wanted, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(
@@ -94,7 +94,7 @@ def test_sizes_0_and_1():
     for shape in [(0, 0), (2, 0, 0), (0, 2, 2), (1, 1)]:
         a = np.full(shape, 2.0)
         for f in (np.linalg.inv, np.linalg.det, lambda a: np.linalg.slogdet(a)[1]):
-            total = lambda a, f=f: np.sum(f(a))  # noqa: E731
+            total = lambda a, f=f: np.sum(f(a))
             np.testing.assert_array_equal(total(recorded(a)).detach(), total(a))
             assert tg.grad(total)(a).shape == shape
             assert tg.hessian(total)(a).shape == shape + shape
@@ -113,7 +113,7 @@ def test_slogdet_is_numpys(rng):
 
 
 def test_slogdet_in_programs_has_the_sign_of_the_call():
-    f = lambda a: np.linalg.slogdet(a)[0] * np.sum(a)  # noqa: E731
+    f = lambda a: np.linalg.slogdet(a)[0] * np.sum(a)
     c = tg.compile(f, native=False)
     for a in (np.eye(2), np.diag([1.0, -1.0]), np.diag([-2.0, -1.0]), np.diag([-2.0, 3.0])):
         assert c(a) == f(a)
@@ -140,7 +140,7 @@ SINGULAR = {
 @pytest.mark.parametrize("name", SINGULAR)
 @pytest.mark.parametrize("native", [False, True])
 def test_singular_matrices_raise(name, native):
-    f = lambda a: np.sum(SINGULAR[name](a))  # noqa: E731
+    f = lambda a: np.sum(SINGULAR[name](a))
     c = tg.compile(f, native=native)
     good, bad = np.array([[2.0, 1.0], [0.5, 3.0]]), np.ones((2, 2))
     for call in (tg.grad(f), tg.value_and_grad(f), c, c.grad, c.hessian, c, c.grad):
@@ -224,7 +224,7 @@ def test_nan_and_infinity_pass():
     for bad in (np.nan, np.inf):
         a = np.array([[bad, 1.0], [1.0, 2.0]])
         for f in (np.linalg.inv, np.linalg.det, lambda a: np.linalg.slogdet(a)[1]):
-            total = lambda a, f=f: np.sum(f(a))  # noqa: E731
+            total = lambda a, f=f: np.sum(f(a))
             with np.errstate(all="ignore"):
                 np.testing.assert_array_equal(total(recorded(a)).detach(), total(a))
                 gradient = tg.grad(total)(a)

@@ -99,7 +99,7 @@ def test_values_are_scipys():
         for name in ("solve_continuous_lyapunov", "solve_discrete_lyapunov"):
             theirs = getattr(scipy.linalg, name)(a, q)
             np.testing.assert_allclose(tg.vjp(getattr(linalg, name), a, q)[0], theirs, rtol=1e-9)
-        value = tg.vjp(lambda a, q=q: linalg.solve_sylvester(a, a + np.eye(n), q), a)[0]  # noqa: B023
+        value = tg.vjp(lambda a, q=q: linalg.solve_sylvester(a, a + np.eye(n), q), a)[0]
         np.testing.assert_allclose(value, scipy.linalg.solve_sylvester(a, a + np.eye(n), q))
 
 
@@ -152,7 +152,7 @@ def test_bad_shapes():
 
 def riccati_arguments(rng, n=3, m=2):
     """a, b, q, r, e, s of an equation that has a solution, and directions for each."""
-    symmetric = lambda k: (lambda x: x @ x.T / k + np.eye(k))(rng.normal(size=(k, k)))  # noqa: E731
+    symmetric = lambda k: (lambda x: x @ x.T / k + np.eye(k))(rng.normal(size=(k, k)))
     a, e, along_a, along_e = rng.normal(size=(4, n, n))
     b, s, along_b, along_s = rng.normal(size=(4, n, m))
     args = (0.5 * a, b, symmetric(n), symmetric(m), np.eye(n) + 0.1 * e, 0.1 * s)
@@ -165,11 +165,11 @@ def test_riccati(name, count, rng):
     """Every argument, general and simple equations, to the second order and forwards."""
     args, along = (part[:count] for part in riccati_arguments(rng))
     weights = rng.normal(size=(3, 3))
-    f = lambda *args: np.sum(np.sin(getattr(linalg, name)(*args)) * weights)  # noqa: E731
+    f = lambda *args: np.sum(np.sin(getattr(linalg, name)(*args)) * weights)
     every = tuple(range(count))
     gradients = tg.grad(f, every)(*args)
     for k in every:
-        line = lambda t, k=k: f(*args[:k], args[k] + t * along[k], *args[k + 1 :])  # noqa: E731
+        line = lambda t, k=k: f(*args[:k], args[k] + t * along[k], *args[k + 1 :])
         wanted = difference(line, 0.0, 0.1) / 0.1
         np.testing.assert_allclose(np.sum(gradients[k] * along[k]), wanted, rtol=1e-7, atol=1e-8)
         np.testing.assert_allclose(tg.jvp(line, (0.0,), (1.0,))[1], wanted, rtol=1e-7, atol=1e-8)
@@ -191,7 +191,7 @@ def test_recorded_general_equations_hold():
 
 def test_riccati_of_numbers():
     """With b = q = r = 1 and numbers: x = a + √(a² + 1)."""
-    f = lambda a: linalg.solve_continuous_are(a, [[1.0]], [[1.0]], [[1.0]])[0, 0]  # noqa: E731
+    f = lambda a: linalg.solve_continuous_are(a, [[1.0]], [[1.0]], [[1.0]])[0, 0]
     a = np.array([[0.7]])
     np.testing.assert_allclose(tg.grad(f)(a), 1.0 + a / np.sqrt(a * a + 1.0), rtol=1e-12)
     np.testing.assert_allclose(tg.hessian(f)(a).reshape(1, 1), (a * a + 1.0) ** -1.5, rtol=1e-11)
@@ -199,7 +199,7 @@ def test_riccati_of_numbers():
 
 def test_riccati_in_programs_and_bad_arguments(rng):
     args, along = riccati_arguments(rng)
-    f = lambda a, q: np.sum(linalg.solve_continuous_are(a, args[1], q @ q.T, args[3]))  # noqa: E731
+    f = lambda a, q: np.sum(linalg.solve_continuous_are(a, args[1], q @ q.T, args[3]))
     c = tg.compile(f, argnums=(0, 1))
     q = np.diag([1.0, 2.0, 1.5])
     for step in (0.0, 0.1, -0.2):
@@ -213,5 +213,5 @@ def test_riccati_in_programs_and_bad_arguments(rng):
     with pytest.raises(ValueError, match="infs or NaNs"):
         tg.grad(lambda a: np.sum(linalg.solve_continuous_are(a, *args[1:4])))(args[0] * np.nan)
     with pytest.raises(np.linalg.LinAlgError, match="finite solution|symplectic"):
-        solve = lambda b: np.sum(linalg.solve_continuous_are(np.eye(3), b, *args[2:4]))  # noqa: E731
+        solve = lambda b: np.sum(linalg.solve_continuous_are(np.eye(3), b, *args[2:4]))
         tg.grad(solve)(0.0 * args[1])

@@ -83,7 +83,7 @@ W = np.arange(9.0).reshape(3, 3)
 
 def derivatives(f, a, e, weights=W[:2, :2]):
     """Of ⟨weights, f(a)⟩: along e by the gradient and forwards, and twice along e."""
-    total = lambda a: np.sum(weights * f(a))  # noqa: E731
+    total = lambda a: np.sum(weights * f(a))
     return (
         np.sum(tg.grad(total)(a) * e),
         tg.jvp(total, (a,), (e,))[1],
@@ -130,7 +130,7 @@ def test_matrices_without_a_basis_of_eigenvectors():
         (linalg.logm, 1 / 1.5, -1 / 1.5**2),
         (linalg.sqrtm, 0.5 * 1.5**-0.5, -0.25 * 1.5**-1.5),
     ]:
-        corner = lambda c, s, f=f: f(np.eye(2) * c + N * s)[0, 1]  # noqa: E731
+        corner = lambda c, s, f=f: f(np.eye(2) * c + N * s)[0, 1]
         assert np.allclose(tg.grad(corner, (0, 1))(1.5, 1.0), (second, slope), rtol=1e-10)
 
 
@@ -188,7 +188,7 @@ def test_third_derivative():
     third = tg.grad(tg.grad(tg.grad(lambda t: np.sum(linalg.expm(t * W[:2, :2]) * W[:2, :2]))))
     a = W[:2, :2]
     np.testing.assert_allclose(third(0.3), np.sum(scipy.linalg.expm(0.3 * a) @ a @ a @ a * a))
-    f = lambda t: linalg.logm(np.eye(2) + t * a @ a.T)[0, 1]  # noqa: E731
+    f = lambda t: linalg.logm(np.eye(2) + t * a @ a.T)[0, 1]
     h, second = 1e-4, tg.grad(tg.grad(f))
     found = tg.grad(second)(0.3)
     np.testing.assert_allclose(found, (second(0.3 + h) - second(0.3 - h)) / (2 * h), rtol=1e-6)
@@ -233,7 +233,7 @@ def test_complex_results_of_real_matrices():
     ]
     for f, theirs in functions:
         theirs = theirs or (lambda a: scipy.linalg.fractional_matrix_power(a, 0.3))
-        loss = lambda a, f=f: np.sum(WC * np.real(f(a)) + np.imag(f(a)) ** 2)  # noqa: E731
+        loss = lambda a, f=f: np.sum(WC * np.real(f(a)) + np.imag(f(a)) ** 2)
         value, back = tg.vjp(loss, a)
         found = theirs(a)
         np.testing.assert_allclose(value, np.sum(WC * found.real + found.imag**2), rtol=1e-12)

@@ -37,7 +37,7 @@ def test_reverse_by_blocks(n, rng):
     assert np.array_equal(g, before[0]) and np.array_equal(factor, before[1])
     above = np.triu(np.full((n, n), np.nan), 1)
     assert np.array_equal(cholesky_adjoint(g + above, factor + above), found)
-    f = lambda a: np.sum(np.linalg.cholesky(a) * g)  # noqa: E731
+    f = lambda a: np.sum(np.linalg.cholesky(a) * g)
     np.testing.assert_allclose(tg.compile(f).grad(factor @ factor.T), found, rtol=1e-8, atol=1e-10)
 
 
@@ -49,7 +49,7 @@ def test_gradients_against_torch(n, upper, rng):
     leaf = torch.tensor(a, requires_grad=True)
     factor = torch.linalg.cholesky(leaf, upper=upper)
     (torch.sin(factor) * torch.tensor(weights)).sum().backward()
-    f = lambda a: np.sum(np.sin(np.linalg.cholesky(a, upper=upper)) * weights)  # noqa: E731
+    f = lambda a: np.sum(np.sin(np.linalg.cholesky(a, upper=upper)) * weights)
     for found in (tg.grad(f)(a), tg.compile(f).grad(a)):
         np.testing.assert_allclose(found, leaf.grad.numpy(), rtol=1e-9, atol=1e-11)
     narrow = tg.grad(lambda a: f(a).astype(np.float32))(a.astype(np.float32))
@@ -60,7 +60,7 @@ def test_gradients_against_torch(n, upper, rng):
 def test_second_derivatives_of_several_blocks(rng):
     a, v = definite(rng, 60), rng.normal(size=(60, 60))
     v, weights = v + v.T, rng.normal(size=(60, 60))
-    f = lambda a: np.sum(np.sin(np.linalg.cholesky(a)) * weights)  # noqa: E731
+    f = lambda a: np.sum(np.sin(np.linalg.cholesky(a)) * weights)
     wanted = difference(tg.grad(f), a, v)
     c = tg.compile(f)
     c.hvp(1.1 * a, v)
@@ -76,7 +76,7 @@ def test_second_derivatives_of_several_blocks(rng):
 
 def test_third_derivatives(rng):
     a, v = definite(rng, 3), np.array([[0.3, 0.2, -0.1], [0.2, 0.5, 0.4], [-0.1, 0.4, 0.2]])
-    f = lambda t: np.sum(np.linalg.cholesky(a + t * v) ** 3)  # noqa: E731
+    f = lambda t: np.sum(np.linalg.cholesky(a + t * v) ** 3)
     second = tg.grad(tg.grad(f))
     found = tg.grad(second)(0.1)
     np.testing.assert_allclose(found, difference(second, 0.1, 1.0), rtol=1e-8)
@@ -113,7 +113,7 @@ def test_all_memory_orders(n, columns, trans, rng):
 def test_batches_are_broadcast(rng):
     a = rng.normal(size=(3, 1, 4, 4)) + 5.0 * np.eye(4)
     b = rng.normal(size=(1, 2, 4, 2))
-    f = lambda a, b: np.sum(np.sin(linalg.solve_triangular(a, b, lower=True)))  # noqa: E731
+    f = lambda a, b: np.sum(np.sin(linalg.solve_triangular(a, b, lower=True)))
     parts = [[f(a[i, 0], b[0, j]) for j in range(2)] for i in range(3)]
     leaf, other = tg.tensor(a, requires_grad=True), tg.tensor(b, requires_grad=True)
     value = f(leaf, other)
@@ -131,7 +131,7 @@ def test_batches_are_broadcast(rng):
 def test_the_other_triangle_is_not_read(rng):
     a = np.tril(rng.normal(size=(4, 4))) + 3.0 * np.eye(4)
     a += np.triu(np.full((4, 4), np.nan), 1)
-    f = lambda a: np.sum(linalg.solve_triangular(a, np.ones(4), lower=True, check_finite=False))  # noqa: E731
+    f = lambda a: np.sum(linalg.solve_triangular(a, np.ones(4), lower=True, check_finite=False))
     gradient = tg.grad(f)(a)
     assert np.all(np.isfinite(gradient)) and np.all(np.triu(gradient, 1) == 0.0)
     np.testing.assert_allclose(tg.compile(f).grad(a), gradient, rtol=1e-12)
@@ -142,7 +142,7 @@ def test_a_zero_on_the_diagonal_is_named(place):
     a = np.triu(np.ones((3, 3))) + np.eye(3)
     bad = a.copy()
     bad[place, place] = 0.0
-    f = lambda a: np.sum(linalg.solve_triangular(a, np.ones((3, 2))))  # noqa: E731
+    f = lambda a: np.sum(linalg.solve_triangular(a, np.ones((3, 2))))
     c = tg.compile(f)
     c.grad(a), c(a)
     for call in (f, tg.grad(f), c, c.grad, scipy.linalg.solve_triangular):
@@ -154,7 +154,7 @@ def test_a_zero_on_the_diagonal_is_named(place):
 
 def test_adjoints_at_once_and_batches(rng):
     a, b = rng.normal(size=(5, 4, 4)) + 5.0 * np.eye(4), rng.normal(size=(4,))
-    f = lambda a: linalg.solve_triangular(a, b, trans="T")  # noqa: E731
+    f = lambda a: linalg.solve_triangular(a, b, trans="T")
     jacobians = tg.vmap(tg.jacobian(f))(a)
     rows = [tg.grad(lambda a, k=k: f(a)[k])(a[2]) for k in range(4)]
     np.testing.assert_allclose(jacobians[2], rows, rtol=1e-12, atol=1e-14)

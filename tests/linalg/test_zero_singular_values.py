@@ -33,7 +33,7 @@ def test_they_are_warned_of(name):
 
 def test_what_the_warning_advises_is_right():
     a, factor = NOT_DETERMINED["not square"]
-    f = lambda a: np.sum(np.linalg.eigvalsh(a.T @ a))  # noqa: E731
+    f = lambda a: np.sum(np.linalg.eigvalsh(a.T @ a))
     np.testing.assert_allclose(tg.hvp(f)(a, V), 2.0 * V, atol=1e-12)
 
 
@@ -47,7 +47,7 @@ def test_a_single_value_of_a_real_square_matrix_is_right(a):
 
 def test_first_derivatives_do_not_warn():
     a = np.outer([1.0, 2.0, 3.0], [0.5, -1.0])
-    nuclear = lambda a: np.linalg.norm(a, "nuc")  # noqa: E731
+    nuclear = lambda a: np.linalg.norm(a, "nuc")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.sum(tg.grad(nuclear)(a) * a) == pytest.approx(nuclear(a))
@@ -119,7 +119,7 @@ def test_a_loss_that_does_not_read_them_is_right(f, shape):
 
 def test_terms_that_cancel_are_no_dependence():
     """The adjoints of u and v are of size 1, what they add up to is 1e-16."""
-    f = lambda a: np.sum(np.linalg.svd(np.exp(1j * a), compute_uv=False) ** 2)  # noqa: E731
+    f = lambda a: np.sum(np.linalg.svd(np.exp(1j * a), compute_uv=False) ** 2)
     a = np.array([[0.94384766], [-0.35913086], [1.14428711]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

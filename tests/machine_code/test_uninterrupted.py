@@ -6,12 +6,14 @@ import subprocess
 import sys
 import threading
 import time
+import types
+from importlib.machinery import ModuleSpec
 
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 from tapegrad._core.codegen import factory, process
-from tapegrad._core.codegen.uninterrupted import uninterrupted
+from tapegrad._core.codegen.uninterrupted import _is_importing, uninterrupted
 
 TEXT = "def doubled{}(x):\n    return x + x\n"
 
@@ -157,3 +159,23 @@ def test_a_first_gradient_at_the_end_of_a_process():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "[1. 1.]\n", done.stderr
+
+
+def test_modules_that_are_being_imported_are_seen(monkeypatch):
+    """Those that have come since the last look, and all of them when some have gone."""
+    assert not _is_importing()
+    module = types.ModuleType("tapegrad.new")
+    module.__spec__ = ModuleSpec("tapegrad.new", None)
+    monkeypatch.setitem(sys.modules, "tapegrad.new", module)
+    for is_being_imported in (True, False):
+        module.__spec__._initializing = is_being_imported
+        assert _is_importing() == is_being_imported
+    other = types.ModuleType("other")
+    monkeypatch.setitem(sys.modules, "other", other)
+    assert not _is_importing()
+    module.__spec__._initializing = True  # imported anew, in the place of the last two
+    del sys.modules["tapegrad.new"], sys.modules["other"]
+    sys.modules["tapegrad.new"] = module
+    assert _is_importing()
+    sys.modules["other"] = other
+    assert _is_importing()

@@ -106,7 +106,7 @@ def test_integers_stay_integers():
 
 
 def test_indices_are_computed_of_integers(tmp_path):
-    f = lambda x, i: np.sum(x[i % 3] * x[i // 2] * x[np.fmod(i, 5)])  # noqa: E731
+    f = lambda x, i: np.sum(x[i % 3] * x[i // 2] * x[np.fmod(i, 5)])
     c = tg.compile(f)
     for i in ([1, 2, 3], [4, 0, 1], [5, 3, 2]):
         for _ in range(2):
@@ -126,8 +126,8 @@ def test_slopes(name):
     x, y = X[keep], Y[keep]
     whole = np.rint((x - numpy(x, y)) / y) if name == "fmod" else np.floor_divide(x, y)
     wanted = (0.0 * x, 0.0 * y) if name == "//" else (1.0 + 0.0 * x, -whole)
-    f = lambda a, b: np.sum(ours(a, b))  # noqa: E731
-    scalars = lambda a, b: sum(ours(p, q) for p, q in zip(a, b, strict=True))  # noqa: E731
+    f = lambda a, b: np.sum(ours(a, b))
+    scalars = lambda a, b: sum(ours(p, q) for p, q in zip(a, b, strict=True))
     found = [tg.grad(g, (0, 1))(x, y) for g in (f, scalars)]
     for native in (False, True):
         for g in (f, scalars):
@@ -145,7 +145,7 @@ def test_slopes(name):
 
 
 def test_inside_of_numba():
-    f = lambda u: u[0] % u[1] + 10.0 * (u[0] // u[1])  # noqa: E731
+    f = lambda u: u[0] % u[1] + 10.0 * (u[0] // u[1])
     for x, y in [(1.0, 0.1), (-7.3, 2.0), (1e10, 0.1), (0.72, 0.1)]:
         value, both = tg.compile(f).numba(np.array([0.7, 0.2]))
         gradient = np.zeros(2)

@@ -264,7 +264,7 @@ def test_functions_that_cannot_be():
         tg.elementwise(math.sin)
     with pytest.raises(TypeError, match=r"<lambda>\(\*a\) must have 1 to 8 plain parameters"):
         tg.elementwise(lambda *a: a)
-    code = lambda x: x  # noqa: E731
+    code = lambda x: x
     code.__code__ = (lambda x: (lambda x: x)(x)).__code__.replace(co_firstlineno=1)
     with pytest.raises(TypeError, match="the source of <lambda> cannot be found in .*define it"):
         tg.elementwise(code)

@@ -172,8 +172,8 @@ def test_second_derivatives_of_sums_of_exponentials(f, base, x):
     x = np.array(x)
     share = 1.0 / (1.0 + base ** (x[1] - x[0]))
     wanted = np.log(base) * share * (1.0 - share) * np.array([[1.0, -1.0], [-1.0, 1.0]])
-    numbers = lambda v: f(v[0], v[1])  # noqa: E731
-    arrays = lambda v: np.sum(f(v[:1], v[1:]))  # noqa: E731
+    numbers = lambda v: f(v[0], v[1])
+    arrays = lambda v: np.sum(f(v[:1], v[1:]))
     for one in (numbers, arrays):
         compiled = tg.compile(one)
         for hessian in (tg.hessian(one), compiled.hessian, compiled.hessian):

@@ -66,7 +66,7 @@ def _declarations():
         op = pointwise(name, inputs, value, *partials, doc=name, apart=True, **fields)
         store.enter(op)
         made_public(op)
-    shape = lambda a, *, power: a[:-1]  # noqa: E731
+    shape = lambda a, *, power: a[:-1]
     PUBLIC["moments"] = declared(vjp=_moments_vjp, shape=shape, example="x")(_moments)
     yield
     for table, before in zip((TABLE, OF_NUMPY, PUBLIC), added, strict=True):

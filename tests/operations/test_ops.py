@@ -184,7 +184,7 @@ def test_gradient_beside_constant_floats_and_recorded_scalars(op, array_at, rng)
         keep = np.abs(inputs[0] / inputs[1] - np.round(inputs[0] / inputs[1])) > 1e-3
         inputs[array_at] = inputs[array_at][keep]
     wanted = rows.partials(op, *inputs)
-    f = lambda *a: np.sum(ours(op)(*a))  # noqa: E731
+    f = lambda *a: np.sum(ours(op)(*a))
     same(tg.grad(f, array_at)(*inputs), wanted[array_at])
     every = tuple(range(len(inputs)))
     found = tg.grad(f, every)(*[x if np.ndim(x) else float(x) for x in inputs])
@@ -209,7 +209,7 @@ def test_gradient_through_views(op, key, rng):
     inputs = rows.points(op, (6, 7), rng)
     weights = rng.normal(size=inputs[0][key].shape)
     every = tuple(range(len(inputs)))
-    f = lambda *a: np.sum(weights * ours(op)(*[x[key] for x in a]))  # noqa: E731
+    f = lambda *a: np.sum(weights * ours(op)(*[x[key] for x in a]))
     for j, gradient in enumerate(tg.grad(f, every)(*inputs)):
         wanted = np.zeros((6, 7))
         wanted[key] = weights * rows.partials(op, *[x[key] for x in inputs])[j]

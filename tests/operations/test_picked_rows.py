@@ -234,10 +234,10 @@ def test_programs(function, is_argument, native):
     check(tg.value_and_grad(lambda x, m: function(x, i, m), argnums=(0, 1))(x, m), wanted)
     if is_argument:
         program = tg.compile(lambda x, m, i: function(x, i, m), argnums=(0, 1), native=native)
-        call = lambda: program.value_and_grad(x, m, i)  # noqa: E731
+        call = lambda: program.value_and_grad(x, m, i)
     else:
         program = tg.compile(lambda x, m: function(x, i, m), argnums=(0, 1), native=native)
-        call = lambda: program.value_and_grad(x, m)  # noqa: E731
+        call = lambda: program.value_and_grad(x, m)
     for _ in range(3):
         check(call(), wanted)
         program.wait()

@@ -67,7 +67,7 @@ def test_rows_that_are_not_picked_may_hold_anything():
     table = TABLE.copy()
     table[4:] = np.nan
     table[5] = np.inf
-    f = lambda t, m: np.sum(np.sin(t[SOME] @ m))  # noqa: E731
+    f = lambda t, m: np.sum(np.sin(t[SOME] @ m))
     assert products(f, table, MATRIX) == [(4, 4)]
     c = tg.compile(f, argnums=(0, 1))
     for _ in range(3):
@@ -79,7 +79,7 @@ def test_rows_that_are_not_picked_may_hold_anything():
 
 
 def test_other_positions_in_the_next_call():
-    f = lambda t, m, at: np.sum(np.sin(t[at] @ m))  # noqa: E731
+    f = lambda t, m, at: np.sum(np.sin(t[at] @ m))
     c = tg.compile(f, argnums=(0, 1))
     for at in (OFTEN, SOME, OFTEN[::-1], BLOCKS):
         for _ in range(2):
@@ -92,7 +92,7 @@ def test_other_positions_in_the_next_call():
 
 def test_single_precision():
     t, m = TABLE.astype(np.float32), MATRIX.astype(np.float32)
-    f = lambda t, m: np.sum(np.sin(t[OFTEN] @ m))  # noqa: E731
+    f = lambda t, m: np.sum(np.sin(t[OFTEN] @ m))
     assert products(f, t, m) == [(12, 4)]
     c = tg.compile(f, argnums=(0, 1))
     for _ in range(3):
@@ -105,7 +105,7 @@ def test_single_precision():
 
 
 def test_files(tmp_path):
-    f = lambda t, m: np.sum(np.sin(t[OFTEN] @ m))  # noqa: E731
+    f = lambda t, m: np.sum(np.sin(t[OFTEN] @ m))
     c = tg.compile(f, argnums=(0, 1))
     c.value_and_grad(TABLE, MATRIX)
     c.save(tmp_path / "rows")

@@ -307,7 +307,7 @@ OF_LARGE = {
 @pytest.mark.parametrize("name", OF_LARGE)
 def test_large_operands_are_read_where_they_are(name, rng):
     """Their adjoints are set, also where nothing comes back to them, in memory with other data."""
-    loss = lambda a, scale: scale * np.sum(np.sin(OF_LARGE[name](a)))  # noqa: E731
+    loss = lambda a, scale: scale * np.sum(np.sin(OF_LARGE[name](a)))
     a, c = definite(rng, LARGE, LARGE), tg.compile(loss)
     a += np.triu(rng.normal(size=a.shape))  # which not all operations read
     for scale in (1.0, 2.0, 0.0, 1.0, 0.0):
@@ -323,7 +323,7 @@ def test_an_adjoint_that_the_rule_leaves_out_is_zero(rng):
     count, size = 20_000, 50
     numbers, x = rng.normal(size=count), rng.normal(size=(size, 1))
     rows, columns = (rng.integers(0, size, count).astype(float) for _ in range(2))
-    product = lambda n, r, c: np.sum(sparse_product(n, r, c, x, count=size) ** 2)  # noqa: E731
+    product = lambda n, r, c: np.sum(sparse_product(n, r, c, x, count=size) ** 2)
     compiled = tg.compile(tg.grad(product, argnums=(0, 1, 2)))
     wanted = tg.grad(product)(numbers, rows, columns)
     for _ in range(4):

@@ -42,12 +42,12 @@ def test_values_and_derivatives():
 
 def test_derivatives_inside_others():
     """The inner derivative has a constant in it, and so has the outer one."""
-    inner = lambda x: np.sum(tg.grad(weighted)(x) * x)  # noqa: E731
+    inner = lambda x: np.sum(tg.grad(weighted)(x) * x)
     np.testing.assert_allclose(tg.grad(inner)(V), V * V, rtol=1e-15)
 
 
 def test_complex_numbers():
-    f = lambda z: np.sum(np.real(tg.stop_gradient(z) * z))  # noqa: E731
+    f = lambda z: np.sum(np.real(tg.stop_gradient(z) * z))
     z = V + 1j * W
     np.testing.assert_allclose(tg.grad(f)(z), np.conj(z), rtol=1e-15)
 
@@ -84,8 +84,8 @@ def test_compiled_functions_follow_the_values():
 @pytest.mark.parametrize("native", [False, True])
 def test_graphs(native, function):
     c = tg.compile(function, native=native, verify="never")
-    partials = lambda x: np.where(x > 0, 2 * x * x, x)  # noqa: E731
-    curves = lambda x: np.diag(np.where(x > 0, 2 * x, 0.0))  # noqa: E731
+    partials = lambda x: np.where(x > 0, 2 * x * x, x)
+    curves = lambda x: np.diag(np.where(x > 0, 2 * x, 0.0))
     for x in AT + AT:
         value, gradient = c.value_and_grad(x)
         np.testing.assert_allclose(value, np.sum(np.where(x > 0, x**3, x * x)), rtol=1e-15)

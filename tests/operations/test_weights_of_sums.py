@@ -35,7 +35,7 @@ def exact(x, b):
 def test_values_and_gradients(name):
     x, b = map(np.array, CASES[name])
     value, to_x, to_b = exact(x, b)
-    f = lambda x, b: logsumexp(x, b=b)  # noqa: E731
+    f = lambda x, b: logsumexp(x, b=b)
     compiled = tg.compile(f, argnums=(0, 1))
     for transform in (tg.value_and_grad(f, argnums=(0, 1)), *[compiled.value_and_grad] * 3):
         found, (of_x, of_b) = transform(x, b)
@@ -51,7 +51,7 @@ def test_values_and_gradients(name):
 def test_second_derivatives():
     x, b = map(np.array, CASES["largest"])
     _, p, _ = exact(x, b)
-    f = lambda x: logsumexp(x, b=b)  # noqa: E731
+    f = lambda x: logsumexp(x, b=b)
     expected = np.diag(p) - np.outer(p, p)
     np.testing.assert_allclose(tg.hessian(f)(x), expected, rtol=1e-12, atol=1e-16)
     np.testing.assert_allclose(tg.hvp(f)(x, x), expected @ x, rtol=1e-12)
@@ -62,7 +62,7 @@ def test_second_derivatives():
 def test_axes_and_weights_that_change(axis, keepdims):
     rng = np.random.default_rng(0)
     weights = [np.array([1.0, 0.0, 2.0]), np.array([0.0, 1.0, 0.5]), np.ones((2, 3))]
-    f = lambda x, b: logsumexp(x, axis=axis, b=b, keepdims=keepdims)  # noqa: E731
+    f = lambda x, b: logsumexp(x, axis=axis, b=b, keepdims=keepdims)
     compiled = tg.compile(f, verify="never")
     for b in (*weights[:2], *weights[:2], weights[2]):
         x = rng.normal(size=(2, 3))

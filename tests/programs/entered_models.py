@@ -169,7 +169,7 @@ def normal_by_groups(p):
 def beta_binomial(p):
     a, b = np.exp(p)
     n, wins = 12, Counter([3, 5, 3, 7, 4, 5])
-    betaln = lambda a, b: sc.gammaln(a) + sc.gammaln(b) - sc.gammaln(a + b)  # noqa: E731
+    betaln = lambda a, b: sc.gammaln(a) + sc.gammaln(b) - sc.gammaln(a + b)
     return -sum(
         count * (betaln(k + a, n - k + b) - betaln(a, b) + log(comb(n, k)))
         for k, count in wins.items()

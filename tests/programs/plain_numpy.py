@@ -67,7 +67,7 @@ def capped_demand(prices):
 def golden_section(shape):
     """A search without gradients around an objective, and the value it finds."""
     ratio = (np.sqrt(5) - 1) / 2
-    objective = lambda t: shape[0] * (t - shape[1]) ** 2 + np.cos(t) * shape[2]  # noqa: E731
+    objective = lambda t: shape[0] * (t - shape[1]) ** 2 + np.cos(t) * shape[2]
     a, b = -2.0, 4.0
     while b - a > 1e-9:
         c, d = b - ratio * (b - a), a + ratio * (b - a)

@@ -617,7 +617,7 @@ def fixed_points(p):
     """A queue in a network, by iterations of other kinds."""
     load = p[0] * np.array([0.5, 0.3, 0.2])
     mix = np.array([[0.0, 0.4, 0.1], [0.2, 0.0, 0.3], [0.1, 0.2, 0.0]])
-    rate = lambda x, scale: load + scale * np.tanh(mix @ x)  # noqa: E731
+    rate = lambda x, scale: load + scale * np.tanh(mix @ x)
     one = so.fixed_point(rate, np.ones(3), args=(p[1],), xtol=1e-13, method="iteration")
     two = so.broyden1(lambda x: rate(x, p[1]) - x, np.ones(3), f_tol=1e-12)
     three = so.root(lambda x: rate(x, p[1]) - x, np.ones(3), method="lm", tol=1e-13)["x"]

@@ -331,7 +331,7 @@ def test_gradients_of_tensors_without_axes_add_up(dtype, watched):
 
 def test_seeds_at_a_result_whose_elements_lie_in_the_same_place():
     """Results that are windows: an element has the seeds of all of them that show it."""
-    windows = lambda x: np.lib.stride_tricks.sliding_window_view(x * x, 2)  # noqa: E731
+    windows = lambda x: np.lib.stride_tricks.sliding_window_view(x * x, 2)
     a, seeds = np.array([1.0, 2.0, 3.0]), np.array([[1.0, 2.0], [4.0, 8.0]])
     t = tg.tensor(a, requires_grad=True)
     windows(t).backward(seeds)

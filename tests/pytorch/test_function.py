@@ -1,5 +1,6 @@
 """tg.autograd.Function against PyTorch's: forms, ctx, several results, orders, errors."""
 
+import ctypes
 import math
 
 import numpy as np
@@ -389,7 +390,7 @@ class Box(tg.autograd.Function):
 
     @staticmethod
     def forward(ctx, x):
-        ctx.save_for_backward(tg.asarray(x))
+        ctx.save_for_backward(x)
         return np.array([math.sin(value) for value in np.asarray(x).ravel()]).reshape(np.shape(x))
 
     @staticmethod
@@ -401,7 +402,7 @@ class Box(tg.autograd.Function):
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 300)])
 def test_a_black_box_takes_the_arrays_of_its_arguments(shape):
     x = np.random.default_rng(0).normal(size=shape)
-    f = lambda x: np.sum(Box.apply(x) * x)  # noqa: E731
+    f = lambda x: np.sum(Box.apply(x) * x)
     wanted = np.cos(x) * x + np.sin(x)
     given = x if shape else float(x)
     np.testing.assert_allclose(tg.grad(f)(given), wanted, rtol=1e-14)
@@ -411,6 +412,54 @@ def test_a_black_box_takes_the_arrays_of_its_arguments(shape):
             y = scale * x if shape else float(scale * x)
             np.testing.assert_allclose(c.grad(y), np.cos(y) * y + np.sin(y), rtol=1e-13)
     np.testing.assert_allclose(np.asarray(Box.apply(given)), np.sin(x), rtol=1e-15)
+
+
+@pytest.mark.parametrize("saved", ["x, a", "np.asarray(x), np.asarray(a)", "out, a, None"])
+def test_saved_arrays(saved):
+    """An argument, a result and constants saved as plain arrays, which are written later."""
+    code = compile(f"ctx.save_for_backward({saved})", "saved", "exec")
+
+    def forward(ctx, x, a):
+        out = np.asarray(x) ** 2 * np.asarray(a)
+        exec(code, {"np": np}, {"ctx": ctx, "x": x, "a": a, "out": out})
+        return out
+
+    def backward(ctx, g):
+        one, a, *more = ctx.saved_tensors
+        assert isinstance(a, tg.Tensor)
+        return g * 2 * (np.sqrt(one * a) if more else one * a), None
+
+    apply, a, x = make(tg, forward, backward), np.array([2.0, 3.0]), np.array([1.0, 2.0])
+    f = lambda x: np.sum(apply(x, a) ** 2)  # noqa: E731
+    c = tg.compile(f)
+    for y in (x, 1.5 * x, 0.5 * x):
+        for got in (tg.grad(f)(y), c.grad(y)):
+            np.testing.assert_allclose(got, 4 * y**3 * a**2, rtol=1e-14)
+        for got in (tg.hessian(f)(y), c.hessian(y)):
+            np.testing.assert_allclose(got, 12 * np.diag(y**2 * a**2), rtol=1e-14)
+    p, b = leaf(tg, [1.0, 2.0]), a.copy()
+    made = apply(p, b)
+    b[:] = 0.0
+    made.sum().backward()
+    np.testing.assert_allclose(p.grad.numpy(), 2 * x * a, rtol=1e-14)
+
+
+def test_backward_makes_arrays_for_c():
+    """Also in the derivative of a compiled function, which runs inside a transform."""
+
+    @tg.autograd.function.once_differentiable
+    def backward(ctx, g):
+        made = np.array(g, dtype=float)
+        return 2.0 * np.array([*(ctypes.c_double * made.size).from_buffer(made)])
+
+    apply, x = make(tg, lambda ctx, x: 2.0 * np.asarray(x), backward), np.array([1.0, 2.0])
+    f = lambda x: apply(x * x)  # noqa: E731
+    c = tg.compile(f)
+    with pytest.warns(RuntimeWarning, match="runs eagerly"):  # no derivative of a derivative
+        first = c.jacobian(x)
+    for got, y in ((first, x), (c.jacobian(2 * x), 2 * x), (tg.jacobian(f)(x), x)):
+        np.testing.assert_allclose(got, np.diag(4 * y), rtol=1e-15)
+    np.testing.assert_allclose(tg.compile(lambda x: np.sum(f(x))).grad(x), 4 * x, rtol=1e-15)
 
 
 def test_arrays_where_nothing_is_recorded():

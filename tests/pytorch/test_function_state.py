@@ -75,7 +75,7 @@ def second_orders(f, x):
 @pytest.mark.parametrize("way", PLACES)
 def test_arguments_in_ctx_are_arguments(way):
     cube = function(*PLACES[way])
-    f = lambda x: np.sum(cube(x) ** 2)  # noqa: E731
+    f = lambda x: np.sum(cube(x) ** 2)
     for found in second_orders(f, X):
         same(found, 30.0 * X**4 * np.linspace(1.0, 2.0, 2))
     same(tg.jvp(f, (X,), (X,))[1], np.sum(6.0 * X**6))
@@ -106,7 +106,7 @@ def result_tensor(ctx, x):
 @pytest.mark.parametrize("forward", [result_array, result_tensor])
 def test_results_in_ctx_are_results(forward):
     exp = function(forward, lambda ctx, g: g * ctx.y)
-    f = lambda x: np.sum(exp(x) ** 2)  # noqa: E731
+    f = lambda x: np.sum(exp(x) ** 2)
     for found in second_orders(f, X):
         same(found, 4.0 * np.exp(2.0 * X) * np.linspace(1.0, 2.0, 2))
 
@@ -182,7 +182,7 @@ OF = {
 @pytest.mark.parametrize("what, forward", [(k, f) for k, fs in COMPUTED.items() for f in fs])
 def test_second_derivatives_by_what_forward_has_computed_are_refused(what, forward):
     cube = function(forward, OF[what])
-    f = lambda x: np.sum(cube(x) ** 2)  # noqa: E731
+    f = lambda x: np.sum(cube(x) ** 2)
     c = tg.compile(f)
     x, v = X, np.ones(2)
     same(tg.grad(f)(x), 6.0 * x**5)
@@ -286,7 +286,7 @@ def test_constants_in_ctx_are_constants(kind, dtype):
 
     cube = function(forward, backward)
     x, w = X.astype(dtype), W if kind != "float" else np.full(2, W[0])
-    f = lambda x: np.sum(cube(x))  # noqa: E731
+    f = lambda x: np.sum(cube(x))
     for found in second_orders(f, x):
         np.testing.assert_allclose(found, 6.0 * w * x * [1.0, 2.0], rtol=8.0 * np.finfo(dtype).eps)
     third = tg.grad(lambda x: np.sum(tg.grad(lambda x: np.sum(tg.grad(f)(x)))(x)))
@@ -354,7 +354,7 @@ def test_forward_is_called_again_where_a_derivative_is_recorded_alone():
         return plain(x) ** 2 * w
 
     square = function(forward, lambda ctx, g: (g * ctx.x * ctx.w, None))
-    f = lambda x: np.sum(square(x, W))  # noqa: E731
+    f = lambda x: np.sum(square(x, W))
     t = leaf(tg, X)
     f(t).backward()
     same(tg.grad(f)(X), 2.0 * X * W)
@@ -451,7 +451,7 @@ def test_numbers_are_results(kind):
         return NUMBERS[kind](plain(x))
 
     apply = function(forward, lambda ctx, g, *others: 2.0 * g * ctx.x)
-    f = lambda x: first(apply(x)) * 3.0  # noqa: E731
+    f = lambda x: first(apply(x)) * 3.0
     value = 3.0 * first(NUMBERS[kind](X))
     c = tg.compile(f)
     for _ in range(3):

@@ -137,7 +137,7 @@ def test_layers_of_the_tour():
     w, x = rng.normal(size=(2, 4)), rng.normal(size=4)
     equal(ours.jacobian(lambda x: w @ x, tg.tensor(x)), torch.tensor(w))
     image = rng.normal(size=(2, 2, 4, 4))
-    pool = lambda x: x.reshape(2, 2, 2, 2, 2, 2).mean((3, 5))  # noqa: E731
+    pool = lambda x: x.reshape(2, 2, 2, 2, 2, 2).mean((3, 5))
     wanted = theirs.jacobian(torch.nn.AvgPool2d(2), torch.tensor(image))
     equal(ours.jacobian(pool, tg.tensor(image)), wanted)
 
@@ -213,7 +213,7 @@ def test_without_a_graph_results_are_detached():
 
 def test_inside_transforms():
     """grad of a Jacobian, and a Jacobian of a gradient, by either front."""
-    f = lambda x: (np.sin(x) * x[0]).sum()  # noqa: E731
+    f = lambda x: (np.sin(x) * x[0]).sum()
     x = np.array([0.3, 1.1])
     found = tg.grad(lambda x: np.sum(ours.hessian(f, x, create_graph=True) ** 2))(x)
     wanted = tg.grad(lambda x: np.sum(tg.hessian(f)(x) ** 2))(x)
@@ -306,8 +306,8 @@ def test_strict(call, text):
 
 def test_strict_raises_where_pytorch_raises():
     """Two outputs of which each depends on one input: enough for products, not for Jacobians."""
-    f = lambda x, y: (x * x, y * y)  # noqa: E731
-    g = lambda x, y: (x * x).sum() + (y * y).sum()  # noqa: E731
+    f = lambda x, y: (x * x, y * y)
+    g = lambda x, y: (x * x).sum() + (y * y).sum()
     for module, one in ((ours, tg.tensor([1.0, 2.0])), (theirs, torch.tensor([1.0, 2.0]))):
         two = (one, one)
         module.vjp(f, two, two, strict=True)

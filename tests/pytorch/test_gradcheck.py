@@ -205,7 +205,7 @@ def broken(monkeypatch, change):
     ],
 )
 def test_broken_rules(change, text, monkeypatch):
-    f = lambda x: (np.sin(x), x * 2.0)  # noqa: E731
+    f = lambda x: (np.sin(x), x * 2.0)
     options = dict(check_grad_dtypes=True, check_batched_grad=True)
     assert check(f, X, **options)
     broken(monkeypatch, change)

@@ -307,6 +307,7 @@ TEXTS = {
     """,
     "optimize": """
         anderson(lambda s: s**3 + x[:3] * s - x[3:6], np.full(3, 0.7), f_tol=1e-13)
+        basinhopping(valley(x), V[:2], 1, rng=1).fun
         bisect(lambda s: s**3 + x[0] * s - x[1], -5.0, 5.0)
         brent(lambda s: np.cosh(s - x[0]) + x[1] * s**2, full_output=True)[1]
         brenth(lambda s, p: s**3 + p[0] * s - p[1], -5.0, 5.0, (x,))
@@ -322,13 +323,16 @@ TEXTS = {
         fmin(valley(x), V[:2], (), 1e-8, 1e-15, disp=0, full_output=True)[1]
         fmin_bfgs(valley(x), V[:2], disp=0, full_output=1)[1]
         fmin_cg(valley(x), V[:2], disp=0, full_output=1)[1]
+        fmin_cobyla(lambda s: s.sum(), V[:2], [lambda s: s - x[:2]], rhoend=1e-12, catol=0)
         fmin_l_bfgs_b(quartic(x), V[:2], bounds=[(0, 0.3)] * 2)[1]
         fmin_ncg(valley(x), V[:2], slope(x), disp=0, full_output=1)[1]
         fmin_powell(valley(x), V[:2], disp=0, full_output=1)[1]
+        fmin_slsqp(valley(x), V[:2], fprime=slope(x), acc=1e-15, disp=0)
         fmin_tnc(quartic(x), V[:2], bounds=[(0, x[7]), (0, 0.3)], disp=0)[0]
         fminbound(lambda s: np.cosh(s - x[0]) + x[1] * s**2, -1.0, 3.0, full_output=True)[1]
         fsolve(lambda s: s**3 + x[:3] * s - x[3:6], np.full(3, 0.7), xtol=1e-12)
         golden(lambda s: np.cosh(s - x[0]) + x[1] * s**2, full_output=True)[1]
+        isotonic_regression(x).x
         least_squares(lambda s: W.T @ s - V, [0.1, 0.2], lambda s: W.T).x
         leastsq(lambda s: W.T @ s - V, [0.1, 0.2], (), lambda s: W.T)[0]
         linearmixing(lambda s: 0.3 * np.cos(x[:3] * s) - s, np.ones(3), f_tol=1e-13, alpha=0.9)

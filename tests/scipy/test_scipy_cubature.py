@@ -115,7 +115,7 @@ def test_compiled_functions_have_them(name):
 
 
 def by_points(p, engine=stats.qmc.Halton):
-    f = lambda x: p[0] * np.prod(x, axis=0)  # noqa: E731
+    f = lambda x: p[0] * np.prod(x, axis=0)
     return qmc_quad(f, [0.0, p[1]], [p[0], 2.0], qrng=engine(2, seed=1))
 
 
@@ -138,7 +138,7 @@ def test_points_of_low_discrepancy_move_with_the_limits():
 
 
 def test_one_dimension_and_plain_limits():
-    f = lambda p: qmc_quad(  # noqa: E731
+    f = lambda p: qmc_quad(
         lambda x: np.exp(-p[0] * x[0]), 0, 1, qrng=stats.qmc.Sobol(1, seed=1)).integral  # fmt: skip
     np.testing.assert_allclose(tg.value_and_grad(f)(P)[0], f(P), rtol=1e-15)
     np.testing.assert_allclose(
@@ -189,7 +189,7 @@ def test_plain_calls_are_scipys():
 def test_derivatives_that_do_not_converge_are_told():
     with pytest.warns(RuntimeWarning, match="nsum: a derivative has not converged"):
         tg.grad(lambda p: nsum(lambda k: 1.0 / k ** (0.1 + p[1]), 1.0, np.inf, maxterms=50).sum)(P)
-    f = lambda p: cubature(lambda x: np.sqrt(p[0] + 0.0 * x[:, 0]) + np.abs(x[:, 0] - p[0] / 4) * (  # noqa: E731
+    f = lambda p: cubature(lambda x: np.sqrt(p[0] + 0.0 * x[:, 0]) + np.abs(x[:, 0] - p[0] / 4) * (
         p[0] - 1.3), [0.0], [1.0], max_subdivisions=2).estimate  # fmt: skip
     with pytest.warns(RuntimeWarning, match="cubature: a derivative has not converged"):
         tg.grad(f)(P)

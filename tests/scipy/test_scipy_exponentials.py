@@ -47,7 +47,7 @@ def differences(f, x):
 @pytest.mark.parametrize("name", CASES)
 def test_expm_multiply(name):
     f, x = CASES[name]
-    loss = lambda x: np.sum(np.sin(f(x)))  # noqa: E731
+    loss = lambda x: np.sum(np.sin(f(x)))
     value, gradient = tg.value_and_grad(loss)(x)
     np.testing.assert_allclose(value, loss(x), rtol=1e-12)
     np.testing.assert_allclose(gradient, differences(loss, x), rtol=1e-8, atol=1e-8)
@@ -65,7 +65,7 @@ def test_expm_multiply(name):
 
 def test_values_are_those_of_expm():
     for scale in (1e-3, 1.0, 30.0):
-        found = tg.grad(lambda x: sl.expm_multiply(scale * DENSE, x)[0])(X)  # noqa: B023
+        found = tg.grad(lambda x: sl.expm_multiply(scale * DENSE, x)[0])(X)
         np.testing.assert_allclose(found, scipy.linalg.expm(scale * DENSE)[0], rtol=1e-9)
     single = tg.value_and_grad(lambda d: np.sum(sl.expm_multiply(made(d), X.astype("f4"))))
     assert single(A.data.astype("f4"))[1].dtype == np.float32

@@ -95,7 +95,7 @@ def test_the_adjoints_of_cosine_transforms_are_transposed_matrices(rng):
         static = {"n": n, "axis": -1, "kept": n, "kind": kind, "sine": sine, "power": power}
         static |= {"before": before, "after": after}
         matrix, g = cosine_transform(np.eye(m), **static).T, rng.normal(size=n)
-        _, back = tg.vjp(lambda x: cosine_transform(x, **static), np.ones(m))  # noqa: B023
+        _, back = tg.vjp(lambda x: cosine_transform(x, **static), np.ones(m))
         np.testing.assert_allclose(back(g)[0], matrix.T @ g, rtol=1e-12, atol=1e-12)
 
 

@@ -211,7 +211,7 @@ def test_shapes_and_types():
             continue
         plain, found = call(theirs, a), call(ours, a)
         kept = []
-        tg.grad(lambda a: numbers_in(kept.append(call(ours, a)) or kept[0]))(a)  # noqa: B023
+        tg.grad(lambda a: numbers_in(kept.append(call(ours, a)) or kept[0]))(a)
         for one, other, recorded in zip(*map(_parts, (plain, found, kept[0])), strict=True):
             assert type(one) is type(other)
             recorded = np.asarray(tg.stop_gradient(recorded))
@@ -300,7 +300,7 @@ def test_threads():
 
 def test_probabilities_that_sum_to_one():
     """The last one is 1 less the others before SciPy 1.18, whatever is given."""
-    f = lambda p: ours.multinomial.logpmf([1, 2, 1], 4, p)  # noqa: E731
+    f = lambda p: ours.multinomial.logpmf([1, 2, 1], 4, p)
     assert_allclose(tg.value_and_grad(f)(P)[0], theirs.multinomial.logpmf([1, 2, 1], 4, P))
     found = tg.grad(f)(P)
     assert_allclose(found - found[-1], [1 / 0.2 - 2, 2 / 0.3 - 2, 0.0], rtol=1e-12)
@@ -326,8 +326,8 @@ EQUAL = {
 @pytest.mark.parametrize("name", EQUAL)
 def test_equal_eigenvalues(name):
     f, at = EQUAL[name], np.zeros(2)
-    loss = lambda a: np.sum(np.sin(f(ours, a)))  # noqa: E731
-    plain = lambda a: np.sum(np.sin(f(theirs, a)))  # noqa: E731
+    loss = lambda a: np.sum(np.sin(f(ours, a)))
+    plain = lambda a: np.sum(np.sin(f(theirs, a)))
     slopes, program = tg.grad(loss), tg.compile(loss)
     for a in (at, at, np.array([0.3, -0.2]), at):
         for call in (tg.value_and_grad(loss), program.value_and_grad):
@@ -348,7 +348,7 @@ def differences_of(f, a):
 def test_singular_covariances():
     """On and off the support, as SciPy decides by values."""
     cov = np.array([[1.0, 1.0], [1.0, 1.0]])
-    f = lambda x: ours.multivariate_normal.logpdf(x, None, cov, allow_singular=True)  # noqa: E731
+    f = lambda x: ours.multivariate_normal.logpdf(x, None, cov, allow_singular=True)
     program = tg.compile(f)
     for x in (np.array([0.3, 0.3]), np.array([0.3, 0.4]), np.array([0.7, 0.7])):
         value = theirs.multivariate_normal.logpdf(x, None, cov, allow_singular=True)
@@ -357,9 +357,7 @@ def test_singular_covariances():
             assert_allclose(found, value)
             if np.isfinite(value):
                 assert_allclose(gradient, -x / 2, atol=1e-12)
-    f = lambda v: ours.multivariate_normal.logpdf(  # noqa: E731
-        np.ones(2), None, v * cov, allow_singular=True
-    )
+    f = lambda v: ours.multivariate_normal.logpdf(np.ones(2), None, v * cov, allow_singular=True)
     program = tg.compile(f)
     for v in (1.0, 1.0, 2.0):  # its one value that is not 0 is 2 v
         for call in (tg.grad(f), program.grad):
@@ -375,18 +373,18 @@ def test_outside_of_supports():
         (ours.multinomial, theirs.multinomial, None),
     ):
         if x is not None:
-            g = lambda a: f.pdf(0.3, a, 0.1, 1.5, 2.0, 1.1)  # noqa: B023, E731
+            g = lambda a: f.pdf(0.3, a, 0.1, 1.5, 2.0, 1.1)
             assert tg.value_and_grad(g)(x) == (0.0, 0.0)
         else:
-            g = lambda p: f.pmf([1, 2, 2], 4, norm(p))  # noqa: B023, E731
+            g = lambda p: f.pmf([1, 2, 2], 4, norm(p))
             assert tg.value_and_grad(g)(P)[0] == plain.pmf([1, 2, 2], 4, P) == 0.0
             assert not tg.grad(g)(P).any()
 
 
 def test_logarithms_of_multivariate_gamma_functions():
     for d in (1, 2, 4):
-        f = lambda a: np.sum(special.multigammaln(a, d))  # noqa: B023, E731
-        plain = lambda a: np.sum(theirs._multivariate.multigammaln(a, d))  # noqa: B023, E731
+        f = lambda a: np.sum(special.multigammaln(a, d))
+        plain = lambda a: np.sum(theirs._multivariate.multigammaln(a, d))
         a = A + 1.5
         found, gradient = tg.value_and_grad(f)(a)
         assert_allclose(found, plain(a), rtol=1e-13)

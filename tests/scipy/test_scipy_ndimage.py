@@ -277,7 +277,7 @@ def check(of, x, y=None):
             atol = 1e-7 * max(np.abs(wanted).max(), 1.0)
             assert_allclose(gradient, wanted, rtol=1e-7, atol=atol)
     v = np.cos(np.arange(x.size)).reshape(x.shape)
-    slope = lambda x: np.sum(tg.grad(f)(x) * v)  # noqa: E731
+    slope = lambda x: np.sum(tg.grad(f)(x) * v)
     wanted = differences(slope, x)
     atol = 1e-7 * max(np.abs(wanted).max(), 1.0)
     assert_allclose(tg.hvp(f)(x, v), wanted, rtol=1e-7, atol=atol)
@@ -297,8 +297,8 @@ def test_filters(name, k):
 def test_modes(mode):
     for name, k in CASES:
         options = {"mode": mode, "cval": 0.7}
-        plain = lambda x: number_of(FILTERS[name][k](theirs, x, options))  # noqa: B023, E731
-        f = lambda x: number_of(FILTERS[name][k](ours, x, options))  # noqa: B023, E731
+        plain = lambda x: number_of(FILTERS[name][k](theirs, x, options))
+        f = lambda x: number_of(FILTERS[name][k](ours, x, options))
         value, gradient = tg.value_and_grad(f)(X)
         wanted = differences(plain, X)
         assert_allclose(value, plain(X), rtol=1e-12)
@@ -341,19 +341,19 @@ def test_splines_through_few_elements(n):
     for mode in MODES:
         for order in (2, 3, 5):
             wanted = np.array([theirs.spline_filter1d(e, order, mode=mode) for e in np.eye(n)])
-            found = tg.jacobian(lambda x: ours.spline_filter1d(x, order, mode=mode))(np.ones(n))  # noqa: B023
+            found = tg.jacobian(lambda x: ours.spline_filter1d(x, order, mode=mode))(np.ones(n))
             assert_allclose(found, wanted.T, atol=1e-14)
 
 
 def test_points_that_are_nowhere():
     for at in (np.nan, np.inf):
         with pytest.raises(ValueError, match="a coordinate is not finite"):
-            tg.grad(lambda x: np.sum(ours.map_coordinates(x, [[at], [0.5]])))(X)  # noqa: B023
+            tg.grad(lambda x: np.sum(ours.map_coordinates(x, [[at], [0.5]])))(X)
 
 
 def test_angles_of_other_shapes():
-    f = lambda a: np.sum(ours.rotate(X, a, mode="mirror") ** 2)  # noqa: E731
-    plain = lambda a: np.sum(theirs.rotate(X, a, mode="mirror") ** 2)  # noqa: E731
+    f = lambda a: np.sum(ours.rotate(X, a, mode="mirror") ** 2)
+    plain = lambda a: np.sum(theirs.rotate(X, a, mode="mirror") ** 2)
     compiled = tg.compile(f).grad
     for a in (10.0, 11.0, 40.0, 10.0):
         assert_allclose(compiled(a), differences(plain, np.asarray(a)), rtol=1e-6)
@@ -387,7 +387,7 @@ def test_measurements(name, key):
 def test_labels_of_no_element():
     index = [1, 9, 2]
     for name in ("sum", "minimum", "maximum"):
-        check(lambda s, x: getattr(s, name)(x, LABELS, index), X, OTHER)  # noqa: B023
+        check(lambda s, x: getattr(s, name)(x, LABELS, index), X, OTHER)
     for name in ("mean", "variance"):
         with np.errstate(invalid="ignore"):
             found = getattr(ours, name)(tg.tensor(X, requires_grad=True), LABELS, index)
@@ -400,8 +400,8 @@ def test_labels_of_programs():
     """Labels that are data, or choices, are those of each call, of images of any size."""
     x, marks = RNG.uniform(0.5, 2.0, (12, 12)), RNG.integers(0, 4, (12, 12))
     for name in MEASUREMENTS:
-        f = lambda x, marks: number_of(MEASUREMENTS[name](ours, x, marks, [1, 3]))  # noqa: B023, E731
-        g = lambda x: number_of(MEASUREMENTS[name](ours, x, (x > 1.0) * 1, [1, 0]))  # noqa: B023, E731
+        f = lambda x, marks: number_of(MEASUREMENTS[name](ours, x, marks, [1, 3]))
+        g = lambda x: number_of(MEASUREMENTS[name](ours, x, (x > 1.0) * 1, [1, 0]))
         compiled, of_choices = tg.compile(f).value_and_grad, tg.compile(g).value_and_grad
         for at in (x, x, x[::-1] ** 2, x):
             for labels in (marks, marks[::-1]):
@@ -429,7 +429,7 @@ def test_positions_of_extremes():
 def test_equal_elements():
     x = np.zeros((3, 3))
     for name in ("maximum_filter", "median_filter", "grey_opening"):
-        gradient = tg.grad(lambda x: np.sum(getattr(ours, name)(x, 3)))(x)  # noqa: B023
+        gradient = tg.grad(lambda x: np.sum(getattr(ours, name)(x, 3)))(x)
         assert gradient.sum() == 9.0  # each result is one element
     assert_allclose(tg.grad(lambda x: ours.standard_deviation(x))(x), 0.0)
 
@@ -439,8 +439,8 @@ def test_elements_that_have_no_order():
     x = np.where(X > 1.8, np.nan, X)
     for f in (lambda x: ours.median_filter(x, 3), lambda x: ours.grey_closing(x, 3)):
         with pytest.raises(ValueError, match="the image or cval contains NaN"):
-            tg.grad(lambda x: np.sum(f(x)))(x)  # noqa: B023
-        compiled = tg.compile(lambda x: np.sum(f(x))).grad  # noqa: B023
+            tg.grad(lambda x: np.sum(f(x)))(x)
+        compiled = tg.compile(lambda x: np.sum(f(x))).grad
         compiled(X)
         with pytest.raises(ValueError, match="the image or cval contains NaN"):
             compiled(x)
@@ -452,23 +452,23 @@ def test_shapes(shape):
     ndim = len(shape)
     for mode in MODES[:5]:
         for of in (
-            lambda s, x: s.gaussian_filter(x, 1.1, mode=mode, cval=0.2),  # noqa: B023
-            lambda s, x: s.uniform_filter(x, 4, mode=mode, cval=0.2),  # noqa: B023
-            lambda s, x: s.correlate(x, np.ones((3,) * ndim), mode=mode, cval=0.2),  # noqa: B023
+            lambda s, x: s.gaussian_filter(x, 1.1, mode=mode, cval=0.2),
+            lambda s, x: s.uniform_filter(x, 4, mode=mode, cval=0.2),
+            lambda s, x: s.correlate(x, np.ones((3,) * ndim), mode=mode, cval=0.2),
         ):
-            f = lambda x: number_of(of(ours, x))  # noqa: B023, E731
-            plain = lambda x: number_of(of(theirs, x))  # noqa: B023, E731
+            f = lambda x: number_of(of(ours, x))
+            plain = lambda x: number_of(of(theirs, x))
             v = np.cos(np.arange(x.size)).reshape(shape)
             value, slope = tg.jvp(f, (x,), (v,))
             assert_allclose(value, plain(x), rtol=1e-12)
-            wanted = differences(lambda t: plain(x + t * v), np.zeros(()))  # noqa: B023
+            wanted = differences(lambda t: plain(x + t * v), np.zeros(()))
             assert_allclose(slope, wanted, rtol=1e-7, atol=1e-7)
             assert_allclose(np.sum(tg.grad(f)(x) * v), slope, rtol=1e-10)
 
 
 def test_no_elements():
     for f in (lambda x: ours.gaussian_filter(x, 1.0), lambda x: ours.convolve(x, W2)):
-        assert tg.grad(lambda x: np.sum(f(x)))(np.zeros((0, 3))).shape == (0, 3)  # noqa: B023
+        assert tg.grad(lambda x: np.sum(f(x)))(np.zeros((0, 3))).shape == (0, 3)
 
 
 def test_transposes_in_pytorch():
@@ -477,7 +477,7 @@ def test_transposes_in_pytorch():
     padded = torch.nn.functional.pad(x[None, None], (1, 0, 1, 1))
     out = torch.nn.functional.conv2d(padded, w[None, None])[0, 0]
     wanted = torch.autograd.grad((out**3).sum(), (x, w))
-    f = lambda x, w: np.sum(ours.correlate(x, w, mode="constant") ** 3)  # noqa: E731
+    f = lambda x, w: np.sum(ours.correlate(x, w, mode="constant") ** 3)
     for found, one in zip(tg.grad(f, (0, 1))(X, W2), wanted, strict=True):
         assert_allclose(found, one.numpy(), rtol=1e-12)
 
@@ -485,7 +485,7 @@ def test_transposes_in_pytorch():
 def test_dtypes_and_orders():
     single = X.astype(np.float32)
     for x in (single, np.asfortranarray(X), np.repeat(X, 2, 1)[:, ::2]):
-        f = lambda x: np.sum(ours.gaussian_filter(x, 0.8) ** 2)  # noqa: E731
+        f = lambda x: np.sum(ours.gaussian_filter(x, 0.8) ** 2)
         value, gradient = tg.value_and_grad(f)(x)
         assert gradient.dtype == x.dtype
         assert ours.gaussian_filter(tg.tensor(x, requires_grad=True), 0.8).dtype == x.dtype
@@ -503,7 +503,7 @@ def test_programs_of_single_precision():
     for name, k in CASES:
         if name.startswith("spline") or (name, k) in MIXED:
             continue
-        f = lambda x: np.sum(FILTERS[name][k](ours, x, PLAIN) ** 2)  # noqa: B023, E731
+        f = lambda x: np.sum(FILTERS[name][k](ours, x, PLAIN) ** 2)
         compiled, wanted = tg.compile(f).value_and_grad, tg.grad(f)(X)
         for _ in range(2):
             value, gradient = compiled(x)
@@ -529,8 +529,8 @@ def test_complex_images():
         wanted = of(theirs, z)
         found = of(ours, tg.tensor(z, requires_grad=True))
         assert_allclose(found.detach().numpy(), wanted, rtol=1e-14)
-        f = lambda x: np.sum(np.abs(of(ours, x * (1.0 + 2.0j))) ** 2)  # noqa: B023, E731
-        plain = lambda x: np.sum(np.abs(of(theirs, x * (1.0 + 2.0j))) ** 2)  # noqa: B023, E731
+        f = lambda x: np.sum(np.abs(of(ours, x * (1.0 + 2.0j))) ** 2)
+        plain = lambda x: np.sum(np.abs(of(theirs, x * (1.0 + 2.0j))) ** 2)
         assert_allclose(tg.grad(f)(X), differences(plain, X), rtol=1e-7, atol=1e-7)
 
 
@@ -556,14 +556,14 @@ def test_axes_in_any_order():
 
 
 def test_flat_images_have_no_slope():
-    f = lambda x: np.sum(ours.gaussian_gradient_magnitude(x, 1.0))  # noqa: E731
+    f = lambda x: np.sum(ours.gaussian_gradient_magnitude(x, 1.0))
     assert_allclose(tg.grad(f)(np.zeros((4, 4))), 0.0)
     assert_allclose(tg.hessian(f)(np.zeros((2, 2))), 0.0)
 
 
 def test_radius_of_other_sigmas():
-    f = lambda s: np.sum(ours.gaussian_filter(X, s) ** 2)  # noqa: E731
-    plain = lambda s: np.sum(theirs.gaussian_filter(X, s) ** 2)  # noqa: E731
+    f = lambda s: np.sum(ours.gaussian_filter(X, s) ** 2)
+    plain = lambda s: np.sum(theirs.gaussian_filter(X, s) ** 2)
     compiled = tg.compile(f).grad
     for s in (0.9, 0.95, 1.9, 0.3, 0.9):  # of three radii
         assert_allclose(compiled(s), differences(plain, np.asarray(s)), rtol=1e-7)
@@ -573,8 +573,8 @@ def test_radius_of_other_sigmas():
 def test_entered_code_calls_them(monkeypatch):
     monkeypatch.setattr(tg.config, "enter", True)
     for name, k in CASES:
-        f = lambda x: number_of(FILTERS[name][k](theirs, x, PLAIN))  # noqa: B023, E731
-        g = lambda x: number_of(FILTERS[name][k](ours, x, PLAIN))  # noqa: B023, E731
+        f = lambda x: number_of(FILTERS[name][k](theirs, x, PLAIN))
+        g = lambda x: number_of(FILTERS[name][k](ours, x, PLAIN))
         for call in (tg.grad(f), tg.compile(f).grad):
             assert_allclose(call(X), tg.grad(g)(X), rtol=1e-12, atol=1e-12)
 
@@ -597,7 +597,7 @@ def test_several_adjoints():
     """Rules for several adjoints and directions at once."""
     v = np.sin(np.arange(X.size)).reshape(X.shape)
     for name, k in CASES:
-        f = lambda x: FILTERS[name][k](ours, x, {"mode": "mirror", "cval": 0.3})  # noqa: B023, E731
+        f = lambda x: FILTERS[name][k](ours, x, {"mode": "mirror", "cval": 0.3})
         found = np.tensordot(tg.jacobian(f)(X), v, 2)
         assert_allclose(tg.jvp(f, (X,), (v,))[1], found, rtol=1e-9, atol=1e-11)
 

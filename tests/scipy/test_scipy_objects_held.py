@@ -210,7 +210,7 @@ class Model:
         return _called(self.spline, p[0]) + sum(map(self.spline, p))
 
     def named(self, p):
-        return sum(getattr(one, "logpdf")(v) for one in self.table.values() for v in p)  # noqa: B009
+        return sum(getattr(one, "logpdf")(v) for one in self.table.values() for v in p)
 
     def optional(self, p):
         return p[0] ** 2 if self.maybe is None else self.maybe(p[0])

@@ -167,7 +167,7 @@ def test_ends_of_the_interval_and_times(method, end):
 
     def f(p):
         a, y0, t0, t1, s = p
-        f = lambda t, y: a * y + t  # noqa: E731
+        f = lambda t, y: a * y + t
         every = solve_ivp(f, (t0, t1), [y0], method, **CLOSE)
         some = solve_ivp(f, [t0, t1], [y0], method, t_eval=[t0, s, t1], **CLOSE)
         dense = solve_ivp(f, (t0, t1), [y0], method, dense_output=True, **CLOSE)
@@ -307,7 +307,7 @@ def test_a_stiff_problem():
 
 def test_many_steps_are_compiled_and_right():
     def f(p):
-        g = lambda t, y: np.array([y[1], -p[0] * y[0] - p[1] * y[1]])  # noqa: E731
+        g = lambda t, y: np.array([y[1], -p[0] * y[0] - p[1] * y[1]])
         times = np.linspace(0.0, 40.0, 50)
         found = solve_ivp(g, (0.0, 40.0), Y, "DOP853", rtol=1e-12, atol=1e-13, t_eval=times)
         return np.sum(found.y[0] ** 2)
@@ -362,7 +362,7 @@ def test_programs_with_other_numbers_of_steps_and_events():
         return y[0]
 
     def f(p):
-        g = lambda t, y: [y[1], -p[0] * y[0]]  # noqa: E731
+        g = lambda t, y: [y[1], -p[0] * y[0]]
         found = solve_ivp(g, (0.0, 3.0), [1.0, 0.0], events=event, dense_output=True, **CLOSE)
         total = np.sum(found.t_events[0]) + found.y[0, -1] + found.sol(1.0)[0]
         return total if found.success else 0.0
@@ -397,7 +397,7 @@ def test_solutions_in_a_loop_of_python():
     def f(a):
         y = np.array([1.0])
         for k in range(4):
-            y = solve_ivp(lambda t, y: -a * (k + 1) * y, (k, k + 1), y, **CLOSE).y[:, -1]  # noqa: B023
+            y = solve_ivp(lambda t, y: -a * (k + 1) * y, (k, k + 1), y, **CLOSE).y[:, -1]
         return y[0]
 
     assert_allclose(tg.grad(f)(0.1), -10.0 * np.exp(-1.0), rtol=1e-7)
@@ -445,7 +445,7 @@ def test_a_failure_is_told_as_scipy_does():
 
 
 def test_refusals():
-    g = lambda t, y: -y  # noqa: E731
+    g = lambda t, y: -y
     for name in ("rtol", "atol", "first_step", "max_step"):
         with pytest.raises(TypeError, match=f"{name} is a recorded value"):
             tg.grad(lambda a, name=name: solve_ivp(g, (0.0, 1.0), [1.0], **{name: a}).y[0, -1])(0.1)
@@ -501,7 +501,7 @@ def test_a_solution_is_read_by_another_right_hand_side():
         first = solve_ivp(lambda t, y: -a * y, (0.0, 1.0), [1.0], **given).sol
         return solve_ivp(lambda t, y: first(t) - y, (0.0, 1.0), [0.0], **CLOSE).y[0, -1]
 
-    closed = lambda a: (np.exp(-a) - np.exp(-1.0)) / (1.0 - a)  # noqa: E731
+    closed = lambda a: (np.exp(-a) - np.exp(-1.0)) / (1.0 - a)
     assert_allclose(tg.grad(f)(0.5), tg.grad(closed)(0.5), rtol=1e-6)
 
 
@@ -681,3 +681,14 @@ def test_tangents_of_results_and_of_adjoints(method):
         hessian = np.sum(y) * np.array([[b * b, a * b - 1], [a * b - 1, a * a]])
         for product in (tg.hvp(total)(p, v), total.hvp(p, v)):
             np.testing.assert_allclose(product, hessian @ v, rtol=0, atol=10 * far)
+
+
+@pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853", "Radau", "LSODA"])
+def test_shorter_steps_give_the_derivative_by_a_coefficient_that_is_0(method):
+    def f(a, **given):
+        rise = lambda t, y: 1.0 + a * np.cos(2.0 * t)  # noqa: E731
+        return solve_ivp(rise, (0.0, 10.0), [1.0], method, **given).y[0, -1]
+
+    exact = np.sin(20.0) / 2.0
+    assert abs(tg.grad(f)(0.0) - exact) > 0.1  # as the documentation has it
+    assert_allclose(tg.grad(lambda a: f(a, max_step=0.1))(0.0), exact, rtol=1e-3)

@@ -2,6 +2,7 @@
 
 import functools
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -142,7 +143,7 @@ def test_fewer_begins_of_steps_than_steps(monkeypatch, solved):
         return total(p, y0, (0.0, 20.0), times, "RK23")
 
     both = tg.value_and_grad(f, argnums=(0, 1))
-    along = lambda times: tg.jvp(lambda p: f(p, Y, times), (P,), (P,))  # noqa: E731
+    along = lambda times: tg.jvp(lambda p: f(p, Y, times), (P,), (P,))
     for times in (None, np.linspace(0.0, 20.0, 9)):
         wanted, (_, change) = both(P, Y, times), along(times)
         monkeypatch.setattr(_ode_native, "BOUND", 1 << 10)
@@ -160,6 +161,22 @@ def test_fewer_begins_of_steps_than_steps(monkeypatch, solved):
         assert_array_equal(steps[1][0], solved[-1].steps()[1][0])
 
 
+def test_results_of_many_steps_are_in_memory_once(solved):
+    def f(a, end):
+        given = {"method": "RK23", "max_step": 1e-3, "rtol": 1e-2, "atol": 1.0}
+        return solve_ivp(lambda t, y: -a * y, (0.0, end), np.ones(8), **given).y[0, -1]
+
+    tg.grad(f)(0.1, 0.1)
+    tracemalloc.start()
+    try:
+        assert_allclose(tg.grad(f)(0.1, 100.0), -100.0 * np.exp(-10.0), rtol=1e-6)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    needed = solved[-1].count * (1 + 8 + 8) * 8  # times, states and their adjoints
+    assert 1e5 <= solved[-1].count and needed < peak < needed + 5e6
+
+
 def test_a_stiff_problem_takes_scipys_steps(solved):
     def reaction(t, y, k):
         slow, back, fast = k[0] * y[0], k[1] * y[1] * y[2], k[2] * y[1] ** 2
@@ -167,13 +184,17 @@ def test_a_stiff_problem_takes_scipys_steps(solved):
 
     def f(k):
         given = {"method": "Radau", "rtol": 1e-7, "atol": 1e-11, "args": (k,)}
-        return solve_ivp(reaction, (0.0, 40.0), [1.0, 0.0, 0.0], **given)
+        found = solve_ivp(reaction, (0.0, 40.0), [1.0, 0.0, 0.0], **given)
+        told.append(tg.stop_gradient(found.y))
+        return found
 
+    told: list = []
     k = np.array([0.04, 1e4, 3e7])
     wanted = f(k)
+    told.clear()
     gradient = tg.grad(lambda k: f(k).y[0, -1])(k)
     assert solved[0].counts == {name: wanted[name] for name in ("nfev", "njev", "nlu")}
-    assert_allclose(solved[0].y.T, wanted.y, rtol=1e-6, atol=1e-12)
+    assert_allclose(told[0], wanted.y, rtol=1e-6, atol=1e-12)
     for n in range(3):
         h = 1e-4 * k[n] * np.eye(3)[n]
         difference = (f(k + h).y[0, -1] - f(k - h).y[0, -1]) / (2.0 * h[n])

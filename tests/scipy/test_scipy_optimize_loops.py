@@ -141,6 +141,34 @@ def test_what_is_lifted_and_what_makes_a_structure():
     assert with_numbers_lifted(Captured(made(2)), 0) is None  # whole numbers may be positions
 
 
+class Slots:
+    __slots__ = ("name", "p")
+
+    def __init__(self, p, name="a"):
+        self.p, self.name = p, name
+
+    def f(self, x):
+        return x**3 + self.p[0] * x - self.p[1]
+
+
+def test_objects_with_slots_share_equations(kept):
+    def f(p, name="b"):
+        every = [Slots((1.0 + 0.1 * k) * p, name if k == 3 else "a") for k in range(4)]
+        return sum([brentq(one.f, -3.0, 3.0) for one in every])
+
+    def exact(p):
+        scaled = [(1.0 + 0.1 * k) * p for k in range(4)]
+        roots = [brentq(lambda x, q=q: x**3 + q[0] * x - q[1], -3.0, 3.0) for q in scaled]
+        slopes = [3.0 * x**2 + q[0] for x, q in zip(roots, scaled, strict=True)]
+        pairs = zip(roots, slopes, range(4), strict=True)
+        return sum([(1.0 + 0.1 * k) * np.array([-x, 1.0]) / slope for x, slope, k in pairs])
+
+    c = tg.compile(f)
+    for p in (P, 2.0 * P, P + 1.0, P):
+        np.testing.assert_allclose(c.grad(p), exact(p), rtol=1e-9)
+    assert len(kept) == 2  # one has another name
+
+
 def test_a_variable_that_the_function_assigns_stays():
     def f(p):
         calls = 0.0

@@ -5,7 +5,8 @@ import functools
 import numpy as np
 import pytest
 import scipy.optimize
-from scipy.optimize import brentq, fsolve
+from scipy.integrate import quad, solve_ivp
+from scipy.optimize import brentq, elementwise, fsolve
 
 import tapegrad as tg
 from tapegrad._implicit import solution
@@ -39,7 +40,7 @@ class Model:
 
 
 def by_newton_krylov(p):
-    f = lambda x: np.array([p[0] * x[0] + x[1] ** 3 - p[1], x[1] * 3 + x[0] - p[0]])  # noqa: E731
+    f = lambda x: np.array([p[0] * x[0] + x[1] ** 3 - p[1], x[1] * 3 + x[0] - p[0]])
     return np.sum(scipy.optimize.newton_krylov(f, np.array([0.1, 0.5]), f_tol=1e-12))
 
 
@@ -51,7 +52,7 @@ def by_broyden(name, p):
 def in_a_loop(p):
     total = 0.0
     for k in range(4):
-        total = total + brentq(lambda x: one(x, p) - 0.1 * k, -3.0, 3.0)  # noqa: B023
+        total = total + brentq(lambda x: one(x, p) - 0.1 * k, -3.0, 3.0)
     return total
 
 
@@ -87,6 +88,10 @@ def with_success(p):
 
 
 SOLVERS = {
+    "elementwise.find_root": lambda p: np.sum(
+        elementwise.find_root(lambda x, q: x**3 + p[0] * x - q, (0.0 * p, 3.0), args=(p,)).x
+        * np.array([1.0, 2.0])
+    ),
     "bisect": lambda p: scipy.optimize.bisect(one, -3.0, 3.0, (p,), xtol=SMALL),
     "brenth": lambda p: scipy.optimize.brenth(one, -3.0, 3.0, (p,), xtol=SMALL),
     "brentq": lambda p: brentq(one, -3.0, 3.0, (p,)),
@@ -177,8 +182,48 @@ def test_compiled(name, monkeypatch):
     assert "eagerly" not in repr(c)
 
 
+class Noting:
+    """A model with a counter that its function sets, and something that is computed once."""
+
+    def __init__(self, p):
+        self.p, self.calls = p, 0
+
+    @functools.cached_property
+    def square(self):
+        return self.p[0] ** 2
+
+    def quiet(self, x):
+        return x**3 + self.square * x - self.p[1]
+
+    def f(self, x):
+        self.calls += 1
+        return self.quiet(x)
+
+    def slope(self, t, y):
+        return -y * self.f(t)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f, slope: brentq(f, -3.0, 3.0),
+        lambda f, slope: quad(f, 0.0, 1.0)[0],
+        lambda f, slope: solve_ivp(slope, (0.0, 1.0), [1.0]).y[0, -1],
+    ],
+)
+def test_attributes_that_are_set_in_a_copy(call):
+    def f(p):
+        model = Noting(p)
+        return call(model.f, model.slope)
+
+    with pytest.warns(RuntimeWarning, match="sets the attribute calls of an instance of Noting"):
+        found = tg.grad(f)(P)
+    np.testing.assert_allclose(found, slopes_of(f, P, 1e-3), rtol=5e-3)
+    tg.grad(lambda p: brentq(Noting(p).quiet, -3.0, 3.0))(P)  # without a warning
+
+
 def test_third_derivatives():
-    f = lambda a: brentq(lambda x: x**3 - a, 0.0, 3.0, xtol=1e-14)  # noqa: E731
+    f = lambda a: brentq(lambda x: x**3 - a, 0.0, 3.0, xtol=1e-14)
     third = tg.grad(tg.grad(tg.grad(f)))
     np.testing.assert_allclose(third(2.0), 10.0 / 27.0 * 2.0 ** (-8.0 / 3.0), rtol=1e-9)
 
@@ -221,7 +266,7 @@ def test_equations_for_each_unknown_on_its_own(coupling):
 
 
 def test_jacobian_of_a_system():
-    f = lambda p: fsolve(two, [0.1, 0.5], (p[0], p), xtol=SMALL)  # noqa: E731
+    f = lambda p: fsolve(two, [0.1, 0.5], (p[0], p), xtol=SMALL)
     wanted = slopes_of(f, P, 1e-3).T
     np.testing.assert_allclose(tg.jacobian(f)(P), wanted, rtol=1e-7)
     np.testing.assert_allclose(tg.compile(f).jacobian(P), wanted, rtol=1e-7)
@@ -261,7 +306,7 @@ def test_compiled_with_data_that_change():
     c = tg.compile(lambda p: brentq(lambda x: p * x**3 + x - np.sum(data), -5.0, 5.0))
     for values in ([1.0, 2.0], [3.0, 0.5], [0.0, 1.0]):
         data[:] = values
-        root = brentq(lambda x: 2.0 * x**3 + x - sum(values), -5.0, 5.0)  # noqa: B023
+        root = brentq(lambda x: 2.0 * x**3 + x - sum(values), -5.0, 5.0)
         assert float(c(2.0)) == root
         np.testing.assert_allclose(c.grad(2.0), -(root**3) / (6.0 * root**2 + 1.0), rtol=1e-12)
 
@@ -307,7 +352,7 @@ def test_a_branch_inside_the_function():
 
 
 def test_a_bracket_without_a_root():
-    f = lambda p: brentq(lambda x: x**2 + p, -1.0, 1.0)  # noqa: E731
+    f = lambda p: brentq(lambda x: x**2 + p, -1.0, 1.0)
     for call in (tg.grad(f), tg.compile(lambda p: f(p))):
         with pytest.raises(ValueError, match="must have different signs"):
             call(1.0)
@@ -323,7 +368,7 @@ def test_a_bracket_without_a_root_in_a_program():
 
 
 def test_too_few_iterations():
-    f = lambda p: brentq(lambda x: np.exp(x) - p, -30.0, 30.0, maxiter=3)  # noqa: E731
+    f = lambda p: brentq(lambda x: np.exp(x) - p, -30.0, 30.0, maxiter=3)
     with pytest.raises(RuntimeError, match="Failed to converge after 3 iterations"):
         tg.grad(f)(2.0)
 
@@ -334,13 +379,13 @@ def test_a_double_root_has_no_derivative():
 
 
 def test_a_result_that_is_no_solution_is_warned_of():
-    f = lambda p: brentq(lambda x: x**3 - p, 0.0, 3.0, xtol=0.5)  # noqa: E731
+    f = lambda p: brentq(lambda x: x**3 - p, 0.0, 3.0, xtol=0.5)
     with pytest.warns(RuntimeWarning, match="the result is not close to a solution"):
         tg.grad(f)(2.0)
 
 
 def test_complex_unknowns_are_refused():
-    f = lambda p: abs(scipy.optimize.newton(lambda z: z**2 + p, 1.0j))  # noqa: E731
+    f = lambda p: abs(scipy.optimize.newton(lambda z: z**2 + p, 1.0j))
     with pytest.raises(TypeError, match="the solution is complex"):
         tg.grad(f)(2.0)
 

@@ -52,9 +52,9 @@ def in_a_loop(p):
     for k in range(3):
 
         def power(x):
-            return x**k  # noqa: B023
+            return x**k
 
-        total = total + (k + 1) * quad(lambda x: p[0] * power(x), p[2], p[1])[0]  # noqa: B023
+        total = total + (k + 1) * quad(lambda x: p[0] * power(x), p[2], p[1])[0]
     return total
 
 
@@ -296,7 +296,7 @@ def test_a_compiled_loop_over_data():
     def misfit(p, times):
         total = 0.0
         for t in times:
-            total = total + (quad(lambda x: np.exp(-p[0] * x), 0, t)[0] - p[1]) ** 2  # noqa: B023
+            total = total + (quad(lambda x: np.exp(-p[0] * x), 0, t)[0] - p[1]) ** 2
         return total
 
     def formula(p, times):
@@ -462,7 +462,7 @@ def test_refused_arguments():
         tg.grad(lambda p: quad(lambda x: x, 0, 1, weight="alg", wvar=(p[0], p[1]))[0])(P)
     for compiled in (COSINE, scipy.LowLevelCallable(COSINE)):
         with pytest.raises(TypeError, match="compiled code, .* give a function of Python"):
-            tg.grad(lambda p: quad(compiled, 0, p[0])[0])(P)  # noqa: B023
+            tg.grad(lambda p: quad(compiled, 0, p[0])[0])(P)
 
 
 def test_errors_and_warnings_are_scipys():
@@ -527,7 +527,7 @@ def test_variables_and_limits_that_change():
         return dblquad(lambda y, x: p * x * y, 0, 1, 0, lambda x: gain)[0]
 
     compiled = tg.compile(area), tg.compile(region)
-    for gain in (1.0, 2.0, 0.5):  # noqa: B007
+    for gain in (1.0, 2.0, 0.5):
         for p in (2.0, 2.5):
             close(compiled[0].grad(p), gain * (1.5 * p**2 + 1.0))
             close(compiled[1].grad(p), gain**2 / 4.0)

@@ -98,7 +98,7 @@ def test_both_doors_give_the_same(expression):
     x, v, found = expression.point(), np.ones(expression.shape), []
     for names in (NAMES, PLAIN):
         f = Expression(expression.text, names=names).function()
-        total = lambda x: np.sum(np.cos(f(x)))  # noqa: B023, E731
+        total = lambda x: np.sum(np.cos(f(x)))
         value, gradient = tg.value_and_grad(total)(x)
         assert np.any(gradient)
         close(np.sum(gradient * v), difference(total, x, v), loose=100.0)
@@ -120,7 +120,7 @@ LOST = {
 def test_arguments_without_a_derivative_are_refused_by_name(name):
     call = LOST[name]
     words = rf"^tapegrad.scipy.{name} has no derivative to an argument that is recorded"
-    f = lambda x: np.sum(np.real(call(NAMES["scipy"], x)))  # noqa: E731
+    f = lambda x: np.sum(np.real(call(NAMES["scipy"], x)))
     for call_of_f in (tg.grad(f), tg.compile(f).grad):
         with pytest.raises(tg.DerivativeLost, match=words):
             call_of_f(np.array([0.5, 0.7, 0.9]))
@@ -129,7 +129,7 @@ def test_arguments_without_a_derivative_are_refused_by_name(name):
 @pytest.mark.usefixtures("not_entered")
 def test_what_a_callback_loses_is_named_by_itself():
     integrate = NAMES["scipy"].integrate
-    f = lambda a: integrate.fixed_quad(lambda t, p: t * float(p), 0.0, 1.0, (a,))[0]  # noqa: E731
+    f = lambda a: integrate.fixed_quad(lambda t, p: t * float(p), 0.0, 1.0, (a,))[0]
     with pytest.raises(tg.DerivativeLost, match=r"float\(\)"):
         tg.grad(f)(1.5)
 

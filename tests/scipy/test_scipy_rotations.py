@@ -110,7 +110,7 @@ CASES = {
 def test_rotations(name):
     f, x = CASES[name]
     w = np.random.default_rng(5).normal(size=np.shape(f(x)))
-    loss = lambda x: np.sum(w * f(x)) + np.sum(np.sin(f(x)))  # noqa: E731
+    loss = lambda x: np.sum(w * f(x)) + np.sum(np.sin(f(x)))
     value, gradient = tg.value_and_grad(loss)(x)
     np.testing.assert_allclose(value, loss(x), atol=1e-13)
     np.testing.assert_allclose(gradient, differences(loss, x, 2e-3), atol=1e-7)
@@ -129,7 +129,7 @@ def test_rotations(name):
 @pytest.mark.skipif(scipy.__version__ < "1.17", reason="refuses other types than its own")
 def test_products_with_a_plain_rotation_on_the_left():
     for plain in (ONE, SEVERAL):
-        f = lambda x: np.sum(np.sin((plain * of(x)).as_matrix()))  # noqa: B023, E731
+        f = lambda x: np.sum(np.sin((plain * of(x)).as_matrix()))
         np.testing.assert_allclose(tg.grad(f)(R), differences(f, R, 2e-3), atol=1e-9)
 
 
@@ -140,7 +140,7 @@ def test_second_derivatives_of_no_rotation():
     np.testing.assert_allclose(found, wanted, atol=1e-15)
     third = tg.jacobian(tg.hessian(lambda x: np.sum(R * of(x).as_rotvec())))(Z)
     np.testing.assert_allclose(third, np.zeros((3, 3, 3)), atol=1e-14)
-    f = lambda x: np.sum(np.sin(of(x).apply(V)))  # noqa: E731
+    f = lambda x: np.sum(np.sin(of(x).apply(V)))
     compiled = tg.compile(f)
     for x in (0.1 * R, Z, R, 1e-9 * R, 0.6 * R, 1e-200 * R):
         np.testing.assert_allclose(compiled.grad(x), differences(f, x, 2e-3), atol=1e-9)
@@ -160,7 +160,7 @@ def test_locked_gimbals_warn_and_have_the_derivative_of_what_is_left():
             wanted = Rotation.from_quat(q).as_euler(seq)
         with pytest.warns(UserWarning, match="Gimbal lock"):
             value, slopes = tg.value_and_grad(
-                lambda q: Rotation.from_quat(q).as_euler(seq) @ np.array([1.0, 0.0, 2.0])  # noqa: B023
+                lambda q: Rotation.from_quat(q).as_euler(seq) @ np.array([1.0, 0.0, 2.0])
             )(q)
         np.testing.assert_allclose(value, wanted @ [1.0, 0.0, 2.0], atol=1e-14)
         assert np.isfinite(slopes).all() and slopes.any()
@@ -168,7 +168,7 @@ def test_locked_gimbals_warn_and_have_the_derivative_of_what_is_left():
 
 def test_programs_notice_other_decisions():
     axis = np.array([0.0, 0.6, 0.8])
-    f = lambda t: np.sum(of(t * axis).as_rotvec() * R)  # noqa: E731
+    f = lambda t: np.sum(of(t * axis).as_rotvec() * R)
     compiled = tg.compile(f)
     for t in (0.4, 3.0, 3.3, 7.0, 1e-3, 0.0):
         np.testing.assert_allclose(compiled.grad(t), axis @ R, rtol=1e-12)
@@ -211,7 +211,7 @@ def test_plain_arguments_make_scipys_own():
 
 def test_a_rotation_that_is_written_later_is_seen():
     turns = Rotation.from_rotvec(FIVE)
-    f = lambda x: np.sum(turns.apply(x) ** 3)  # noqa: E731
+    f = lambda x: np.sum(turns.apply(x) ** 3)
     compiled = tg.compile(f)
     for k in range(3):
         np.testing.assert_allclose(tg.grad(f)(R), differences(f, R, 2e-3), atol=1e-9)

@@ -128,8 +128,8 @@ def test_lfilter(counts, rng):
         check("lfilter", [b, a, x], axis, compiled=axis == 0)
         if count:
             check("lfilter", [b, a, x], axis, zi)
-            total = lambda zi: weighed(ours.lfilter(b, a, x, axis, zi))  # noqa: E731, B023
-            theirs = lambda zi: scipy.signal.lfilter(b, a, x, axis, zi)  # noqa: E731, B023
+            total = lambda zi: weighed(ours.lfilter(b, a, x, axis, zi))
+            theirs = lambda zi: scipy.signal.lfilter(b, a, x, axis, zi)
             d = rng.normal(size=states)
             wanted = difference(theirs, [zi], 0, d, 1e-5)
             np.testing.assert_allclose(np.sum(tg.grad(total)(zi) * d), wanted, rtol=1e-6)
@@ -259,7 +259,7 @@ def test_programs_of_sections_that_are_designed(order):
 
 def test_programs_of_sections_of_other_orders():
     x = np.cos(0.7 * np.arange(60.0))
-    g = lambda sos: np.sum(scipy.signal.sosfiltfilt(sos, x))  # noqa: E731
+    g = lambda sos: np.sum(scipy.signal.sosfiltfilt(sos, x))
     program = tg.compile(g)
     for rest in (0.1, 0.1, 0.0, 0.2):  # with a shorter padding at 0
         sos = np.array([[0.3, 0.2, rest, 1.0, -0.4, rest], [0.5, 0.1, rest, 1.0, 0.2, rest]])

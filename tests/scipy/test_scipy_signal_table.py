@@ -479,7 +479,7 @@ def test_systems_are_scipys():
 
 def test_hankel_transforms():
     """`fht` and `ifht` of `scipy.fft`, which are linear."""
-    f = lambda x: np.sum(np.sin(fft.fht(x, 0.1, 0.5, 0.2, 0.3)) + fft.ifht(x**2, 0.1, 0.5))  # noqa: E731
+    f = lambda x: np.sum(np.sin(fft.fht(x, 0.1, 0.5, 0.2, 0.3)) + fft.ifht(x**2, 0.1, 0.5))
     x, v = point(), np.cos(np.arange(24.0))
     gradient = tg.grad(f)(x)
     close(np.sum(gradient * v), difference(f, x, v), loose=10.0)
@@ -576,7 +576,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("words", REFUSED)
 def test_what_is_refused_is_named(words):
-    f = lambda x: np.sum(REFUSED[words](x).real)  # noqa: E731
+    f = lambda x: np.sum(REFUSED[words](x).real)
     for call in (tg.grad(f), tg.compile(f).grad):
         with pytest.raises(TypeError, match=words):
             call(point())

@@ -73,7 +73,7 @@ OPERATORS = {
 def test_matrices_are_operands_of_recorded_values(format, kind):
     a = getattr(ss, f"{format}_{kind}")(PLAIN)
     for name, f in OPERATORS.items():
-        given = lambda x, f=f: f(a, x)  # noqa: E731
+        given = lambda x, f=f: f(a, x)
         found = tg.grad(loss_of(given))(X)
         np.testing.assert_allclose(found, differences(given, X), atol=1e-8, err_msg=name)
         value = loss_of(given)(X)
@@ -107,7 +107,7 @@ def test_what_sparse_matrices_do_not_do_is_refused_by_name():
 def test_a_changed_matrix_is_noticed_by_a_program():
     a = ss.csr_array(PLAIN)
     compiled = tg.compile(lambda x: np.sum((a @ x) ** 2))
-    wanted = lambda: 2.0 * a.toarray().T @ (a @ X)  # noqa: E731
+    wanted = lambda: 2.0 * a.toarray().T @ (a @ X)
     for _ in range(3):
         assert np.allclose(compiled.grad(X), wanted())
     a.data *= 2.0
@@ -119,7 +119,7 @@ def test_a_changed_matrix_is_noticed_by_a_program():
 def test_float32_and_sizes():
     a = ss.csr_array(PLAIN.astype(np.float32))
     x = X.astype(np.float32)
-    value = lambda x: a @ x  # noqa: E731
+    value = lambda x: a @ x
     assert tg.vjp(value, x)[0].dtype == (a @ x).dtype == np.float32
     for shape in ((0, 3), (3, 0), (0, 0), (1, 1)):
         empty = ss.csr_array(shape)
@@ -128,7 +128,7 @@ def test_float32_and_sizes():
 
 def test_complex_numbers():
     a = ss.csr_array(PLAIN * (1.0 - 2.0j))
-    size = lambda x: np.abs(a @ (x * (2.0 + 1.0j) + 1.0j))  # noqa: E731
+    size = lambda x: np.abs(a @ (x * (2.0 + 1.0j) + 1.0j))
     assert np.allclose(tg.grad(loss_of(size))(X), differences(size, X), atol=1e-8)
 
 
@@ -242,7 +242,7 @@ CASES = [
 def test_matrices_of_recorded_numbers(name, kind):
     if name == "sum of all" and np.lib.NumpyVersion(scipy.__version__) < "1.16.0":
         pytest.skip("SciPy's take no tuples of axes")
-    f = lambda x: MATRICES[name](kind, x)  # noqa: E731
+    f = lambda x: MATRICES[name](kind, x)
     plain, away, loss = f(X), 1.3 * X + 0.1, loss_of(f)
     value, gradient = tg.value_and_grad(loss)(X)
     assert np.isclose(value, loss(X), rtol=1e-13)
@@ -334,7 +334,7 @@ EQUATIONS = {
 @pytest.mark.parametrize("name", EQUATIONS)
 def test_equations(name):
     f, away = EQUATIONS[name], 1.3 * X + 0.1
-    loss = lambda x: np.sum(np.sin(f(x)))  # noqa: E731
+    loss = lambda x: np.sum(np.sin(f(x)))
     value, gradient = tg.value_and_grad(loss)(X)
     assert np.isclose(value, loss(X), rtol=1e-13)
     wanted = slopes_of(loss, X)
@@ -368,7 +368,7 @@ def test_factors_of_a_plain_matrix():
     slopes = tg.jacobian(made.solve)(X)
     np.testing.assert_allclose(slopes, np.linalg.inv(regular(X).toarray()), rtol=1e-13)
     with pytest.raises(AttributeError, match="no attribute"):
-        made.other  # noqa: B018
+        made.other
     with pytest.raises(RuntimeError, match="singular"):
         tg.grad(lambda x: np.sum(sl.splu(ss.csc_array((3, 3))).solve(x)))(X)
 
@@ -423,7 +423,7 @@ def test_a_program_notices_another_matrix_of_factors():
 
 
 def test_singular_matrices():
-    singular = lambda x: ss.csc_array((x, ([0, 0, 1], [0, 1, 1])), shape=(2, 2))  # noqa: E731
+    singular = lambda x: ss.csc_array((x, ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
     at = np.array([1.0, 2.0, 0.0])
     with pytest.warns(sl.MatrixRankWarning):
         assert np.isnan(tg.value_and_grad(lambda x: np.sum(sl.spsolve(singular(x), X[:2])))(at)[0])
@@ -475,7 +475,7 @@ def test_index_arrays_that_are_written_later_are_seen():
     for _ in range(2):
         for name, places in (("csr_array", (columns, starts)), ("coo_array", ((rows, columns),))):
             one = getattr(ss, name)
-            f = lambda d: one((d, *places), shape=(2, 3)) @ np.arange(3.0) ** 2  # noqa: B023, E731
+            f = lambda d: one((d, *places), shape=(2, 3)) @ np.arange(3.0) ** 2
             d = np.array([1.0, 2.0, 3.0])
             found = tg.jacobian(f)(d)
             wanted = np.stack([f(e) for e in np.eye(3)], axis=1)
@@ -497,9 +497,7 @@ def test_both_adjoints_of_a_large_product():
     n, rng = 300, np.random.default_rng(5)
     a = ss.random_array((n, 2 * n), density=0.02, rng=rng, format="csr")
     for x in (rng.random(2 * n), rng.random((2 * n, 3)), rng.random((3, 2 * n)).T):
-        f = lambda d, x: np.sum(  # noqa: E731
-            np.sin(ss.csr_array((d, a.indices, a.indptr), shape=a.shape) @ x)
-        )
+        f = lambda d, x: np.sum(np.sin(ss.csr_array((d, a.indices, a.indptr), shape=a.shape) @ x))
         slope = np.cos(a @ x).reshape(n, -1)
         wide = x.reshape(2 * n, -1)
         rows = np.repeat(np.arange(n), np.diff(a.indptr))

@@ -78,7 +78,7 @@ CASES = {
 def test_functions(name):
     f, x = CASES[name]
     w = np.random.default_rng(5).normal(size=np.shape(f(x)))
-    loss = lambda x: np.sum(w * f(x)) + np.sum(np.sin(f(x)))  # noqa: E731
+    loss = lambda x: np.sum(w * f(x)) + np.sum(np.sin(f(x)))
     value, gradient = tg.value_and_grad(loss)(x)
     np.testing.assert_allclose(value, loss(x), rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(gradient, differences(loss, x, 4e-4), atol=1e-7)
@@ -111,7 +111,7 @@ def test_indices_are_scipys():
         for x in (X, X[::-1] * 0.5):
             wanted = TREE.query(x, k, **more)
             found: list = []
-            gradient = tg.grad(lambda x: f(x, found))(x)  # noqa: B023
+            gradient = tg.grad(lambda x: f(x, found))(x)
             np.testing.assert_array_equal(found[-1], wanted[1])
             np.testing.assert_allclose(gradient, differences(f, x, 4e-4), atol=1e-7)
             np.testing.assert_allclose(compiled.grad(x), gradient, atol=1e-14)
@@ -121,7 +121,7 @@ def test_indices_are_scipys():
 
 def test_equal_points_have_finite_derivatives():
     assert not tg.grad(lambda x: np.sum(TREE.query(x)[0]))(POINTS[:3].copy()).any()
-    loss = lambda x: np.sum(KDTree(x).query(x, k=2)[0])  # noqa: E731
+    loss = lambda x: np.sum(KDTree(x).query(x, k=2)[0])
     assert np.isfinite(tg.grad(loss)(POINTS)).all()
     assert np.isfinite(tg.grad(lambda x: np.sum(spatial.distance_matrix(x, x)))(X)).all()
 

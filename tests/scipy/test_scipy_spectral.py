@@ -104,7 +104,7 @@ def test_residuals_below_the_rank(driver, shape, rng):
     """None before SciPy 1.18, NaN from then on."""
     a, b = np.outer(np.arange(1.0, 5.0), [1.0, 2.0]), rng.normal(size=shape)
     wanted = scipy.linalg.lstsq(a, b, lapack_driver=driver)
-    f = lambda a, b: tg.scipy.linalg.lstsq(a, b, lapack_driver=driver)  # noqa: E731
+    f = lambda a, b: tg.scipy.linalg.lstsq(a, b, lapack_driver=driver)
     for call in (f, tg.compile(f)):
         for _ in range(2):
             found = call(tg.tensor(a, requires_grad=True), b)

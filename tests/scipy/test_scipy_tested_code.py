@@ -44,7 +44,7 @@ def test_versions():
 @pytest.mark.skipif(scipy.__version__ not in code.tested(), reason="needs a tested version")
 def test_with_a_tested_version_no_text_is_read(monkeypatch):
     monkeypatch.setattr(code, "functions_in", lambda path: pytest.fail("a text is read"))
-    f = lambda x: stats.gzscore(x)[0] + stats.norm.logpdf(x[1])  # noqa: E731
+    f = lambda x: stats.gzscore(x)[0] + stats.norm.logpdf(x[1])
     assert np.all(np.isfinite(tg.grad(f)(X)))
 
 
@@ -100,7 +100,7 @@ def test_a_function_of_another_text_is_refused(edit, tmp_path, monkeypatch):
     exec(compile(text, str(path), "exec"), space)
     if EDITS[edit] is None:
         path.unlink()
-    f = lambda x: np.sum(copy_of(space["twice"])(x) ** 2)  # noqa: E731
+    f = lambda x: np.sum(copy_of(space["twice"])(x) ** 2)
     if is_kept:
         np.testing.assert_allclose(tg.grad(f)(X), 8.0 * X)
         return

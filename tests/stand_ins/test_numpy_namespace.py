@@ -57,7 +57,7 @@ def outcomes(ours, theirs):
             args, kwargs, _ = call.arguments()
             x = args[place] if isinstance(place, int) else kwargs[place]
             try:
-                tg.grad(lambda t: every_function.weighed(call.at(place, t)))(x)  # noqa: B023
+                tg.grad(lambda t: every_function.weighed(call.at(place, t)))(x)
             except Exception as error:
                 yield call, place, error
             else:
@@ -178,7 +178,7 @@ def test_functions_of_the_stand_in_for_math(name):
         return
     for place, x in enumerate(args):
         x = float(x[0] if isinstance(x, list) else x)
-        at = lambda u: theirs(*replaced(args, place, u))  # noqa: B023, E731
+        at = lambda u: theirs(*replaced(args, place, u))
         recorded = tg.tensor([x], requires_grad=True)[0]
         try:
             made = ours(*replaced(args, place, recorded))
@@ -191,7 +191,7 @@ def test_functions_of_the_stand_in_for_math(name):
                 assert (part.item() if isinstance(part, tg.Tensor) else part) == one
             continue
         assert made.item() == pytest.approx(at(x), rel=1e-15)
-        found = tg.grad(lambda t: ours(*replaced(args, place, t)))(x)  # noqa: B023
+        found = tg.grad(lambda t: ours(*replaced(args, place, t)))(x)
         assert found == pytest.approx((at(x + 1e-6) - at(x - 1e-6)) / 2e-6, rel=1e-7, abs=1e-8)
 
 

@@ -150,7 +150,7 @@ def by_complex_step(f, x):
 
 
 def test_in_every_mode():
-    f = lambda x: mixed(x, DATA)  # noqa: E731
+    f = lambda x: mixed(x, DATA)
     expected = by_complex_step(f, X)
     second = by_complex_step(tg.grad(f), X)
     np.testing.assert_allclose(tg.value_and_grad(f)(X)[0], f(X), rtol=1e-14)

@@ -200,7 +200,7 @@ def test_correlations_of_one_are_one():
     same(c, np.corrcoef(x))
     hessian = tg.hessian(lambda x: np.corrcoef(x)[0, 1])(x)
     h, e = 1e-4, np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    r = lambda s: np.corrcoef(x + s * e)[0, 1]  # noqa: E731
+    r = lambda s: np.corrcoef(x + s * e)[0, 1]
     assert hessian[0, 0, 0, 0] == pytest.approx((r(h) - 2 * r(0) + r(-h)) / h**2, rel=1e-3)
     assert hessian[0, 0, 0, 0] < -0.01
 
@@ -239,7 +239,7 @@ def test_a_program_asks_again_about_weights():
 @pytest.mark.parametrize("m, n", [*itertools.product((2, 3), repeat=2)])
 def test_cross_products_of_two_elements(m, n):
     x = np.array([[1.0, 2.0, 3.0], [0.5, -1.0, 2.0]])
-    f = lambda x: np.cross(x[0, :m], x[1, :n])  # noqa: E731
+    f = lambda x: np.cross(x[0, :m], x[1, :n])
     as_numpy(f, x)
     jacobian = tg.jacobian(f)(x)
     assert np.einsum("...ij,ij->...", jacobian, x) == pytest.approx(2 * f(x))

@@ -79,11 +79,12 @@ def test_draws_are_numpys(name, size, kind):
         "functions": (functions(random), functions(np.random)),
     }
     ours, theirs = [make(5) for make in makers[kind]]
-    for _ in range(2):  # the second from cached halves
+    for keywords in ({"size": size}, {}):  # the second draws from cached halves
         for arguments in (tensors, given):
             if kind == "functions":
                 np.random.seed(5)
-            found = getattr(ours, name)(*arguments, size=size)
+            rest = () if keywords else (size,)
+            found = getattr(ours, name)(*arguments, *rest, **keywords)
             after = ours.random(2) if kind != "functions" else np.random.random_sample(2)
             if kind == "functions":
                 np.random.seed(5)
@@ -138,7 +139,7 @@ def test_draws_without_derivative_refuse_by_name(name):
         (lambda: random, ""),
     ]:
         with pytest.raises(TypeError, match=rf"^tapegrad.numpy.random.{place}{name} has no deriv"):
-            tg.grad(lambda x: np.sum(DISCRETE[name](make(), x)))(2.0)  # noqa: B023
+            tg.grad(lambda x: np.sum(DISCRETE[name](make(), x)))(2.0)
     with pytest.raises(TypeError, match="choice: p is recorded"):
         tg.grad(lambda x: random.default_rng(0).choice([1.0, 2.0], p=[x, 1 - x]))(0.5)
 
@@ -150,7 +151,7 @@ def test_numpys_own_refuse_recorded_parameters():
         with pytest.raises(TypeError, match="tapegrad: "):
             tg.grad(f)(1.0)
         with pytest.raises(TypeError, match="tapegrad: "):
-            tg.grad(lambda x: np.sum(f(x)))(np.ones(3))  # noqa: B023
+            tg.grad(lambda x: np.sum(f(x)))(np.ones(3))
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -166,12 +167,14 @@ def test_parameters_that_numpy_refuses(name):
     x = tg.tensor(1.0, requires_grad=True)
     with pytest.raises(TypeError, match=f"{name}: takes the arguments"):
         getattr(ours, name)(x, wrong=1.0)
+    with pytest.raises(TypeError, match=f"{name}: takes the arguments"):
+        getattr(ours, name)(*[x] * 4)
     with pytest.raises(ValueError):
         getattr(ours, name)(**{parameter: x * np.ones(3)}, size=2)
 
 
 def test_shapes_of_weibull_0():
-    draw = lambda a: np.sum(random.default_rng(0).weibull(a))  # noqa: E731
+    draw = lambda a: np.sum(random.default_rng(0).weibull(a))
     assert tg.grad(draw)(np.array([0.0, 2.0]))[0] == 0.0
 
 
@@ -332,7 +335,7 @@ def test_profilers_of_users_stay():
     seen = []
     with Elsewhere(python_random.random) as other:
         c = tg.compile(lambda x: (other.ask(), x * x)[1])
-        profiler = lambda *event: seen.append(event)  # noqa: E731
+        profiler = lambda *event: seen.append(event)
         sys.setprofile(profiler)
         try:
             with warnings.catch_warnings():
@@ -381,7 +384,7 @@ def test_draws_as_arguments(rng):
 
 
 def test_vmap_draws_for_each_element():
-    f = lambda x: x + OURS.normal()  # noqa: E731
+    f = lambda x: x + OURS.normal()
     with pytest.warns(RuntimeWarning, match="vmap"):
         found = tg.vmap(f)(np.zeros(20))
     assert len(set(found)) == 20

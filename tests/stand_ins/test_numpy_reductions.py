@@ -291,7 +291,7 @@ def test_numbers_along_axes(name, axis):
         assert np.shape(found) == np.shape(wanted)
         np.testing.assert_allclose(np.asarray(tg.tensor(found).detach()), wanted, rtol=1e-15)
     slope = 0.0 if wanted.dtype != float or name in ZERO_SLOPES else 1.0
-    f = lambda x: x[0] * 1.5 + np.sum(function(x))  # noqa: E731
+    f = lambda x: x[0] * 1.5 + np.sum(function(x))
     compiled = tg.compile(f)
     for at in (x, x + 0.5):
         right = [1.5 + slope * at[1], slope * at[0]]

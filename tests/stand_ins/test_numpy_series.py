@@ -168,7 +168,7 @@ def test_zeros_that_are_left_out_are_guarded():
 
 def test_series_put_into_series():
     outer, inner = P.Polynomial([1.0, 2.0, 3.0]), P.Polynomial([0.5, -1.0])
-    f = lambda c: np.sum(outer(P.Polynomial(c)).coef ** 2)  # noqa: E731
+    f = lambda c: np.sum(outer(P.Polynomial(c)).coef ** 2)
     wanted = np.sum(
         np.polynomial.Polynomial([1.0, 2, 3])(np.polynomial.Polynomial(inner.coef)).coef ** 2
     )

@@ -179,7 +179,7 @@ def test_derivatives_eager_and_compiled(name):
     both(f)
     inner = tg.grad(lambda x: np.sum(np.sin(tg.grad(f)(x))))(X)
     step = 1e-6 * numpy.eye(3)
-    total = lambda x: np.sum(np.sin(tg.grad(f)(x)))  # noqa: E731
+    total = lambda x: np.sum(np.sin(tg.grad(f)(x)))
     close(inner, [(total(X + s) - total(X - s)) / 2e-6 for s in step], loose=100.0)
 
 

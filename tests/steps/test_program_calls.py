@@ -216,7 +216,7 @@ def test_masks_and_keys_call_no_python(name):
 
 def test_fits_call_no_python():
     places = np.linspace(-1.0, 1.0, 12)
-    f = lambda x: np.polyval(np.polyfit(x + 0.1 * places, x**2 + places, 2), x)  # noqa: E731
+    f = lambda x: np.polyval(np.polyfit(x + 0.1 * places, x**2 + places, 2), x)
     c = tg.compile(lambda x: np.sum(np.sin(f(x))), native=False, verify="never")
     for x in [X, *DISTINCT]:
         value, gradient = c.value_and_grad(x)
@@ -232,7 +232,7 @@ def test_fits_call_no_python():
 def test_derivatives_call_no_python(name):
     f = POSITIONS[name]
     v, w = np.cos(np.arange(12.0)), np.sin(np.arange(12.0))
-    total = lambda x: np.sum(np.sin(f(x)))  # noqa: E731
+    total = lambda x: np.sum(np.sin(f(x)))
     forward = tg.compile(lambda x: tg.jvp(f, (x,), (v,))[1], native=False, verify="never")
     second = tg.compile(lambda x: tg.hvp(total)(x, w), native=False, verify="never")
     for x in [OTHERS[0], *OTHERS]:
@@ -248,7 +248,7 @@ def test_derivatives_call_no_python(name):
 )
 def test_masks_that_pick_as_many(pick):
     same = [X, np.roll(X, 3), np.sort(X), X[::-1].copy()]
-    f = lambda x: x.reshape(pick(x).shape)[pick(x)] ** 3  # noqa: E731
+    f = lambda x: x.reshape(pick(x).shape)[pick(x)] ** 3
     c = check(f, same)
     hessian = tg.compile(lambda x: np.sum(f(x) ** 2), native=False, verify="never")
     for x in [X, *same]:
@@ -257,7 +257,7 @@ def test_masks_that_pick_as_many(pick):
 
 
 def test_masks_that_pick_others_are_other_programs():
-    f = lambda x: np.sum(x[x > 0] ** 2)  # noqa: E731
+    f = lambda x: np.sum(x[x > 0] ** 2)
     c = tg.compile(f, native=False, verify="never")
     for x in [X, X, -X, X, np.ones(12), -np.ones(12), np.zeros(12)]:
         np.testing.assert_allclose(c(x), f(x))
@@ -269,7 +269,7 @@ def test_masks_that_pick_others_are_other_programs():
 
 def test_how_numpy_orders_equal_elements_stays_its_own():
     x = np.repeat([0.5, -0.5, 0.25], 100)
-    f = lambda x: x[np.argsort(x)] * np.arange(300.0) + np.argsort(x)  # noqa: E731
+    f = lambda x: x[np.argsort(x)] * np.arange(300.0) + np.argsort(x)
     check(f, [x, -x, x[::-1].copy()], 1)
     c = tg.compile(f, native=False, verify="never")
     for y in [np.cos(np.arange(300.0)), np.sin(np.arange(300.0)), x, np.cos(np.arange(300.0)), -x]:
@@ -284,7 +284,7 @@ DATA = np.array([1, 2, 3, 250, 7, 2**40, 5, -1, 0, 3, 4, 8])
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.int8, np.int32])
 def test_integers_that_wrap_around_stay_numpys(dtype):
     data = DATA.astype(dtype)
-    f = lambda x, n: x * (n + n) + x * (n * np.array(3, dtype)) - x * (n // np.array(2, dtype))  # noqa: E731
+    f = lambda x, n: x * (n + n) + x * (n * np.array(3, dtype)) - x * (n // np.array(2, dtype))
     c = tg.compile(f, native=False, verify="never")
     for x, n in [(X, data), (X, data), (-X, data[::-1].copy()), (X, data // 2)]:
         np.testing.assert_array_equal(c(x, n), f(x, n))
@@ -292,7 +292,7 @@ def test_integers_that_wrap_around_stay_numpys(dtype):
 
 
 def test_integers_too_large_for_a_program_stay_numpys():
-    f = lambda x: ((x * 1e9).astype(int) * (x * 1e9).astype(int) + 1) * x[0]  # noqa: E731
+    f = lambda x: ((x * 1e9).astype(int) * (x * 1e9).astype(int) + 1) * x[0]
     c = tg.compile(f, native=False, verify="never")
     for x in (X * 1e-6, X * 1e-3, X * 1e-2, X * 4e-2, X * 1e-6, X * 5e-2):
         np.testing.assert_array_equal(c(x), f(x))
@@ -303,7 +303,7 @@ def test_integers_too_large_for_a_program_stay_numpys():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1e19, 9e15])
 def test_numbers_that_are_no_integers_stay_numpys(value):
-    f = lambda x: (x.astype(int) % 7) * x[0]  # noqa: E731
+    f = lambda x: (x.astype(int) % 7) * x[0]
     c = tg.compile(f, native=False, verify="never")
     with warnings.catch_warnings():  # it may run without a program from there on
         warnings.simplefilter("ignore")
@@ -336,7 +336,7 @@ OUTSIDE = {
 @pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_indices_outside_raise_what_numpy_raises(name, native):
-    f = lambda x, y: OUTSIDE[name](x, y.astype(int)) * 2.0  # noqa: E731
+    f = lambda x, y: OUTSIDE[name](x, y.astype(int)) * 2.0
     c = tg.compile(f, native=native, verify="never")
     for y in ([0.5, 1.2], [2.9, 0.0], [-3.0, -0.9], [1.0, 1.0]):
         np.testing.assert_array_equal(c(X, np.array(y)), f(X.copy(), np.array(y)))
@@ -352,7 +352,7 @@ def test_indices_outside_raise_what_numpy_raises(name, native):
 
 
 def test_indices_that_may_be_outside_raise_as_numpys_do():
-    f = lambda x, n: x.reshape(3, 4)[n, np.argmax(x[:4])] * x[0]  # noqa: E731
+    f = lambda x, n: x.reshape(3, 4)[n, np.argmax(x[:4])] * x[0]
     c = tg.compile(f, native=False, verify="never")
     for n in ([0, 1], [2, 0], [-1, -3]):
         np.testing.assert_array_equal(c(X, np.array(n)), f(X, np.array(n)))
@@ -364,7 +364,7 @@ def test_indices_that_may_be_outside_raise_as_numpys_do():
 
 
 def test_they_are_saved(tmp_path):
-    f = lambda x: np.sum(np.sort(x) * x) + np.median(x) * x[np.argmax(x)] + np.sum(x[x > 0])  # noqa: E731
+    f = lambda x: np.sum(np.sort(x) * x) + np.median(x) * x[np.argmax(x)] + np.sum(x[x > 0])
     c = tg.compile(f, native=False, verify="never")
     for x in (X, X):
         c.value_and_grad(x)

@@ -283,7 +283,7 @@ def test_functions_that_are_not_on_the_list_are_not_called(tmp_path):
         step = next(step for step in steps if step["step"] == "computed")
         step["function"] = {"function": "os.system"}
 
-    f = lambda x: np.sum(x[np.argpartition(x, 1)] * X)  # noqa: E731
+    f = lambda x: np.sum(x[np.argpartition(x, 1)] * X)
     made, path = tg.compile(f, verify="never"), tmp_path / "f"
     made(X)
     made.save(path)

@@ -265,7 +265,7 @@ def test_an_adjoint_of_0_passes_on_nothing(rng):
 def test_large_inputs_stay_with_the_caller(rng):
     """Their adjoints lie in memory that a run does not own."""
     n = 150
-    f = lambda a, b: np.sum(np.linalg.solve(a, b) ** 2)  # noqa: E731
+    f = lambda a, b: np.sum(np.linalg.solve(a, b) ** 2)
     a, b = definite(rng, n, n), rng.normal(size=(n, n))
     for argnums in (0, 1, (0, 1)):
         c = tg.compile(f, argnums=argnums, verify="never", native=False)

@@ -145,7 +145,7 @@ def test_random_programs(program, n, seed):
     """Whatever the steps: spread where that would not pay, too."""
     rng = np.random.default_rng(seed)
     x, y = rng.uniform(0.5, 1.5, n), rng.uniform(0.5, 1.5, n)
-    f = lambda x, y: random_programs.element_of(program, x, y, random_programs.DYADIC)  # noqa: E731
+    f = lambda x, y: random_programs.element_of(program, x, y, random_programs.DYADIC)
     c = tg.compile(f, argnums=(0, 1), verify="never")
     c.value_and_grad(x, y)
     c.value_and_grad(x, y)

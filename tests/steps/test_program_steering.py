@@ -72,7 +72,7 @@ def test_values_are_numpys(op):
         np.testing.assert_array_equal(eval(op.value, SCOPE, given), wanted)
     out = np.empty_like(wanted)
     arguments = np.array([x.ctypes.data for x in (*inputs, out)])
-    callable_value(op, 8)(len(out), arguments.ctypes.data)
+    callable_value(op)(len(out), arguments.ctypes.data)
     np.testing.assert_allclose(out, wanted, rtol=1e-15 if op.name in ROUNDED else 0.0, atol=0.0)
     if op.name in CHOICES:  # which are added up, where the sign of 0 counts
         numbers = ~np.isnan(wanted)

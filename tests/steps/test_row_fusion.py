@@ -80,7 +80,7 @@ def test_large_inputs_that_rows_alone_are_read_of():
     rng = np.random.default_rng(0)
     u, v = rng.normal(size=(2000, 10)), rng.normal(size=(3000, 10))
     i, j = rng.integers(0, 2000, 500), rng.integers(0, 3000, 500)
-    f = lambda u, v: np.sum(np.sum(u[i] * v[j], 1) ** 2)  # noqa: E731
+    f = lambda u, v: np.sum(np.sum(u[i] * v[j], 1) ** 2)
     for native in (False, True):
         program = tg.compile(f, argnums=(0, 1), native=native)
         for _ in range(4):
@@ -113,7 +113,7 @@ def test_which_steps_are_fused():
 def test_float32_files_and_other_derivatives(function, tmp_path):
     rng = np.random.default_rng(2)
     x, m, i = rng.normal(size=(40, 7)), rng.normal(size=(90, 7)), rng.integers(0, 40, 90)
-    f = lambda x, m: function(x, i, m)  # noqa: E731
+    f = lambda x, m: function(x, i, m)
     program = tg.compile(f, argnums=(0, 1))
     small = [a.astype(np.float32) for a in (x, m)]
     for _ in range(2):

@@ -4,13 +4,16 @@
 adds what it has asked for; nothing is found in libraries meanwhile.
 """
 
+import ast
 import fcntl
 import json
 import os
+import sys
 from pathlib import Path
 
-from tapegrad._core.codegen import library_files, prebuilt
+from tapegrad._core.codegen import prebuilt
 from tapegrad._core.codegen.prebuilt import Text
+from tapegrad._core.codegen.sources import statements_in
 
 _PATH = Path("texts.json").resolve()
 _asked: dict[str, Text] = {}
@@ -18,9 +21,24 @@ _asked: dict[str, Text] = {}
 _OF_COMPILER = "tests/machine_code/"
 
 
+def _is_of_the_package(text: Text) -> bool:
+    """Whether a text includes nothing but the package, and what everybody has."""
+    known = {*sys.stdlib_module_names, "numba", "tapegrad"}
+    for node in ast.walk(statements_in(text.source)):
+        if isinstance(node, ast.Import):
+            named = [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            named = [node.module or ""]
+        else:
+            continue
+        if not {one.partition(".")[0] for one in named} <= known:
+            return False
+    return True
+
+
 def _note(text):
     in_test_of_compiler = os.environ.get("PYTEST_CURRENT_TEST", "").startswith(_OF_COMPILER)
-    if not in_test_of_compiler and library_files.is_of_the_package(text):
+    if not in_test_of_compiler and _is_of_the_package(text):
         _asked[text.key] = text
 
 

@@ -54,7 +54,7 @@ def objective(f, weights):
 def difference(f, x, v, dtype=np.float64):
     """The derivative of f at x along v, by differences fit for results of a dtype."""
     h = 3e-4 if dtype == np.float64 else 5e-2
-    at = lambda k: np.asarray(f(x + k * h * v), np.float64)  # noqa: E731
+    at = lambda k: np.asarray(f(x + k * h * v), np.float64)
     return (8.0 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12.0 * h)
 
 
@@ -334,7 +334,7 @@ def check_batched(op, f, x, rng):
     close(tg.vmap(f)(batch), wanted, weights.dtype)
     close(tg.vmap(f, -1, -1)(np.moveaxis(batch, 0, -1)), np.moveaxis(wanted, 0, -1), weights.dtype)
     gradients, v = looped(tg.grad(total), batch), rng.normal(size=batch.shape)
-    whole = lambda b: np.sum(np.sin(tg.vmap(f)(b)) * weights)  # noqa: E731
+    whole = lambda b: np.sum(np.sin(tg.vmap(f)(b)) * weights)
 
     def products():
         return [tg.hvp(total)(one, along) for one, along in zip(batch, v, strict=True)]

@@ -1,6 +1,18 @@
-"""What tests of effects share: the line that changes something, and the warnings of calls."""
+"""What tests of effects share: a loss, the line that changes something, the warnings of calls."""
 
 import warnings
+
+import numpy as np
+
+X = np.array([0.5, -1.5, 2.0])
+POINTS = [X, -X, 2.0 * X, np.array([3.0, 1.0, -1.0]), X - 1.0, np.array([-1.0, -2.0, 0.3])]
+
+
+def loss(x):
+    total = 0.0
+    for i in range(len(x)):
+        total = total + (x[i] * x[i] if x[i] > 0.0 else 2.0 * x[i])
+    return total
 
 
 def line_of(make) -> str:

@@ -4,7 +4,7 @@
 second and third call.
 """
 
-# ruff: noqa: F403, F405, B023
+# ruff: noqa: F403, F405
 import cmath
 import collections
 import contextlib

@@ -225,7 +225,7 @@ def test_a_backward_with_an_adjoint_of_its_own(rng):
     x = rng.normal(size=4)
     np.testing.assert_allclose(tg.hessian(lambda x: np.sum(cube(x)))(x), np.diag(6 * x), 1e-12)
     found = tg.grad(lambda x: np.sum(tg.grad(lambda x: np.sum(np.sin(cube(x))))(x) ** 2))(x)
-    slope = lambda x: 3 * x * x * np.cos(x**3)  # noqa: E731
+    slope = lambda x: 3 * x * x * np.cos(x**3)
     bend = 6 * x * np.cos(x**3) - 9 * x**4 * np.sin(x**3)
     np.testing.assert_allclose(found, 2 * slope(x) * bend, 1e-10)
 
@@ -261,7 +261,7 @@ def test_second_derivatives_of_several_outputs_beside_writes(rng):
 
         return of
 
-    reference = lambda x: (x * x, np.sum(x))  # noqa: E731
+    reference = lambda x: (x * x, np.sum(x))
     np.testing.assert_allclose(tg.grad(f(halves))(x), tg.grad(f(reference))(x), 1e-12)
     for weights in (np.ones(5), x):
         second = [

@@ -231,7 +231,7 @@ def test_a_loop_of_writes_can_be_differentiated_again(rng):
 
     v = rng.normal(size=X.shape)
     step = 1e-6
-    along = lambda x: tg.jvp(f, (x,), (v,))[1]  # noqa: E731
+    along = lambda x: tg.jvp(f, (x,), (v,))[1]
     wanted = [
         (along(X + step * e) - along(X - step * e)) / (2 * step) for e in np.eye(6).reshape(6, 2, 3)
     ]
@@ -243,7 +243,7 @@ def test_a_loop_of_writes_can_be_differentiated_again(rng):
 
 def test_zero_wins_over_infinity():
     """As in reverse mode: the branch not taken gives exactly 0."""
-    f = lambda x: np.where(x > 0.0, np.sqrt(x), x)  # noqa: E731
+    f = lambda x: np.where(x > 0.0, np.sqrt(x), x)
     _, tangent = tg.jvp(f, (np.array([0.0, 4.0]),), (np.ones(2),))
     assert tangent.tolist() == [1.0, 0.25]
     assert tg.jvp(np.sqrt, (0.0,), (0.0,))[1] == 0.0
@@ -275,21 +275,21 @@ def test_all_ways_to_a_second_derivative(rng):
     hessian = tg.jacobian(tg.grad(energy))(x)
     same(tg.jvp(tg.grad(energy), (x,), (v,))[1], hessian @ v)
     same(tg.grad(lambda x: tg.jvp(energy, (x,), (v,))[1])(x), hessian @ v)
-    inner = lambda x: tg.jvp(energy, (x,), (v,))[1]  # noqa: E731
+    inner = lambda x: tg.jvp(energy, (x,), (v,))[1]
     same(tg.jvp(inner, (x,), (w,))[1], w @ hessian @ v)
     same(tg.jacobian(lambda v: tg.jvp(energy, (x,), (v,))[1])(v), tg.grad(energy)(x))
 
 
 def test_third_derivative_by_three_walks():
-    f = lambda x: x * np.sin(x)  # noqa: E731
+    f = lambda x: x * np.sin(x)
     for _ in range(3):
-        f = lambda x, f=f: tg.jvp(f, (x,), (1.0,))[1]  # noqa: E731
+        f = lambda x, f=f: tg.jvp(f, (x,), (1.0,))[1]
     x = 0.7
     np.testing.assert_allclose(f(x), -3 * np.sin(x) - x * np.cos(x), rtol=1e-13)
 
 
 def test_no_perturbation_confusion():
-    inner = lambda x: tg.jvp(lambda y: x * y, (3.0,), (1.0,))[1]  # noqa: E731
+    inner = lambda x: tg.jvp(lambda y: x * y, (3.0,), (1.0,))[1]
     assert tg.jvp(lambda x: x * inner(x), (2.0,), (1.0,)) == (4.0, 4.0)
     assert tg.grad(lambda x: x * tg.jvp(lambda y: y * y * x, (x,), (1.0,))[1])(3.0) == 54.0
 
@@ -369,13 +369,13 @@ def test_the_gradient_through_windows_forwards():
     """Elements in several windows get the tangents of the adjoints of all of them."""
     windows = np.lib.stride_tricks.sliding_window_view
     x, v = np.array([0.3, -0.5, 0.7, 1.1]), np.array([1.0, 2.0, -1.0, 0.5])
-    f = lambda x: np.sum(np.tanh(windows(x * 1.0, 2)))  # noqa: E731
+    f = lambda x: np.sum(np.tanh(windows(x * 1.0, 2)))
     second = -2.0 * np.tanh(x) * (1.0 - np.tanh(x) ** 2) * [1.0, 2.0, 2.0, 1.0]
     _, found = tg.jvp(tg.grad(f), (x,), (v,))
     np.testing.assert_allclose(found, second * v, rtol=1e-13)
     np.testing.assert_allclose(tg.hvp(f)(x, v), second * v, rtol=1e-13)
     along = tg.grad(lambda x: np.sum(tg.jvp(tg.grad(f), (x,), (v,))[1] * v))
     h = 1e-5
-    g = lambda x: np.sum(tg.hvp(f)(x, v) * v)  # noqa: E731
+    g = lambda x: np.sum(tg.hvp(f)(x, v) * v)
     wanted = [(g(x + h * e) - g(x - h * e)) / (2 * h) for e in np.eye(4)]
     np.testing.assert_allclose(along(x), wanted, rtol=1e-7)

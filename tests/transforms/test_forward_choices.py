@@ -146,7 +146,7 @@ class Sine(tg.autograd.Function):
 
 
 def test_without_reverse_mode_they_are_not_tested():
-    f = lambda a: Sine.apply(np.linalg.eigh(a)[1])  # noqa: E731
+    f = lambda a: Sine.apply(np.linalg.eigh(a)[1])
     with pytest.warns(RuntimeWarning, match="has no reverse mode, which would test") as seen:
         assert np.all(np.isfinite(tg.jvp(f, (TWICE,), (V,))[1]))
     assert seen[0].filename == __file__
@@ -158,7 +158,7 @@ def test_phases_are_not_called_equal_values():
 
 
 def test_second_derivatives_of_values_of_0_warn():
-    f = lambda a: np.sum(np.linalg.svdvals(a) ** 2)  # noqa: E731
-    first = lambda a: tg.jvp(f, (a,), (along(a),))[1]  # noqa: E731
+    f = lambda a: np.sum(np.linalg.svdvals(a) ** 2)
+    first = lambda a: tg.jvp(f, (a,), (along(a),))[1]
     with pytest.warns(RuntimeWarning, match="svdvals: singular values are 0"):
         tg.jvp(first, (TALL,), (along(TALL),))

@@ -117,7 +117,7 @@ def test_hessian_of_structure(name):
 
 def test_fifth_derivative_of_a_scalar_chain():
     """d⁵/dx⁵ x·sin x = 5 sin x + x cos x."""
-    f = lambda x: np.sin(x) * x  # noqa: E731
+    f = lambda x: np.sin(x) * x
     for _ in range(5):
         f = tg.grad(f)
     x = 0.7

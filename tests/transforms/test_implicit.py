@@ -30,7 +30,7 @@ def test_a_root():
     np.testing.assert_allclose(root(P), exact(P), rtol=1e-14)
     np.testing.assert_allclose(tg.grad(root)(P), tg.grad(exact)(P), rtol=1e-12)
     np.testing.assert_allclose(tg.hessian(root)(P), tg.hessian(exact)(P), rtol=1e-11)
-    third = lambda f: tg.jacobian(tg.hessian(f))(P)  # noqa: E731
+    third = lambda f: tg.jacobian(tg.hessian(f))(P)
     np.testing.assert_allclose(third(root), third(exact), rtol=1e-9)
     c = tg.compile(root)
     for p in (P, P + 1.0, 3.0 * P):
@@ -65,7 +65,7 @@ def test_structures_and_keywords():
     p = {"k": 0.3, "v": np.array([1.0, 2.0])}
     found = solved(p, scale=1.5)
     assert type(found["levels"]) is np.ndarray
-    f = lambda p: solved(p, scale=1.5)["levels"][1] + solved(p, scale=p["k"])["pump"]  # noqa: E731
+    f = lambda p: solved(p, scale=1.5)["levels"][1] + solved(p, scale=p["k"])["pump"]
     gradient = tg.grad(f)(p)
     assert {*gradient} == {"k", "v"}
     for c in (tg.compile(f), f):
@@ -92,7 +92,7 @@ def test_values_that_the_residual_closes_over():
 
 
 def test_single_precision():
-    f = lambda p: np.sum(root(p) ** 2)  # noqa: E731
+    f = lambda p: np.sum(root(p) ** 2)
     gradient = tg.grad(f)(P.astype(np.float32))
     assert gradient.dtype == np.float32
     np.testing.assert_allclose(gradient, tg.grad(lambda p: exact(p) ** 2)(P), rtol=1e-5)
@@ -113,7 +113,7 @@ def test_without_recording():
 
 
 def test_fixed_points():
-    f = lambda a: tg.fixed_point(lambda x: np.cos(a * x), 1.0)  # noqa: E731
+    f = lambda a: tg.fixed_point(lambda x: np.cos(a * x), 1.0)
     x = f(1.2)
     np.testing.assert_allclose(x, np.cos(1.2 * x), rtol=1e-11)
     slope = -x * np.sin(1.2 * x) / (1.0 + 1.2 * np.sin(1.2 * x))
@@ -128,7 +128,7 @@ def test_fixed_points_of_structures_with_parameters():
     matrix = 0.1 * rng.normal(size=(4, 4))
 
     def f(matrix, b):
-        step = lambda x, m, b: (m @ x[0] + b * x[1], 0.5 * np.cos(x[1]))  # noqa: E731
+        step = lambda x, m, b: (m @ x[0] + b * x[1], 0.5 * np.cos(x[1]))
         return tg.fixed_point(step, (np.zeros(4), 1.0), matrix, b)[0] @ np.arange(4.0)
 
     def direct(matrix, b):

@@ -123,7 +123,7 @@ def test_operations_without_second_partials_are_left(monkeypatch):
         return np.sin(x) * np.exp(x) * 0.125
 
     readable = sweeps.partials_of
-    refused = lambda op: None if op.name.startswith("wave") else readable(op)  # noqa: E731
+    refused = lambda op: None if op.name.startswith("wave") else readable(op)
     monkeypatch.setattr(sweeps, "partials_of", refused)
     for _ in range(3):
         check(lambda x: np.sum(np.tanh(wave(x * x)) * x) * x[0], X, V, given=False)
@@ -336,7 +336,7 @@ def test_an_error_in_the_function_leaves_nothing_behind():
 
 
 def test_inside_other_transforms():
-    f = lambda x: np.sum(np.sin(x) * x)  # noqa: E731
+    f = lambda x: np.sum(np.sin(x) * x)
     third = tg.grad(lambda x: np.sum(tg.hvp(f)(x, V)))(X)
     np.testing.assert_allclose(third, (-3.0 * np.sin(X) - X * np.cos(X)) * V, rtol=1e-12)
     along_v = tg.grad(lambda v: np.sum(tg.hvp(f)(X, v) * X))(V)
@@ -397,7 +397,7 @@ def test_functional(method):
 
 
 def test_profiles_measure_and_do_not_change_it():
-    f = lambda x: np.sum(np.sin(x) * x) * x[0] * x[1]  # noqa: E731
+    f = lambda x: np.sum(np.sin(x) * x) * x[0] * x[1]
     wanted = tg.hvp(f)(X, V)
     with autograd.profiler.profile() as profile:
         found = tg.hvp(f)(X, V)
@@ -410,7 +410,7 @@ def test_profiles_measure_and_do_not_change_it():
 def test_gradients_between_products_are_what_they_were():
     rng = np.random.default_rng(5)
     x, v = rng.random(3000), rng.normal(size=3000)
-    f = lambda x: np.sum(np.exp(x) / x * x[::-1]) * x[0]  # noqa: E731
+    f = lambda x: np.sum(np.exp(x) / x * x[::-1]) * x[0]
     gradient, product = tg.grad(f)(x), tg.hvp(f)(x, v)
     for _ in range(5):
         np.testing.assert_array_equal(tg.hvp(f)(x, v), product)
@@ -421,7 +421,7 @@ def test_gradients_between_products_are_what_they_were():
 def test_threads():
     rng = np.random.default_rng(6)
     x, v = rng.random((200, 30)), rng.normal(size=(200, 30))
-    f = lambda x: np.sum(np.exp(x @ x.T * 0.01)) * x[0, 0] + sum(x[i, 0] ** 3 for i in range(50))  # noqa: E731
+    f = lambda x: np.sum(np.exp(x @ x.T * 0.01)) * x[0, 0] + sum(x[i, 0] ** 3 for i in range(50))
     wanted, wrong = gradient_of_gradient(f, x, v), []
 
     def work():
@@ -441,7 +441,7 @@ def test_threads():
 
 def test_memory_is_given_back():
     x, v = np.ones(200_000), np.ones(200_000)
-    f = lambda x: np.sum(np.sin(x) * np.exp(x) * x)  # noqa: E731
+    f = lambda x: np.sum(np.sin(x) * np.exp(x) * x)
     tracked = []
     tg.hvp(lambda x: (tracked.append(x), f(x))[1])(x, v)
     import weakref

@@ -130,13 +130,13 @@ def test_products_beside_branches_are_differences(name, sweep):
             products_are_differences(lambda p, c=point[0]: op(c, *p) ** 2, sweep, list(point[1:]))
             continue
         products_are_differences(lambda p: op(*p), sweep, list(point))
-        arrays = lambda p: np.sum(op(*[np.stack([one, one]) for one in p]))  # noqa: E731
+        arrays = lambda p: np.sum(op(*[np.stack([one, one]) for one in p]))
         products_are_differences(arrays, sweep, list(point))
 
 
 @pytest.mark.parametrize("sweep", SWEEPS)
 def test_products_at_weights_of_0(sweep):
-    f = lambda p: tg.logsumexp(np.stack(p[:2]), b=np.stack(p[2:]))  # noqa: E731
+    f = lambda p: tg.logsumexp(np.stack(p[:2]), b=np.stack(p[2:]))
     products_are_differences(f, sweep, [0.3, -0.5, 0.0, 1.0])
 
 
@@ -191,7 +191,7 @@ def test_numbers_and_constants_as_operands(op, dtype):
     for k in range(count):
         check(lambda p, k=k: total([a[0] if j == k else a for j, a in enumerate(p)]), x, v)
         for fixed in (x[k], float(x[k][0])):
-            at = lambda p, k=k, fixed=fixed: [fixed if j == k else a for j, a in enumerate(p)]  # noqa: E731
+            at = lambda p, k=k, fixed=fixed: [fixed if j == k else a for j, a in enumerate(p)]
             check(lambda p, at=at: total(at(p)), x, v)
 
 
@@ -222,7 +222,7 @@ def test_numbers(op):
     v = tuple(float(t) for t in rng.normal(size=count))
     check(lambda p: np.cos(f(*p)) * 2.0, x, v)
     for k in range(count):
-        at = lambda p, k=k: [x[k] if j == k else a for j, a in enumerate(p)]  # noqa: E731
+        at = lambda p, k=k: [x[k] if j == k else a for j, a in enumerate(p)]
         check(lambda p, at=at: np.cos(f(*at(p))) * p[0], x, v)
     if count > 1:
         check(lambda p: np.cos(f(*[p[0] + 3.0] * count)) * p[0], x, v, given=None)

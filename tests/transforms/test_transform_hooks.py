@@ -118,7 +118,7 @@ def torch_product(f, x, v):
 @pytest.mark.parametrize("kind", ["eager", "compiled"])
 def test_derivatives_are_those_of_pytorch(f, kind):
     first, second = torch_derivatives(f, X)
-    of = lambda x: f(tg, x)  # noqa: E731
+    of = lambda x: f(tg, x)
     c, v = tg.compile(of), np.array([1.0, -2.0, 0.5])
     of, along = c if kind == "compiled" else of, torch_product(f, X, v)
     for _ in range(3):

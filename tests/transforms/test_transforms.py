@@ -42,7 +42,7 @@ def test_hessian_of_several_arguments_is_pytorchs():
 
 
 def test_hessian_inside_grad():
-    f = lambda x: np.sum(x**4)  # noqa: E731
+    f = lambda x: np.sum(x**4)
     x = np.array([0.5, -1.5])
     close(tg.grad(lambda x: np.sum(tg.hessian(f)(x)))(x), 24 * x)
     close(tg.jacobian(tg.hessian(f))(x)[1, 1], [0.0, 24 * x[1]])
@@ -55,7 +55,7 @@ def test_hessian_keeps_keyword_arguments():
 
 
 def test_hvp_is_the_product_with_the_hessian():
-    f = lambda x, c: np.sum(np.sin(x) * np.exp(x[::-1])) * c  # noqa: E731
+    f = lambda x, c: np.sum(np.sin(x) * np.exp(x[::-1])) * c
     x, v = RNG.normal(size=(2, 4))
     close(tg.hvp(f)(x, v, 3.0), tg.hessian(f)(x, 3.0) @ v)
     found = tg.hvp(energy)(P, P)

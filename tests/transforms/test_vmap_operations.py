@@ -35,12 +35,12 @@ def test_operation(op, shape, rng):
     batches = points(op, (ELEMENTS, *shape), rng)
     same(np.asarray(tg.vmap(f)(*batches)), looped(f, batches))
     weights = rng.normal(size=shape)
-    total = lambda *x: np.sum(f(*x) * weights)  # noqa: E731
+    total = lambda *x: np.sum(f(*x) * weights)
     columns = [tg.grad(total, numbers)(*row) for row in zip(*batches, strict=True)]
     wanted = [
         np.stack([np.asarray(one) for one in column]) for column in zip(*columns, strict=True)
     ]
-    whole = lambda *x: np.sum(tg.vmap(total)(*x))  # noqa: E731
+    whole = lambda *x: np.sum(tg.vmap(total)(*x))
     for found in (tg.vmap(tg.grad(total, numbers))(*batches), tg.grad(whole, numbers)(*batches)):
         for one, other in zip(found, wanted, strict=True):
             same(np.asarray(one), other)

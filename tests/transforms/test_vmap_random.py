@@ -78,7 +78,7 @@ def test_programs(first):
             if pairs is None:
                 continue
             same(tg.vmap(tg.value_and_grad(f, numbers), axes)(*batches), pairs, is_single)
-            whole = lambda *x, f=f, axes=axes: np.sum(tg.vmap(f, axes)(*x))  # noqa: E731
+            whole = lambda *x, f=f, axes=axes: np.sum(tg.vmap(f, axes)(*x))
             found = tg.grad(whole, numbers)(*batches)
         moved = [np.moveaxis(one, axis, 0) for one, axis in zip(found, axes, strict=False)]
         same(moved, [list(gradients) for _, gradients in pairs], is_single)
@@ -101,7 +101,7 @@ def test_views_and_writes(steps, shape, axis, order, seed):
     batch = np.random.default_rng(seed).uniform(-1.0, 1.5, (ELEMENTS, *shape))
     axis %= batch.ndim
     given_one = memory_programs.ORDERS[order](np.moveaxis(batch, 0, axis))
-    f = lambda x: memory_programs.total(steps, x)  # noqa: E731
+    f = lambda x: memory_programs.total(steps, x)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("error", RuntimeWarning)
         for one in (f, tg.grad(f)):

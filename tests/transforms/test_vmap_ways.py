@@ -83,7 +83,7 @@ def test_elements_are_grouped_by_their_ways(f, rng):
 def test_ways_that_not_a_number_takes(rng):
     """Where a derivative is 0 times infinity, products are recorded another way."""
     x = np.array([[0.0, 1.0], [4.0, 0.0], [1.0, 9.0], [0.0, 0.0], [2.0, 3.0]])
-    f = lambda x: np.sum(np.sqrt(x) * [0.0, 1.0])  # noqa: E731
+    f = lambda x: np.sum(np.sqrt(x) * [0.0, 1.0])
     with np.errstate(all="ignore"):
         same(tg.vmap(tg.grad(f))(x), looped(tg.grad(f), x))
 
@@ -91,7 +91,7 @@ def test_ways_that_not_a_number_takes(rng):
 def test_ways_of_nested_ones(rng):
     x = rng.normal(size=(5, 6))
     same(tg.vmap(tg.vmap(kinked))(x), np.where(x > 0, x**2, -x))
-    whole = lambda x: np.sum(tg.vmap(tg.vmap(kinked))(x))  # noqa: E731
+    whole = lambda x: np.sum(tg.vmap(tg.vmap(kinked))(x))
     same(tg.grad(whole)(x), np.where(x > 0, 2.0 * x, -1.0))
 
 
@@ -105,7 +105,7 @@ def test_ways_in_a_compiled_function(rng):
 def test_a_way_that_others_take(rng):
     """What decides is the same for all elements: of a tensor around, of a constant."""
     x = rng.normal(size=(5, 3))
-    f = lambda w: np.sum(tg.vmap(lambda x: np.exp(w @ x) if w[0] > 0 else x @ w)(x))  # noqa: E731
+    f = lambda w: np.sum(tg.vmap(lambda x: np.exp(w @ x) if w[0] > 0 else x @ w)(x))
     c, w = tg.compile(f), np.array([0.3, -1.0, 0.5])
     for one in (w, -w, w, 2.0 * w):
         wanted = (x if one[0] <= 0 else x * np.exp(x @ one)[:, None]).sum(0)

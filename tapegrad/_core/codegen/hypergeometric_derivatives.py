@@ -43,14 +43,30 @@ def beside_poles(b):
 
 
 @helper
+def slope_1f1(function, a, b, x, of_a, of_b):
+    """The derivative of a function by differences, in which a or b has a step."""
+    values = samples()
+    for k in range(2 * HALF + 1):
+        values[k] = function(a + place(k, of_a), b + place(k, of_b), x)
+    return derivative_of(values, of_a + of_b, 1)
+
+
+@helper
+def slope_2f1(function, parameters, x, steps):
+    """The same of a function of three parameters."""
+    (a, b, c), (of_a, of_b, of_c) = parameters, steps
+    values = samples()
+    for k in range(2 * HALF + 1):
+        values[k] = function(a + place(k, of_a), b + place(k, of_b), c + place(k, of_c), x)
+    return derivative_of(values, of_a + of_b + of_c, 1)
+
+
+@helper
 def hyp1f1_da(a, b, x):
     found = series_slope(a, 1.0, b, x, False, False)
     if found == found or x == 0.0:
         return found
-    step, values = 1.0 / 12.0, samples()
-    for k in range(2 * HALF + 1):
-        values[k] = np.hyp1f1(a + place(k, step), b, x)
-    return derivative_of(values, step, 1)
+    return slope_1f1(np.hyp1f1, a, b, x, 1.0 / 12.0, 0.0)
 
 
 @helper
@@ -58,10 +74,7 @@ def hyp1f1_db(a, b, x):
     found = series_slope(a, 1.0, b, x, False, True)
     if found == found or x == 0.0:
         return found
-    step, values = beside_poles(b), samples()
-    for k in range(2 * HALF + 1):
-        values[k] = np.hyp1f1(a, b + place(k, step), x)
-    return derivative_of(values, step, 1)
+    return slope_1f1(np.hyp1f1, a, b, x, 0.0, beside_poles(b))
 
 
 @helper
@@ -69,10 +82,7 @@ def hyp2f1_da(a, b, c, x):
     found = series_slope(a, b, c, x, True, False)
     if found == found or x == 0.0:
         return found
-    step, values = 1.0 / 12.0, samples()
-    for k in range(2 * HALF + 1):
-        values[k] = np.hyp2f1(a + place(k, step), b, c, x)
-    return derivative_of(values, step, 1)
+    return slope_2f1(np.hyp2f1, (a, b, c), x, (1.0 / 12.0, 0.0, 0.0))
 
 
 @helper
@@ -80,10 +90,7 @@ def hyp2f1_dc(a, b, c, x):
     found = series_slope(a, b, c, x, True, True)
     if found == found or x == 0.0:
         return found
-    step, values = beside_poles(c), samples()
-    for k in range(2 * HALF + 1):
-        values[k] = np.hyp2f1(a, b, c + place(k, step), x)
-    return derivative_of(values, step, 1)
+    return slope_2f1(np.hyp2f1, (a, b, c), x, (0.0, 0.0, beside_poles(c)))
 
 
 # --- second ones, by differences of the first ones -----------------------------------------------
@@ -91,55 +98,34 @@ def hyp2f1_dc(a, b, c, x):
 
 @helper
 def hyp1f1_daa(a, b, x):
-    step, values = 1.0 / 12.0, samples()
-    for k in range(2 * HALF + 1):
-        values[k] = hyp1f1_da(a + place(k, step), b, x)
-    return derivative_of(values, step, 1)
+    return slope_1f1(hyp1f1_da, a, b, x, 1.0 / 12.0, 0.0)
 
 
 @helper
 def hyp1f1_dab(a, b, x):
-    step, values = 1.0 / 12.0, samples()
-    for k in range(2 * HALF + 1):
-        values[k] = hyp1f1_db(a + place(k, step), b, x)
-    return derivative_of(values, step, 1)
+    return slope_1f1(hyp1f1_db, a, b, x, 1.0 / 12.0, 0.0)
 
 
 @helper
 def hyp1f1_dbb(a, b, x):
-    step, values = beside_poles(b), samples()
-    for k in range(2 * HALF + 1):
-        values[k] = hyp1f1_db(a, b + place(k, step), x)
-    return derivative_of(values, step, 1)
+    return slope_1f1(hyp1f1_db, a, b, x, 0.0, beside_poles(b))
 
 
 @helper
 def hyp2f1_daa(a, b, c, x):
-    step, values = 1.0 / 12.0, samples()
-    for k in range(2 * HALF + 1):
-        values[k] = hyp2f1_da(a + place(k, step), b, c, x)
-    return derivative_of(values, step, 1)
+    return slope_2f1(hyp2f1_da, (a, b, c), x, (1.0 / 12.0, 0.0, 0.0))
 
 
 @helper
 def hyp2f1_dab(a, b, c, x):
-    step, values = 1.0 / 12.0, samples()
-    for k in range(2 * HALF + 1):
-        values[k] = hyp2f1_da(a, b + place(k, step), c, x)
-    return derivative_of(values, step, 1)
+    return slope_2f1(hyp2f1_da, (a, b, c), x, (0.0, 1.0 / 12.0, 0.0))
 
 
 @helper
 def hyp2f1_dac(a, b, c, x):
-    step, values = 1.0 / 12.0, samples()
-    for k in range(2 * HALF + 1):
-        values[k] = hyp2f1_dc(a + place(k, step), b, c, x)
-    return derivative_of(values, step, 1)
+    return slope_2f1(hyp2f1_dc, (a, b, c), x, (1.0 / 12.0, 0.0, 0.0))
 
 
 @helper
 def hyp2f1_dcc(a, b, c, x):
-    step, values = beside_poles(c), samples()
-    for k in range(2 * HALF + 1):
-        values[k] = hyp2f1_dc(a, b, c + place(k, step), x)
-    return derivative_of(values, step, 1)
+    return slope_2f1(hyp2f1_dc, (a, b, c), x, (0.0, 0.0, beside_poles(c)))

@@ -17,7 +17,7 @@ from .process import ir
 # were made.
 
 
-class helper:  # noqa: N801  (a decorator)
+class helper:
     """A function of generated code that compiled functions call; the compiler reads its text."""
 
     def __init__(self, function: Callable):

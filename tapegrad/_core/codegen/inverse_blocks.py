@@ -67,72 +67,47 @@ def multiply_small(a, n, size, work):
 
 
 @helper
-def enter_triangle(call, side, triangle, diagonal, rows, columns, factor):
-    """Write the arguments of an operation with a triangle; letters are numbers."""
+def by_triangle(call, operation, rows, columns, factor, operands):
+    """Call an operation of BLAS with a triangle and a block; letters are numbers."""
+    side, kind, diagonal, triangle, block = operands
     store_u8(call, _SIDE, side)
-    store_u8(call, _TRIANGLE, triangle)
+    store_u8(call, _TRIANGLE, kind)
     store_u8(call, _TRANSPOSED, 78)  # "N"
     store_u8(call, _DIAGONAL, diagonal)
     store_i64(call, _M, rows)
     store_i64(call, _N, columns)
     store_f64(call, _FACTOR, factor)
+    operation(
+        call + _SIDE,
+        call + _TRIANGLE,
+        call + _TRANSPOSED,
+        call + _DIAGONAL,
+        call + _M,
+        call + _N,
+        call + _FACTOR,
+        triangle,
+        call + _LEADING,
+        block,
+        call + _LEADING,
+    )
 
 
 @helper
 def multiply_upper(call, side, rows, columns, factor, triangle, block):
     """Multiply a block by an upper triangle, from the left or, if `side` is 82, the right."""
-    enter_triangle(call, side, 85, 78, rows, columns, factor)
-    blas_dtrmm(
-        call + _SIDE,
-        call + _TRIANGLE,
-        call + _TRANSPOSED,
-        call + _DIAGONAL,
-        call + _M,
-        call + _N,
-        call + _FACTOR,
-        triangle,
-        call + _LEADING,
-        block,
-        call + _LEADING,
-    )
+    by_triangle(call, blas_dtrmm, rows, columns, factor, (side, 85, 78, triangle, block))
 
 
 @helper
 def multiply_lower(call, side, rows, columns, factor, triangle, block):
     """The same by a lower triangle with ones on its diagonal."""
-    enter_triangle(call, side, 76, 85, rows, columns, factor)
-    blas_dtrmm(
-        call + _SIDE,
-        call + _TRIANGLE,
-        call + _TRANSPOSED,
-        call + _DIAGONAL,
-        call + _M,
-        call + _N,
-        call + _FACTOR,
-        triangle,
-        call + _LEADING,
-        block,
-        call + _LEADING,
-    )
+    by_triangle(call, blas_dtrmm, rows, columns, factor, (side, 76, 85, triangle, block))
 
 
 @helper
 def divide_upper(call, rows, columns, triangle, block):
     """Multiply a block by the inverse of an upper triangle from the right."""
-    enter_triangle(call, 82, 85, 78, rows, columns, 1.0)
-    blas_dtrsm(
-        call + _SIDE,
-        call + _TRIANGLE,
-        call + _TRANSPOSED,
-        call + _DIAGONAL,
-        call + _M,
-        call + _N,
-        call + _FACTOR,
-        triangle,
-        call + _LEADING,
-        block,
-        call + _LEADING,
-    )
+    by_triangle(call, blas_dtrsm, rows, columns, 1.0, (82, 85, 78, triangle, block))
 
 
 @helper

@@ -130,6 +130,8 @@ OPERATORS = (
 ) = range(0, 8 * 40, 8)
 #: The number of tensors that are alive, and what is the id of those that are not recorded.
 STATE_TENSORS, STATE_UNRECORDED = 8 * 40, 8 * 41
+#: The number of contexts in which Python looks at results that are not finite (`tensor.runtime`).
+STATE_CAREFUL = 8 * 42
 STATE_BYTES_TOTAL = 8 * 48
 #: The ids of tensors that are not recorded: of most, and of those made in
 #: functions of users that are entered. See also PASSED and UNKNOWN.

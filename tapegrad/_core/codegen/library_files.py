@@ -8,25 +8,22 @@ over that of single numbers.
 
 from __future__ import annotations
 
-import ast
 import re
 import shutil
 import struct
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .. import PACKAGE
 from . import machine_code, prebuilt, sources
 from .factory import MAKER, code_of, symbols_of
 from .factory import __name__ as _FACTORY
 from .machine_code import SLOT, assembled
 from .prebuilt import VECTOR, Text
 from .process import llvm
-from .sources import digest_of, statements_in
+from .sources import digest_of
 
 # --------------------------------------------------------------------------------------------------
 # Instructions that ask for the address of a function and jump to it, all registers as they were.
@@ -127,21 +124,6 @@ def library(texts: Iterable[Text], command: list[str]) -> tuple[bytes, list[str]
     llvm.initialize_native_asmparser()
     objects.append(_object(assembled(_around([*slots], functions, level))))
     return prebuilt.packed(_linked(objects, command), index), why
-
-
-def is_of_the_package(text: Text) -> bool:
-    """Whether a text includes nothing but the package, and what everybody has."""
-    known = {*sys.stdlib_module_names, "numba", PACKAGE.name}
-    for node in ast.walk(statements_in(text.source)):
-        if isinstance(node, ast.Import):
-            named = [one.name for one in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            named = [node.module or ""]
-        else:
-            continue
-        if not {one.partition(".")[0] for one in named} <= known:
-            return False
-    return True
 
 
 class _Numbered(dict[_One, int]):

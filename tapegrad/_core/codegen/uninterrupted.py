@@ -22,6 +22,8 @@ Result = TypeVar("Result")
 #: Threads at work, and locks that are held while they are.
 _at_work: dict[int, Any] = {}
 _registered: list[bool] = []
+#: How many modules there were when none of ours was being imported, and the last of them.
+_looked: list[tuple[int, Any]] = [(0, None)]
 
 
 def _lock_of(module: str, path: str) -> Any:
@@ -110,10 +112,17 @@ def release_llvm() -> None:
 
 
 def _is_importing() -> bool:
-    """Whether a module of ours is being imported: another thread that imports it waits."""
-    name = PACKAGE.name
-    modules = [one for key, one in [*sys.modules.items()] if key.startswith(name)]
-    return any(getattr(getattr(one, "__spec__", None), "_initializing", False) for one in modules)
+    """Whether a module of ours is being imported: another thread that imports it waits.
+
+    Modules that have been found to be imported are looked at again only if some have gone.
+    """
+    modules, (count, last) = [*sys.modules.items()], _looked[0]
+    if len(modules) < count or (count and modules[count - 1][1] is not last):
+        count = 0
+    ours = [one for key, one in modules[count:] if key.startswith(PACKAGE.name)]
+    found = any(getattr(getattr(one, "__spec__", None), "_initializing", False) for one in ours)
+    _looked[0] = (0, None) if found else (len(modules), modules[-1][1])
+    return found
 
 
 def _done(work: Callable[[], Result]) -> Result:

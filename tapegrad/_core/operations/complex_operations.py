@@ -17,6 +17,7 @@ from ..tensor.registry import (
     complex_function,
     conjugate,
     conjugate_of,
+    into,
     own_memory,
     refused,
     writing_parts,
@@ -43,14 +44,8 @@ from .reductions import reduced_axes, root
 # operand has the imaginary part +0, as in NumPy.
 
 
-def elementwise(*names: str):
-    """A decorator: the element-wise operations of these names on complex operands."""
-
-    def enter(how):
-        ELEMENTWISE_OF_COMPLEX.update(dict.fromkeys(names, how))
-        return how
-
-    return enter
+#: A decorator: the element-wise operations of these names on complex operands.
+elementwise = into(ELEMENTWISE_OF_COMPLEX)
 
 
 def parts(z):

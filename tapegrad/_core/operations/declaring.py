@@ -261,6 +261,7 @@ def declared(
     *,
     vjp,
     jvp=None,
+    is_linear=False,
     takes_complex=None,
     complex_kernel=None,
     complex_example="",
@@ -271,7 +272,8 @@ def declared(
 
     Its positional arguments are the operands, its keyword arguments static. It is declared under
     its name with the rules and the other fields of `ops.table.Structural`. The function that
-    replaces it takes tensors, and records one row.
+    replaces it takes tensors, and records one row. If it is linear in its only operand, it is its
+    own `jvp`.
 
     Its rules apply to complex operands, too (see above), if `takes_complex`, by default
     if it has a `shape`. `complex_kernel` is the value kernel of such operands, in which names of
@@ -283,7 +285,8 @@ def declared(
     def declare(value):
         doc = (value.__doc__ or "").partition("\n")[0].rstrip(".")
         name = value.__name__.lstrip("_")
-        op = structural(name, value=value, vjp=vjp, jvp=jvp, doc=doc, **fields)
+        rule = (lambda np, t, *_, **static: of_tensors(t[0], **static)) if is_linear else jvp
+        op = structural(name, value=value, vjp=vjp, jvp=rule, doc=doc, **fields)
         if op.shape is not None if takes_complex is None else takes_complex:
             declare_complex(op, complex_kernel, complex_example, complex_examples)
 

@@ -146,7 +146,7 @@ def warn_of_others(name, vectors, derivatives) -> None:
             _warn(name, "the derivative depends on the arbitrary columns that complete a basis")
 
 
-def warn_of_null_vectors(name, zero, outside, derivatives, values) -> None:
+def warn_of_null_vectors(zero, outside, derivatives, values) -> None:
     """Warn where a loss reads vectors of singular values of 0, of a matrix that is not square.
 
     Such a vector is any one of a space that is larger. `outside` are the parts of its adjoint that
@@ -164,15 +164,15 @@ def warn_of_null_vectors(name, zero, outside, derivatives, values) -> None:
         return
     read = zero & (np.abs(values) > _slack(values) * _size(values))
     if _differ(zero[..., None, :], outside, _size(derivatives[0])):
-        _warn(name, "singular values are 0, and the derivative depends on their arbitrary vectors")
+        _warn("svd", "singular values are 0, and the derivative depends on their arbitrary vectors")
     elif np.any(read):
         _warn(
-            name,
+            "svd",
             "singular values are 0, and the derivative may be that of a function of the matrix",
         )
 
 
-def warn_of_zeros(name, s, shape, is_complex) -> None:
+def warn_of_zeros(s, shape, is_complex) -> None:
     """Warn where second derivatives of singular values are asked for, and some are 0.
 
     There a value is the size of what the matrix adds between its null spaces. It has a derivative,
@@ -185,7 +185,7 @@ def warn_of_zeros(name, s, shape, is_complex) -> None:
     several = count + abs(m - n) > 1 if not is_complex else True
     if np.any((count > 0) & several):
         warnings.warn(
-            f"tapegrad.{name}: singular values are 0, where they have no second derivative; the "
+            "tapegrad.svdvals: singular values are 0, where they have no second derivative; the "
             "result is wrong for functions such as the sum of their squares. Compute these from "
             "the elements of the matrix, or from the eigenvalues of aᴴ a by eigvalsh",
             RuntimeWarning,

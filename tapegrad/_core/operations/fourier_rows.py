@@ -309,16 +309,12 @@ def complex_fourier_vjp(np, g, _out, _x, *, axis, inverse=False, **static):
     return (complex_fourier(g, inverse=not inverse, **static),)
 
 
-def complex_fourier_jvp(np, t, _out, _x, **static):
-    return complex_fourier(t[0], **static)
-
-
 _complex_shape = _shape("fft", 1, 1)
 
 
 @declared(
     vjp=complex_fourier_vjp,
-    jvp=complex_fourier_jvp,
+    is_linear=True,
     shape=_complex_shape,
     **_native(complex_fourier_forward),
     work=_work,
@@ -345,16 +341,12 @@ def real_fourier_vjp(np, g, _out, _x, *, axis, doubled=False, **static):
     return (hermitian_fourier(g, halved=not doubled, **static),)
 
 
-def real_fourier_jvp(np, t, _out, _x, **static):
-    return real_fourier(t[0], **static)
-
-
 _real_shape = _shape("rfft", 0, 1)
 
 
 @declared(
     vjp=real_fourier_vjp,
-    jvp=real_fourier_jvp,
+    is_linear=True,
     shape=_real_shape,
     **_native(real_fourier_forward),
     work=_work,
@@ -382,16 +374,12 @@ def hermitian_fourier_vjp(np, g, _out, _x, *, axis, halved=False, **static):
     return (real_fourier(g, doubled=not halved, **static),)
 
 
-def hermitian_fourier_jvp(np, t, _out, _x, **static):
-    return hermitian_fourier(t[0], **static)
-
-
 _hermitian_shape = _shape("irfft", 1, 0)
 
 
 @declared(
     vjp=hermitian_fourier_vjp,
-    jvp=hermitian_fourier_jvp,
+    is_linear=True,
     shape=_hermitian_shape,
     **_native(hermitian_fourier_forward),
     work=_work,
@@ -451,13 +439,9 @@ def cosine_transform_vjp(np, g, _out, _x, *, axis, kind, sine=False, before=0, a
     return (cosine_transform(g, kind={2: 3, 3: 2}.get(kind, kind), **static),)
 
 
-def cosine_transform_jvp(np, t, _out, _x, **static):
-    return cosine_transform(t[0], **static)
-
-
 @declared(
     vjp=cosine_transform_vjp,
-    jvp=cosine_transform_jvp,
+    is_linear=True,
     example="tg.scipy.fft.dct(x)",
     examples=(
         "tg.scipy.fft.dct(x, 1, 5, norm='ortho') if x.size else tg.scipy.fft.dct(x)",

@@ -425,106 +425,39 @@ def _several(name: str, x, s, axes, norm, out):
     return _written(name, _ALONG[kind](x, sizes, axes, power), out)
 
 
-@function("fft.fftn", complex=alike)
-def fftn(a, s=None, axes=None, norm=None, out=None):
-    """Compute the discrete Fourier transform along several axes, by default all.
+def _along_several(name: str, doc: str, axes: tuple[int, ...] | None = None) -> Callable:
+    """The function for a transform along several axes, by default some of them or all."""
 
-    Returns
-    -------
-    ComplexTensor or ndarray
-    """
-    return _several("fftn", a, s, axes, norm, out)
+    def transform(a, s=None, axes=axes, norm=None, out=None):
+        return _several(name, a, s, axes, norm, out)
 
-
-@function("fft.ifftn", complex=alike)
-def ifftn(a, s=None, axes=None, norm=None, out=None):
-    """Compute the inverse of `fftn`.
-
-    Returns
-    -------
-    ComplexTensor or ndarray
-    """
-    return _several("ifftn", a, s, axes, norm, out)
+    transform.__name__ = transform.__qualname__ = name
+    transform.__doc__ = doc
+    return function(f"fft.{name}", complex=alike)(transform)
 
 
-@function("fft.rfftn", complex=alike)
-def rfftn(a, s=None, axes=None, norm=None, out=None):
-    """Compute `fftn` of real signals, with half of the frequencies along the last axis.
-
-    Returns
-    -------
-    ComplexTensor or ndarray
-    """
-    return _several("rfftn", a, s, axes, norm, out)
-
-
-@function("fft.irfftn", complex=alike)
-def irfftn(a, s=None, axes=None, norm=None, out=None):
-    """Compute the inverse of `rfftn`, real signals.
-
-    Without `s` there are 2·(m − 1) elements along the last axis, for m frequencies.
-    """
-    return _several("irfftn", a, s, axes, norm, out)
-
-
-@function("fft.fft2", complex=alike)
-def fft2(a, s=None, axes=(-2, -1), norm=None, out=None):
-    """Compute `fftn` along two axes.
-
-    Parameters
-    ----------
-    axes : sequence of ints, optional
-        The axes of the transform.
-
-    Returns
-    -------
-    ComplexTensor or ndarray
-    """
-    return _several("fft2", a, s, axes, norm, out)
-
-
-@function("fft.ifft2", complex=alike)
-def ifft2(a, s=None, axes=(-2, -1), norm=None, out=None):
-    """Compute `ifftn` along two axes.
-
-    Parameters
-    ----------
-    axes : sequence of ints, optional
-        The axes of the transform.
-
-    Returns
-    -------
-    ComplexTensor or ndarray
-    """
-    return _several("ifft2", a, s, axes, norm, out)
-
-
-@function("fft.rfft2", complex=alike)
-def rfft2(a, s=None, axes=(-2, -1), norm=None, out=None):
-    """Compute `rfftn` along two axes.
-
-    Parameters
-    ----------
-    axes : sequence of ints, optional
-        The axes of the transform.
-
-    Returns
-    -------
-    ComplexTensor or ndarray
-    """
-    return _several("rfft2", a, s, axes, norm, out)
-
-
-@function("fft.irfft2", complex=alike)
-def irfft2(a, s=None, axes=(-2, -1), norm=None, out=None):
-    """Compute `irfftn` along two axes.
-
-    Parameters
-    ----------
-    axes : sequence of ints, optional
-        The axes of the transform.
-    """
-    return _several("irfft2", a, s, axes, norm, out)
+_AXES = (
+    "\n\nParameters\n----------\naxes : sequence of ints, optional\n    The axes of the transform."
+)
+_COMPLEX = "\n\nReturns\n-------\nComplexTensor or ndarray"
+fftn = _along_several(
+    "fftn",
+    "Compute the discrete Fourier transform along several axes, by default all." + _COMPLEX,
+)
+ifftn = _along_several("ifftn", "Compute the inverse of `fftn`." + _COMPLEX)
+rfftn = _along_several(
+    "rfftn",
+    "Compute `fftn` of real signals, with half of the frequencies along the last axis." + _COMPLEX,
+)
+irfftn = _along_several(
+    "irfftn",
+    "Compute the inverse of `rfftn`, real signals.\n\n"
+    "Without `s` there are 2·(m − 1) elements along the last axis, for m frequencies.",
+)
+fft2, ifft2, rfft2, irfft2 = [
+    _along_several(f"{kind}2", f"Compute `{kind}n` along two axes.{_AXES}{returns}", (-2, -1))
+    for kind, returns in (("fft", _COMPLEX), ("ifft", _COMPLEX), ("rfft", _COMPLEX), ("irfft", ""))
+]
 
 
 # --- order of the frequencies ---------------------------------------------------------------------

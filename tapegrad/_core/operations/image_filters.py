@@ -717,13 +717,9 @@ def moving_mean_transposed_vjp(np, h, _out, g, **static):
     return (moving_mean(h, np.zeros((), g.dtype), **static),)
 
 
-def moving_mean_transposed_jvp(np, t, _out, _g, **static):
-    return moving_mean_transposed(t[0], **static)
-
-
 @declared(
     vjp=moving_mean_transposed_vjp,
-    jvp=moving_mean_transposed_jvp,
+    is_linear=True,
     batch="loop",
     example="tg.grad(lambda y: np.sum(tg.scipy.ndimage.uniform_filter1d(y, 3) ** 2))(x)",
 )
@@ -778,13 +774,9 @@ def spline_coefficients_vjp(np, g, _out, _x, *, axis, mode, order):
     return (halves * spline_coefficients(g / halves, **static),)
 
 
-def spline_coefficients_jvp(np, t, _out, _x, **static):
-    return spline_coefficients(t[0], **static)
-
-
 @declared(
     vjp=spline_coefficients_vjp,
-    jvp=spline_coefficients_jvp,
+    is_linear=True,
     example="tg.scipy.ndimage.spline_filter1d(x)",
     examples=(
         "tg.scipy.ndimage.spline_filter1d(x, 2, 0, mode='mirror')",

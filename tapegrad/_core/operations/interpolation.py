@@ -117,11 +117,11 @@ def _distances(places, n):
 def _along(f, axis, h, edge_order):
     """Differences along an axis; `h` is a distance or the distances of neighbours."""
     n, before = shape_of(f)[axis], (slice(None),) * axis
-    at = lambda start, stop: f[(*before, slice(start, stop))]  # noqa: E731
+    at = lambda start, stop: f[(*before, slice(start, stop))]
     uniform = not shape_of(h)
     if not uniform:
         h = reshape(h, [-1 if k == axis else 1 for k in range(len(shape_of(f)))])
-        of = lambda start, stop: h[(*before, slice(start, stop))]  # noqa: E731
+        of = lambda start, stop: h[(*before, slice(start, stop))]
         first, second, last = of(0, 1), of(1, 2), of(n - 2, n - 1)
     else:
         of, first, second, last = None, h, h, h

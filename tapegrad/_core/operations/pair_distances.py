@@ -338,7 +338,7 @@ def _adjoints_shape(g, x, y, kind, half):
 def pair_adjoints_vjp(np, h, _out, g, x, y, *, kind, half):
     """They are linear in ḡ; those of squares are linear in the rows, too."""
     of_x, of_y = h[..., : x.shape[-2], :], h[..., x.shape[-2] :, :]
-    of_g = lambda: _moved(np, (of_x, of_y), x, y, kind, half)  # noqa: E731
+    of_g = lambda: _moved(np, (of_x, of_y), x, y, kind, half)
     if kind != SQUARES:
         return of_g, None, None
     both = pair_adjoints(g, of_x, of_y, kind=kind, half=half)

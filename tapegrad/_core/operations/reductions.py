@@ -323,7 +323,7 @@ def _spread(name, x, dtype, *, axis, ddof, keepdims, where, mean_given):
 
 def root(total, power=0.5):
     """total ** power for a positive power, with derivative 0 where the total is 0."""
-    raised = lambda x: apply("sqrt", x) if power == 0.5 else apply("power", x, power)  # noqa: E731
+    raised = lambda x: apply("sqrt", x) if power == 0.5 else apply("power", x, power)
     if not differentiates(total):
         return raised(total)
     zero = steered(operator.eq, total, 0)

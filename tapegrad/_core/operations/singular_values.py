@@ -102,11 +102,11 @@ def _adjoint(np, parts, inner, gu, gvh, gs):
         return np.matmul(np.matmul(u1, inner), vt)
     if m > n:
         outside = _outside(np, u1, gu1, left, u[..., :, k:], gu[..., :, k:])
-        warn_of_null_vectors("svd", s <= least, outside, (gu1, gvt), gs)
+        warn_of_null_vectors(s <= least, outside, (gu1, gvt), gs)
         return np.matmul(np.matmul(u1, inner) + outside * inverse[..., None, :], vt)
     v, gv = adjoint(np, vh), adjoint(np, gvh)
     outside = _outside(np, v[..., :, :k], gv[..., :, :k], right, v[..., :, k:], gv[..., :, k:])
-    warn_of_null_vectors("svd", s <= least, outside, (gv[..., :, :k], gu1), gs)
+    warn_of_null_vectors(s <= least, outside, (gv[..., :, :k], gu1), gs)
     return np.matmul(u1, np.matmul(inner, vt) + inverse[..., :, None] * adjoint(np, outside))
 
 
@@ -202,7 +202,7 @@ def svdvals_vjp(np, g, out, _a, full=False):
     (u, s, vh, message), (gu, gs, gvh, told) = parts_of(out, *shapes), parts_of(g, *shapes)
     s, gs = np.real(s), np.real(gs)
     if is_tensor(out) or type(out) is ComplexTensor:  # recorded, to be differentiated again
-        warn_of_zeros("svdvals", s, _a.shape, is_complex(out))
+        warn_of_zeros(s, _a.shape, is_complex(out))
     u, gu = (turned_basis(x, s, told) for x in (u, gu))
     vh, gvh = (adjoint(np, turned_basis(adjoint(np, x), s, told)) for x in (vh, gvh))
     return (_adjoint(np, (u, s, vh), spread(gs, message, s), gu, gvh, None),)
@@ -213,7 +213,7 @@ def svdvals_jvp(np, t, out, _a, full=False):
     u, s, vh, message = parts_of(out, *_shapes_of_values(_a.shape))
     s = np.real(s)
     if is_tensor(out) or type(out) is ComplexTensor:
-        warn_of_zeros("svdvals", s, _a.shape, is_complex(out))
+        warn_of_zeros(s, _a.shape, is_complex(out))
     p, du, dvh, _, _ = _tangents(np, t, (u, s, vh))
     p = 0.5 * (p + adjoint(np, p))
     values = np.real(moved_apart(np, p, message, s))

@@ -667,7 +667,7 @@ def _divided(np, e, x):
 def _of_arguments(np, y, x, k, closed, other):
     """Adjoints of a, b, q, r, e, s, given that of the left side; `other` enters that of e."""
     back = adjoint(np, k)
-    along = lambda: 2.0 * _product(np, x, closed[0], y)  # noqa: E731
+    along = lambda: 2.0 * _product(np, x, closed[0], y)
     return (
         along,
         lambda: -np.matmul(along(), back),

@@ -170,10 +170,10 @@ for _name, _inputs, _kind, _square, _near, _doc in (
     )
 
 
-def _far(order: int, terms: int = 13) -> list[float]:
+def _far(order: int) -> list[float]:
     """The coefficients of 1/xᵏ in √(2πx) exp(−x) I(x), for large x (DLMF 10.40.1)."""
     found = [1.0]
-    for k in range(1, terms):
+    for k in range(1, 13):
         found.append(-found[-1] * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k))
     return found
 

@@ -236,9 +236,15 @@ def symmetric_product(tangent: str, partial: str) -> str:
     return f"select(({tangent} == 0.0) | ({partial} == 0.0), 0.0, {tangent} * {partial})"
 
 
+#: A name in an expression; the letter in 1e-3 is none.
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]")
+
+
 @functools.lru_cache(4096)
 def number_in(partial: str) -> float | None:
     """The value of a constant, which is finite; None for other expressions."""
+    if _NAME.search(partial):
+        return None  # most are no constants, and take long to parse
     node, sign = expression_in(partial), 1.0
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node, sign = node.operand, -1.0

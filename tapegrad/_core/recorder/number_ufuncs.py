@@ -52,7 +52,7 @@ from ..codegen.layout import (
     UFUNC_OP,
     WATCHED,
 )
-from .rows import mode, number_at, result_of_two, scalar_row, state
+from .rows import is_fine, mode, number_at, result_of_two, scalar_row, state
 
 # --- Of whom a number is where nothing is recorded: Python's or NumPy's, for code that asks -------
 
@@ -171,6 +171,8 @@ def computed(ufunc, operands, inputs, kind):
                 value = value_by_loop(entry, inputs, x, y)
                 if error_occurred() != 0:  # SciPy's, with special.errstate
                     return 0
+                if not is_fine(value):
+                    return NOT_COMPUTED
                 if inputs == 1:
                     return scalar_row(op, row, -1, 0.0, value, kind)
                 return result_of_two(op, x, row, y, other, value, kind)

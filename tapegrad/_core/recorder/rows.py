@@ -56,6 +56,7 @@ from ..codegen.layout import (
     STATE_ARRAY_TYPE,
     STATE_BYTES,
     STATE_BYTES_LIMIT,
+    STATE_CAREFUL,
     STATE_CHUNK,
     STATE_CLASS,
     STATE_FALSE,
@@ -107,6 +108,12 @@ def mode():
     if load_i64(S, STATE_SILENT) == 0 or thread_value(load_i64(S, STATE_SILENT_KEY)) == 0:
         return RECORDING
     return SILENT
+
+
+@helper
+def is_fine(value):
+    """Whether a result may be made here: Python may have to look at one that is not finite."""
+    return load_i64(state(), STATE_CAREFUL) == 0 or value - value == 0.0
 
 
 @helper

@@ -17,7 +17,8 @@ from tapegrad._core.codegen.intrinsics import *
 from tapegrad._core.codegen.cpython import call_none, decref, int_as_word
 from tapegrad._core.codegen.vector_math import select
 from tapegrad._core.recorder import array_operators, number_ufuncs, python_calls, rows
-from tapegrad._core.recorder.rows import mode, number_at, result_of_two, scalar_row, slow, state
+from tapegrad._core.recorder.rows import is_fine, mode, number_at, result_of_two, scalar_row
+from tapegrad._core.recorder.rows import slow, state
 from tapegrad._core.recorder.number_ufuncs import kind_at, kind_of_two
 from tapegrad._core.codegen import machine_types as types
 
@@ -39,12 +40,14 @@ def {operator}(a, b{third}):
         second, y, other = number_at(b, how)
         if first and second:
             {square}
-            return result_of_two({op}, x, row, y, other, {value}, kind_of_two(a, b))
+            value = {value}
+            if is_fine(value):
+                return result_of_two({op}, x, row, y, other, value, kind_of_two(a, b))
     arrays = load_i64(S, STATE_ARRAY_OPERATOR)
     return operator_call(arrays, a, b, {number}, {code}, {constants})
 """
 
-_SQUARE = """if other < 0 and y == 2.0:
+_SQUARE = """if other < 0 and y == 2.0 and is_fine(x * x):
                 return scalar_row({square_op}, row, -1, 0.0, x * x, kind_of_two(a, b))"""
 
 _MODULO = """if modulus != load_i64(S, STATE_NONE):

@@ -382,7 +382,7 @@ def leave_run(frame, n):
 
 
 @helper
-def pointwise_run(frame, id):
+def run_below(frame, id, sweep):
     """Sweep the run that ends at row `id`; returns the next id, or `id` for a request (status)."""
     store_i64(frame, FRAME_STATUS, DONE)
     n, low = collect(frame, id)
@@ -392,5 +392,11 @@ def pointwise_run(frame, id):
     out = base_of(frame, id)
     release_pending(frame, n)
     resolve(frame, n)
-    sweep_run(frame, n, out)
+    sweep(frame, n, out)
     return low - 1
+
+
+@helper
+def pointwise_run(frame, id):
+    """The same of adjoints."""
+    return run_below(frame, id, sweep_run)

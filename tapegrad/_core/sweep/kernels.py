@@ -216,7 +216,7 @@ def ufunc(op: Pointwise):
     return make_ufunc(op.name, len(op.inputs), compiled)
 
 
-def callable_value(op: Pointwise, width: int):
+def callable_value(op: Pointwise):
     """The value kernel as a Python function, called without the interpreter lock."""
-    address = compile_value(op, width)
+    address = compile_value(op, 8)
     return ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(address)

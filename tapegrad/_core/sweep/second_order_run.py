@@ -8,9 +8,7 @@ from ..codegen.intrinsics import helper, load_i64, memset, store_i64
 from ..codegen.layout import (
     ARRAY_DATA,
     BLOCK,
-    DONE,
     FRAME_SCRATCH,
-    FRAME_STATUS,
     FRAME_TANGENTS,
     FRAME_USED,
 )
@@ -25,6 +23,7 @@ from .elementwise_run import (
     own_adjoint,
     pass_units,
     place_adjoints,
+    run_below,
     targets,
     value_address,
 )
@@ -46,7 +45,6 @@ from .elementwise_run_layout import (
     SEED_STEP,
     STRIDED,
 )
-from .elementwise_run_planning import collect, release_pending, resolve, undo_inside
 from .elementwise_tangents import tangent_address
 
 #: The part of the sweep that it is, called by its address.
@@ -146,13 +144,4 @@ def sweep_both(frame, n, out):
 @helper
 def second_order_run(frame, id):
     """Sweep the run that ends at row `id`; returns the next id, or `id` for a request (status)."""
-    store_i64(frame, FRAME_STATUS, DONE)
-    n, low = collect(frame, id)
-    if load_i64(frame, FRAME_STATUS) != DONE:
-        undo_inside(frame, n)
-        return id
-    out = base_of(frame, id)
-    release_pending(frame, n)
-    resolve(frame, n)
-    sweep_both(frame, n, out)
-    return low - 1
+    return run_below(frame, id, sweep_both)

@@ -80,7 +80,7 @@ COMPILED = frozenset(
 @functools.cache
 def value_kernel(name: str):
     """The compiled loop of an operation, callable with (n, address of addresses)."""
-    return kernels.callable_value(TABLE[name], 8)
+    return kernels.callable_value(TABLE[name])
 
 
 def compute(name: str, values):

@@ -86,8 +86,9 @@ class Packages:
     __slots__ = ("named",)
 
     def __init__(self, enter: Iterable[str] | str | None = None):
-        given = (enter,) if isinstance(enter, str) else enter
-        self.named = None if given is None else frozenset(map(_package, given))
+        is_one = isinstance(enter, str) or not isinstance(enter, Iterable)
+        given: Any = (enter,) if is_one else enter
+        self.named = None if enter is None else frozenset(map(_package, given))
         _named.update(self.named or ())
 
     def __contains__(self, package: object) -> bool:
@@ -371,9 +372,8 @@ OF_SCIPY = {
         "update the matrix and use np.linalg.qr of it",
     ),
     "linalg.clarkson_woodruff_transform": "it draws a random matrix; multiply by your own matrix",
-    **_of_module("optimize", "fmin_cobyla fmin_slsqp", "call optimize.minimize with its method"),
-    **_of_module("optimize", "basinhopping brute direct", _POLISHED),
-    **_of_module("optimize", "milp isotonic_regression", _ACTIVE),
+    **_of_module("optimize", "brute direct", _POLISHED),
+    "optimize.milp": _ACTIVE,
     **_of_module("optimize", "linear_sum_assignment quadratic_assignment", _PLAIN_RESULT),
     **_of_module("optimize", "approx_fprime check_grad", "use tg.grad"),
     **_of_module("optimize", "show_options linprog_verbose_callback", _NAMES_ONE),
@@ -481,7 +481,7 @@ def _bytecode_is_known() -> bool:
     asked, seen = _Asked(), []
     np.zeros(1)[0] = asked
     seen.append(asked.seen)
-    "%f" % asked  # noqa: B018, UP031
+    "%f" % asked  # noqa: UP031
     seen.append(asked.seen)
     float(asked)
     return [*seen, asked.seen] == [(True, False), (False, True), (False, False)]

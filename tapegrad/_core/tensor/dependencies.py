@@ -18,7 +18,7 @@ from ..codegen import layout
 from ..codegen.factory import functions, once
 from ..remembered import remembered
 from ..tape.sweeps import memory_of
-from .pytree import code_of, own_code
+from .pytree import ABSENT, code_of, content, own_code
 from .values import array_of, is_recorded, is_tensor
 
 # --- What arrays contain, kept to see later whether it has changed --------------------------------
@@ -305,8 +305,6 @@ def outer({cells}):
 """
 
 
-#: The value of a name that does not exist.
-ABSENT = object()
 #: What holds names as keys: globals, the dicts of classes and instances.
 _NAMESPACES = (dict, types.MappingProxyType)
 
@@ -326,10 +324,7 @@ class Dependency(NamedTuple):
         """The value now; None, or ABSENT where it was, if there is none."""
         missing = ABSENT if self.value is ABSENT else None
         if isinstance(self.owner, types.CellType):
-            try:
-                return self.owner.cell_contents
-            except ValueError:
-                return None
+            return content(self.owner, None)
         if self.name == "__class__":
             return type(self.owner)
         if type(self.owner) in _NAMESPACES:

@@ -270,7 +270,7 @@ def _elements_of_each(np, x, picked, shape):
 
 def gather_vjp(np, g, _out, _x, picked):
     lead = g.shape[: g.ndim - _out.ndim]
-    spread = lambda: _scatter_add_each(np, g, picked, _x.size, lead)  # noqa: E731
+    spread = lambda: _scatter_add_each(np, g, picked, _x.size, lead)
     return (lambda: np.reshape(spread(), (*lead, *_x.shape)), None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import os
 import sys
@@ -197,7 +198,8 @@ class Places:
 
 # --- Operations at which NumPy looks while its error state is loud (see `runtime`) ----------------
 # Each one is computed by NumPy first, with plain values, which raises and warns as it would without
-# derivatives. The result is dropped.
+# derivatives. The result is dropped. Where only warnings are errors, ours is computed first, and
+# NumPy is asked if the result is not finite.
 
 
 #: Functions that call functions of users, write, or give text: NumPy is not asked.
@@ -205,6 +207,14 @@ _NOT_ASKED = frozenset(
     "apply_along_axis apply_over_axes piecewise copyto put place putmask put_along_axis "
     "fill_diagonal save savez savez_compressed savetxt array2string array_repr array_str "
     "mask_indices may_share_memory shares_memory".split()
+)
+#: Functions, methods and reductions that meet what NumPy warns of by default only if their results
+#: are not finite; so do ufuncs.
+_SHOWN = frozenset(
+    "add multiply subtract sum mean prod dot inner outer matmul vdot tensordot einsum cumsum "
+    "cumprod max min amax amin concatenate stack hstack vstack reshape ravel transpose take trace "
+    "diagonal where clip copy __abs__ __matmul__ __rmatmul__ __mod__ __rmod__ __floordiv__ "
+    "__rfloordiv__".split()
 )
 #: Methods and operators that may compute.
 _METHODS = (
@@ -221,10 +231,20 @@ _REASON = (
 )
 
 
-def observed(theirs: Callable, ours: Callable, args: tuple, kwargs: dict):
-    """The result of our function, after NumPy's has looked at the values."""
-    if rt.trace() is not None and not runtime.state_is_loud():  # only warnings are errors
-        return ours(*args, **kwargs)
+def observed(theirs: Callable, ours: Callable, args: tuple, kwargs: dict, shown: bool = True):
+    """The result of our function, after NumPy's has looked at the values.
+
+    `shown` says that what NumPy warns of by default makes the result infinite or NaN.
+    """
+    if runtime.is_careful():
+        if rt.trace() is not None:
+            return ours(*args, **kwargs)
+        if shown and "out" not in kwargs:
+            with runtime.silent():
+                made = ours(*args, **kwargs)
+            if not _is_finite(made):
+                _ask(theirs, args, kwargs)
+            return made
     refuse(_REASON)
     _ask(theirs, args, kwargs)
     with runtime.silent():
@@ -249,6 +269,15 @@ def _ask(theirs: Callable, args: tuple, kwargs: dict) -> None:
             warnings.warn(one.message, one.category, stacklevel=users_level())
 
 
+def _is_finite(made) -> bool:
+    """Whether a result holds floats, and all are finite."""
+    if type(made) is rt.Scalar:
+        return math.isfinite(made._value)
+    array = array_of(made) if is_tensor(made) else made
+    is_of_floats = isinstance(array, (np.ndarray, np.generic)) and array.dtype.kind in "fc"
+    return is_of_floats and bool(np.isfinite(array).all())
+
+
 def _plain(value):
     """An argument for NumPy, with arrays of its own: theirs may be written."""
     if type(value) in (list, tuple):
@@ -266,7 +295,8 @@ def _of_ufunc(ours):
         if not runtime.is_loud() or calls_users:
             return ours(self, ufunc, method, *inputs, **kwargs)
         made = functools.partial(ours, self, ufunc, method)
-        return observed(getattr(ufunc, method), made, inputs, kwargs)
+        shown = method == "__call__" or (method == "reduce" and ufunc.__name__ in _SHOWN)
+        return observed(getattr(ufunc, method), made, inputs, kwargs, shown)
 
     return array_ufunc
 
@@ -276,8 +306,8 @@ def _of_function(ours):
     def array_function(self, function, types, args, kwargs):
         if not runtime.is_loud() or function.__name__ in _NOT_ASKED:
             return ours(self, function, types, args, kwargs)
-        made = lambda *a, **k: ours(self, function, types, a, k)  # noqa: E731
-        return observed(function, made, tuple(args), kwargs)
+        made = lambda *a, **k: ours(self, function, types, a, k)
+        return observed(function, made, tuple(args), kwargs, function.__name__ in _SHOWN)
 
     return array_function
 
@@ -289,7 +319,7 @@ def _of_method(name: str, ours):
     def method(*args, **kwargs):
         if not runtime.is_loud():
             return ours(*args, **kwargs)
-        return observed(theirs, ours, args, kwargs)
+        return observed(theirs, ours, args, kwargs, name in _SHOWN or name in _OF_COMPLEX)
 
     return method
 

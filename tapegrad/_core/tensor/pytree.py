@@ -354,6 +354,18 @@ def own_code(function: types.FunctionType) -> types.CodeType:
     return code if hit is None or hit[0]() is not code else hit[1]
 
 
+#: The value of a name that has none.
+ABSENT: Any = object()
+
+
+def content(cell: types.CellType, missing=ABSENT) -> Any:
+    """The value of a variable of an enclosing function."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return missing
+
+
 # --- the attribute --------------------------------------------------------------------------------
 
 
@@ -707,12 +719,4 @@ def _imported(f: types.FunctionType, names: set[str]) -> list:
 
 def _cells(f: types.FunctionType) -> list:
     """The values of the variables of enclosing functions."""
-    return [cell.cell_contents for cell in f.__closure__ or () if _is_filled(cell)]
-
-
-def _is_filled(cell) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:  # for a name without a value
-        return False
-    return True
+    return [value for cell in f.__closure__ or () if (value := content(cell)) is not ABSENT]

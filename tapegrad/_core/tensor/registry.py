@@ -242,14 +242,21 @@ def refused(name: str, *operands) -> TypeError:
     )
 
 
-def complex_function(*names: str):
-    """A decorator: what public functions of these names do with complex operands."""
+def into(table: dict) -> Callable:
+    """What makes decorators of names: a function is entered in a table under them."""
 
-    def enter(how):
-        OF_COMPLEX.update(dict.fromkeys(names, how))
-        return how
+    def of_names(*names):
+        def enter(function):
+            table.update(dict.fromkeys(names, function))
+            return function
 
-    return enter
+        return enter
+
+    return of_names
+
+
+#: A decorator: what public functions of these names do with complex operands.
+complex_function = into(OF_COMPLEX)
 
 
 @functools.cache

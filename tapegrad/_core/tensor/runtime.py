@@ -24,7 +24,8 @@ from .tensor_classes import Tensor as Tensor
 # --- NumPy's error state (`np.errstate`, `np.seterr`) and warnings that are errors ----------------
 # Values of recorded operations are computed in silence. While the state is *loud*, because it asks
 # for more than NumPy does by default, `tensor.operators` lets NumPy look at each operation as
-# well.
+# well. Where only filters make NumPy's default warnings errors, it looks at results that are not
+# finite: others meet nothing that NumPy warns of by default, except for some functions.
 #
 # NumPy keeps its state in a context variable, which is not asked for in each operation. Instead the
 # variable that `np.errstate` and `np.seterr` set is replaced by an object that notes loud states.
@@ -32,9 +33,11 @@ from .tensor_classes import Tensor as Tensor
 
 #: Loud states that are in force in any context: nothing else is looked at while this is 0.
 count = 0
-#: Called with each change of the count, and once when the first loud state is met.
-on_change: list[Callable[[int], None]] = []
+#: Called with each change of the count and how loud the state is; once at the first loud state.
+on_change: list[Callable[[int, int], None]] = []
 on_first: list[Callable[[], None]] = []
+#: How loud a state is: not at all; by filters that make default warnings errors; by NumPy's state.
+QUIET, CAREFUL, LOUD = range(3)
 #: What is no louder than the default, except for underflow, which is ignored by default.
 _QUIET = frozenset(("ignore", "warn"))
 #: The text by which it is decided what filters do with NumPy's warnings.
@@ -57,14 +60,15 @@ class _Loud:
     when the thread ends.
     """
 
-    __slots__ = ()
+    __slots__ = ("how",)
 
-    def __init__(self):
-        _change(1)
+    def __init__(self, how: int):
+        self.how = how
+        _change(1, how)
 
     def __del__(self, is_finalizing=sys.is_finalizing):
         if not is_finalizing():
-            _change(-1)
+            _change(-1, self.how)
 
 
 class _Noting:
@@ -140,25 +144,33 @@ def is_loud() -> bool:
     return count > 0 and _loud.get() is not None
 
 
-def _is_loud_now() -> bool:
-    return state_is_loud() or (_raising.get() and "warn" in np.geterr().values())
+def is_careful() -> bool:
+    """Whether it is to look only where results are not finite."""
+    loud = _loud.get()
+    return loud is not None and loud.how == CAREFUL
+
+
+def _loudness() -> int:
+    if state_is_loud():
+        return LOUD
+    return CAREFUL if _raising.get() and "warn" in np.geterr().values() else QUIET
 
 
 def look() -> None:
-    """Note whether the state of this context is loud now."""
-    loud = _is_loud_now()
-    if loud is (_loud.get() is None):
-        _loud.set(_Loud() if loud else None)
+    """Note how loud the state of this context is now."""
+    how, before = _loudness(), _loud.get()
+    if how != (QUIET if before is None else before.how):
+        _loud.set(_Loud(how) if how else None)
 
 
-def _change(step: int) -> None:
+def _change(step: int, how: int) -> None:
     global count
     with _state_lock:
         count += step
         while count and on_first:
             on_first.pop()()
     for call in on_change:
-        call(step)
+        call(step, how)
 
 
 @contextlib.contextmanager
@@ -176,7 +188,7 @@ def silent():
         _state.reset(state)
 
 
-class silence:  # noqa: N801
+class silence:
     """A context without NumPy's warnings and errors: `np.errstate(all="ignore")` in less time."""
 
     __slots__ = ("_held",)
@@ -367,10 +379,10 @@ def _alone() -> None:
     native_types.set_word(layout.STATE_SILENT, len(_silent))
 
 
-def add_special(step: int) -> None:
-    """Count the listeners to rows; while there are any, compiled operators call Python."""
+def add_special(step: int, how: int = LOUD) -> None:
+    """Count the listeners to rows, and loud states; compiled operators call Python meanwhile."""
     with _count_lock:
-        word = layout.STATE_SPECIAL
+        word = layout.STATE_SPECIAL if how == LOUD else layout.STATE_CAREFUL
         native_types.set_word(word, native_types.get_word(word) + step)
 
 

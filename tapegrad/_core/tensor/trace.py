@@ -104,6 +104,8 @@ class CustomCall(Protocol):
     name: str
     #: Whether operands and the array are read for adjoints: then they stay where they are.
     needs_values: bool = False
+    #: Whether graphs compute the same in much less time than programs are made in.
+    is_in_graphs: bool = False
 
     def value(self, operands: list[np.ndarray]) -> tuple[np.ndarray | None, Any]:
         """The array of the row for other operands, and what `adjoints` gets of this call.

@@ -24,7 +24,7 @@ from ..ir.flow_graph import (
     Leave,
     Return,
     Value,
-    varying,
+    live,
 )
 from ..kinds.step_kinds import (
     BOOL,
@@ -53,7 +53,7 @@ class Encoding:
 
     def __init__(self, graph: Graph):
         self._graph, self._selects = graph, graph.edges  # where flags of selects begin
-        self._variation = varying(graph)
+        self._variation = live(graph)
         self._registers = {one: k for k, one in enumerate(graph.entry.parameters)}
         self._constants: list[tuple[int, Any]] = []  # registers and numbers
         self._kernels: dict[int, int] = {}  # registers, by the addresses in them
@@ -67,7 +67,7 @@ class Encoding:
         numbers = {id(block): k for k, block in enumerate(graph.blocks)}
         edges = []
         for k, block in enumerate(graph.blocks):
-            for edge in block.end.edges:  # type: ignore[union-attr]
+            for edge in block.end.edges:
                 target = numbers[id(edge.target)]
                 edges.append([starts[target], *self._edge(edge, read), back_starts[k]])
         #: The number of registers, and the number of them that the tape saves for each edge.

@@ -83,8 +83,24 @@ class Edge:
     arguments: list[Value]
 
 
+class End:
+    """What follows the steps of a block."""
+
+    __slots__ = ()
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The ways to other blocks."""
+        return ()
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        """The values that are read, but for those given along edges."""
+        return ()
+
+
 @dataclasses.dataclass(eq=False, slots=True)
-class Jump:
+class Jump(End):
     """Go on at a block."""
 
     edge: Edge
@@ -93,13 +109,9 @@ class Jump:
     def edges(self) -> tuple[Edge, ...]:
         return (self.edge,)
 
-    @property
-    def reads(self) -> tuple[Value, ...]:
-        return ()
-
 
 @dataclasses.dataclass(eq=False, slots=True)
-class Branch:
+class Branch(End):
     """Go on at one of two blocks, by a truth; `line` is an index into the graph's lines."""
 
     condition: Value
@@ -117,14 +129,10 @@ class Branch:
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class Return:
+class Return(End):
     """The end, with the results."""
 
     results: tuple[Value, ...]
-
-    @property
-    def edges(self) -> tuple[Edge, ...]:
-        return ()
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -132,18 +140,10 @@ class Return:
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class Leave:
+class Leave(End):
     """The function runs eagerly, for the reason of this number."""
 
     reason: int
-
-    @property
-    def edges(self) -> tuple[Edge, ...]:
-        return ()
-
-    @property
-    def reads(self) -> tuple[Value, ...]:
-        return ()
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -153,7 +153,7 @@ class Block:
     number: int
     parameters: list[Value] = dataclasses.field(default_factory=list)
     steps: list[GraphStep] = dataclasses.field(default_factory=list)
-    end: Jump | Branch | Return | Leave | None = None
+    end: Jump | Branch | Return | Leave = None  # type: ignore[assignment]  # while it is read
 
 
 class SourceLine(NamedTuple):
@@ -337,13 +337,13 @@ def ordered(graph: Graph) -> list[Block]:
     """The blocks that can be reached; a block comes after those that dominate it."""
     done: list[Block] = []
     seen = {graph.entry}
-    waiting = [(graph.entry, iter(graph.entry.end.edges))]  # type: ignore[union-attr]
+    waiting = [(graph.entry, iter(graph.entry.end.edges))]
     while waiting:
         block, edges = waiting[-1]
         for edge in edges:
             if edge.target not in seen:
                 seen.add(edge.target)
-                waiting.append((edge.target, iter(edge.target.end.edges)))  # type: ignore[union-attr]
+                waiting.append((edge.target, iter(edge.target.end.edges)))
                 break
         else:
             done.append(block)
@@ -355,7 +355,7 @@ def ways_in(blocks: list[Block]) -> dict[Block, list[tuple[Block, Edge]]]:
     """The edges to each block, with the blocks that they come from."""
     found: dict[Block, list[tuple[Block, Edge]]] = {block: [] for block in blocks}
     for block in blocks:
-        for edge in block.end.edges:  # type: ignore[union-attr]
+        for edge in block.end.edges:
             found[edge.target].append((block, edge))
     return found
 
@@ -453,15 +453,38 @@ def varying(graph: Graph, inputs: Iterable[int] | None = None) -> Variation:
     """
     if inputs is None:
         inputs = [k for k, one in enumerate(graph.inputs) if one.differentiated]
-    passed_on = _passed_on(graph)
+    onward = passed_on(graph)
     found, waiting = set(), _seeds(graph, set(inputs))
     while waiting:
         one = waiting.pop()
         if one not in found:
             found.add(one)
-            waiting += passed_on.get(one, ())
+            waiting += onward.get(one, ())
     values = {one for one in found if isinstance(one, Value)}
     return Variation(values, {one for one in found if isinstance(one, Place)})
+
+
+def live(graph: Graph) -> Variation:
+    """Values and places with adjoints: they vary with an input, and a result with them."""
+    values, places = varying(graph)
+    return Variation(values & _read_by_results(graph), places)
+
+
+def _read_by_results(graph: Graph) -> set[Value]:
+    """Values on which a result depends; writes to memory always count."""
+    found: set[Value] = set()
+    count = -1
+    while count < len(found):
+        count = len(found)
+        for block in reversed(graph.blocks):
+            found.update(block.end.reads)
+            for edge in block.end.edges:
+                pairs = zip(edge.arguments, edge.target.parameters, strict=True)
+                found.update(given for given, parameter in pairs if parameter in found)
+            for step in reversed(block.steps):
+                if step.result is None or step.result in found:
+                    found.update(differentiable_operands(step))
+    return found
 
 
 def differentiable_operands(step: GraphStep) -> list[Value]:
@@ -486,7 +509,7 @@ def _seeds(graph: Graph, inputs: set[int]) -> list[Value | Place]:
     return seeds
 
 
-def _passed_on(graph: Graph) -> dict[Value | Place, list[Value | Place]]:
+def passed_on(graph: Graph) -> dict[Value | Place, list[Value | Place]]:
     """For a value, or a place, what varies with it directly."""
     found: dict[Value | Place, list[Value | Place]] = {}
     for step in graph.steps():
@@ -656,7 +679,7 @@ def _check_end(graph: Graph, block: Block, known: set[int]) -> None:
         _check(0 <= end.line < len(graph.lines), "a branch has no line")
     if isinstance(end, Leave):
         _check(_is_number(end.reason, len(graph.reasons)), f"reason {end.reason}")
-    for edge in end.edges:  # type: ignore[union-attr]
+    for edge in end.edges:
         _check(id(edge.target) in known, f"an edge of block {block.number} leads nowhere")
         _check(edge.target is not graph.entry, "an edge leads to the first block")
         same = _kinds(edge.arguments) == _kinds(edge.target.parameters)
@@ -686,8 +709,8 @@ def _check_order(blocks: list[Block], nearest: Sequence[int]) -> None:
             check_set(step.operands, place, f"what {step.op} reads")
             if step.result is not None:
                 made[step.result] = place
-        check_set(block.end.reads, place, "what an end reads")  # type: ignore[union-attr]
-        for edge in block.end.edges:  # type: ignore[union-attr]
+        check_set(block.end.reads, place, "what an end reads")
+        for edge in block.end.edges:
             check_set(edge.arguments, place, "what an edge reads")
             above = nearest[places[id(edge.target)]]
             _check(dominates(above, place), "a block is not reached through its dominator")

@@ -28,9 +28,8 @@ from ..ir.flow_graph import (
     Return,
     Value,
     Variation,
-    differentiable_operands,
+    live,
     ordered,
-    varying,
 )
 from ..ir.frame import ARITHMETIC
 from ..kinds.step_kinds import CHOICE, FLOAT, TYPES, kind_of
@@ -173,33 +172,6 @@ class Assembly:
 # What the reverse pass of a graph needs: values with adjoints, and the tape of a call.
 
 
-# --------------------------------------------------------------------------------------------------
-# The values that have adjoints: they vary with a differentiated input, and a result with them.
-
-
-def live(graph: Graph) -> Variation:
-    """Values and places with adjoints."""
-    values, places = varying(graph)
-    return Variation(values & _read_by_results(graph), places)
-
-
-def _read_by_results(graph: Graph) -> set[Value]:
-    """Values on which a result depends; writes to memory always count."""
-    found: set[Value] = set()
-    count = -1
-    while count < len(found):
-        count = len(found)
-        for block in reversed(graph.blocks):
-            found.update(block.end.reads)  # type: ignore[union-attr]
-            for edge in block.end.edges:  # type: ignore[union-attr]
-                pairs = zip(edge.arguments, edge.target.parameters, strict=True)
-                found.update(given for given, parameter in pairs if parameter in found)
-            for step in reversed(block.steps):
-                if step.result is None or step.result in found:
-                    found.update(differentiable_operands(step))
-    return found
-
-
 # --- The tape of a call for its reverse pass: words for each block that runs ----------------------
 # Blocks with one predecessor share a frame with it: a tree, entered at its root. A frame has the
 # number of the edge to its root, then what is saved in each of the blocks, in order. What is cheap
@@ -217,7 +189,7 @@ class Ways:
         self.numbers: dict[int, int] = {}
         counter = itertools.count()
         for block in graph.blocks:
-            for edge in block.end.edges:  # type: ignore[union-attr]
+            for edge in block.end.edges:
                 self.numbers[id(edge)] = next(counter)
         self.blocks = ordered(graph)
         self.place = {id(block): k for k, block in enumerate(self.blocks)}
@@ -228,7 +200,7 @@ class Ways:
     def edges(self) -> Iterator[tuple[Block, Edge]]:
         """Edges that a call may take, each with its block."""
         for block in self.blocks:
-            for edge in block.end.edges:  # type: ignore[union-attr]
+            for edge in block.end.edges:
                 yield block, edge
 
     def number(self, edge: Edge) -> int:
@@ -344,7 +316,8 @@ class Values:
     """The text of a function that computes values."""
 
     def __init__(self, graph: Graph, ways: Ways, module: TextModule, plan: TapePlan | None):
-        self.graph, self.ways, self.plan = graph, ways, plan
+        self.graph, self.ways = graph, ways
+        self.plan: TapePlan = plan  # type: ignore[assignment]  # None: nothing is kept
         self.code = Assembly(module, self._leave)
         self.names: dict[Value, str] = {}
         self.labels: dict[int, str] = {}  # by number of edge: the target of the edge
@@ -400,7 +373,7 @@ class Values:
 
     def _frame(self, block: Block) -> None:
         """Room on the tape for a tree of blocks."""
-        code, most = self.code, self.plan.most[id(block)]  # type: ignore[union-attr]
+        code, most = self.code, self.plan.most[id(block)]
         code.put(f"%at{block.number} = load i64, ptr %position")
         if most:
             last = code.let(f"add i64 %at{block.number}, {most}")
@@ -410,8 +383,8 @@ class Values:
             code.write(f"%frame{block.number}", 0, f"%from{block.number}")
 
     def _save(self, block: Block) -> None:
-        root = self.plan.root[id(block)].number  # type: ignore[union-attr]
-        for value, at in self.plan.saved[id(block)].items():  # type: ignore[union-attr]
+        root = self.plan.root[id(block)].number
+        for value, at in self.plan.saved[id(block)].items():
             self.code.write(f"%frame{root}", at, self.names[value], TYPES[value.kind])
 
     def _step(self, step: GraphStep) -> None:
@@ -433,7 +406,7 @@ class Values:
         elif isinstance(end, Branch):
             then, other = self.ways.number(end.then), self.ways.number(end.other)
             code.put(f"br i1 {self.names[end.condition]}, label %e{then}, label %e{other}")
-        for edge in end.edges:  # type: ignore[union-attr]
+        for edge in end.edges:
             self._edge(block, edge)
 
     def _edge(self, block: Block, edge: Edge) -> None:
@@ -451,7 +424,7 @@ class Values:
 
     def _advance(self, block: Block) -> str:
         """The position after a block, for the frame that follows."""
-        root, end = self.plan.root[id(block)].number, self.plan.end[id(block)]  # type: ignore[union-attr]
+        root, end = self.plan.root[id(block)].number, self.plan.end[id(block)]
         after = self.code.let(f"add i64 %at{root}, {end}")
         self.code.put(f"store i64 {after}, ptr %position")
         return after
@@ -539,8 +512,8 @@ class Adjoints:
         for block in self.ways.blocks:
             read = [one for step in block.steps for one in step.operands]
             elsewhere.update(one for one in read if own[one] != block.number)
-            elsewhere.update(block.end.reads)  # type: ignore[union-attr]
-            for edge in block.end.edges:  # type: ignore[union-attr]
+            elsewhere.update(block.end.reads)
+            for edge in block.end.edges:
                 elsewhere.update(edge.arguments)
         return [one for one in own if one in self.variation and elsewhere[one]]
 

@@ -14,6 +14,7 @@ from ..ir.flow_graph import (
     GraphStep,
     Jump,
     Leave,
+    Return,
     Value,
     dominators,
     ordered,
@@ -45,12 +46,12 @@ def replace(graph: Graph, replaced: dict[Value, Value]) -> None:
         for step in block.steps:
             step.operands = renamed(replaced, step.operands)
         end = block.end
-        for edge in end.edges:  # type: ignore[union-attr]
+        for edge in end.edges:
             edge.arguments = [replaced.get(one, one) for one in edge.arguments]
         if isinstance(end, Branch):
             end.condition = replaced.get(end.condition, end.condition)
-        elif end.reads:  # type: ignore[union-attr]
-            end.results = renamed(replaced, end.results)  # type: ignore[union-attr]
+        elif isinstance(end, Return):
+            end.results = renamed(replaced, end.results)
 
 
 def renamed(replaced: Mapping[Value, Value], values: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -152,7 +153,7 @@ def drop_parameters(graph: Graph, gone) -> None:
             kept[block] = stay
             block.parameters = [block.parameters[k] for k in stay]
     for block in graph.blocks:
-        for edge in block.end.edges:  # type: ignore[union-attr]
+        for edge in block.end.edges:
             if edge.target in kept:
                 edge.arguments = [edge.arguments[k] for k in kept[edge.target]]
 
@@ -181,7 +182,7 @@ def _arguments(graph: Graph) -> dict[Value, list[Value]]:
         parameter: [] for block in graph.blocks[1:] for parameter in block.parameters
     }
     for block in graph.blocks:
-        for edge in block.end.edges:  # type: ignore[union-attr]
+        for edge in block.end.edges:
             for parameter, one in zip(edge.target.parameters, edge.arguments, strict=True):
                 found[parameter].append(one)
     return found
@@ -228,9 +229,7 @@ class _Joining:
     def __init__(self, graph: Graph):
         self.graph = graph
         self.ways: Counter[Block] = Counter(
-            edge.target
-            for block in graph.blocks
-            for edge in block.end.edges  # type: ignore[union-attr]
+            edge.target for block in graph.blocks for edge in block.end.edges
         )
         self.gone: set[Block] = set()
         self.replaced: dict[Value, Value] = {}
@@ -455,7 +454,7 @@ def drop_unread(graph: Graph) -> None:
     }
     waiting: list[Value] = []
     for block in graph.blocks:
-        waiting.extend(block.end.reads)  # type: ignore[union-attr]
+        waiting.extend(block.end.reads)
         for step in block.steps:
             if has_effect(step, made):
                 waiting.extend(step.operands)
@@ -479,7 +478,7 @@ def _followed(graph: Graph, made: dict[Value, GraphStep], waiting: list[Value]) 
     """All that values are computed from."""
     arguments: dict[Value, list[Value]] = {}
     for block in graph.blocks:
-        for edge in block.end.edges:  # type: ignore[union-attr]
+        for edge in block.end.edges:
             for parameter, one in zip(edge.target.parameters, edge.arguments, strict=True):
                 arguments.setdefault(parameter, []).append(one)
     read: set[Value] = set()

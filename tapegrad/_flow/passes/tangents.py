@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from ..ir.expressions import products_of
 from ..ir.flow_graph import (
     Block,
     Branch,
@@ -21,6 +20,7 @@ from ..ir.flow_graph import (
     Value,
     varying,
 )
+from ..ir.tangent_steps import TangentSteps
 from ..kinds.step_kinds import FLOAT, kind_of
 
 
@@ -67,7 +67,8 @@ class _TangentBlocks:
         self.blocks = dict(zip(map(id, graph.blocks), self.made.blocks, strict=True))
         self.tangents: dict[Value, Value] = {}
         self.builder = Builder(self.made, self.made.entry)
-        self.zero = self.builder.constant(0.0)
+        zero = self.builder.constant(0.0)
+        self._steps = TangentSteps(self.builder, zero, self.variation, self.tangents)
         self._add_inputs(which, differentiated)
         for block in graph.blocks[1:]:
             self._add_parameters(block)
@@ -107,7 +108,7 @@ class _TangentBlocks:
                 order.append(block)
                 continue
             waiting.append((block, True))
-            for edge in block.end.edges:  # type: ignore[union-attr]
+            for edge in block.end.edges:
                 if id(edge.target) not in seen:
                     seen.add(id(edge.target))
                     waiting.append((edge.target, False))
@@ -127,60 +128,18 @@ class _TangentBlocks:
         """Put the steps of a step's tangent after it."""
         if not self.variation.has(step):
             return
-        made = self._linear(step) if kind_of(step.op).is_linear else self._pointwise(step)
+        made = self._linear(step) if kind_of(step.op).is_linear else self._steps.made(step)
         if step.result is not None:
             self.tangents[step.result] = made
 
     def _linear(self, step: GraphStep) -> Value:
         """The step itself, on the tangents of floats, in the memory beside."""
-        operands = [self._of(one) if one.kind == FLOAT else one for one in step.operands]
+        operands = [self._steps.of(one) if one.kind == FLOAT else one for one in step.operands]
         place = self._beside(step.payload) if isinstance(step.payload, Place) else None
         return self.builder.step(step.op, *operands, payload=place)
 
-    def _of(self, value: Value) -> Value:
-        return self.tangents.get(value, self.zero)
-
     def _beside(self, place) -> Place:
         return Place(place.region, place.space + self.graph.spaces)
-
-    def _pointwise(self, step: GraphStep) -> Value:
-        """The sum over the operands of tangent times partial derivative."""
-        kind, total = kind_of(step.op), None
-        active = [one in self.variation for one in step.operands]
-        wanted = [a and not sign for a, sign in zip(active, kind.signs, strict=True)]
-        operands, tangents = step.operands, [self._of(one) for one in step.operands]
-
-        def product(k: int, text: str, made: Callable[[], Value]) -> Value:
-            return tangents[k] if text == "1.0" else self._product(tangents[k], made())
-
-        parts = products_of(kind, operands, step.result, wanted, product, self.builder)
-        for k in [k for k in kind.sloping if active[k]]:
-            sign, part = kind.signs[k], tangents[k]
-            if sign == -1 and total is not None:
-                total = self.builder.step("subtract", total, part)
-                continue
-            if sign == -1:
-                part = self.builder.step("negative", part)
-            elif not sign:
-                part = parts[k]
-            total = part if total is None else self.builder.step("add", total, part)
-        assert total is not None, step.op
-        return total
-
-    def _product(self, tangent: Value, partial: Value) -> Value:
-        """Tangent times partial derivative; a tangent of 0 gives 0, also of an infinite one."""
-        step = self.builder.step
-        if self.made_constant(partial):
-            return step("multiply", tangent, partial)
-        flat = step("float_equal", tangent, self.zero)
-        finite = step("is_finite", partial)
-        lost = step("bool_and", flat, step("bool_not", finite))
-        return step("multiply", tangent, step("float_select", lost, self.zero, partial))
-
-    def made_constant(self, value: Value) -> bool:
-        """Whether a value is the constant that was made last."""
-        last = self.builder.block.steps[-1]
-        return last.result is value and kind_of(last.op).is_constant
 
     def _end(self, end):
         if isinstance(end, Jump):
@@ -190,10 +149,10 @@ class _TangentBlocks:
             return Branch(end.condition, then, other, end.line)
         if isinstance(end, Return):
             floats = [one for one in end.results if one.kind == FLOAT]
-            return Return((*end.results, *map(self._of, floats)))
+            return Return((*end.results, *map(self._steps.of, floats)))
         return Leave(end.reason)
 
     def _edge(self, edge: Edge) -> Edge:
         pairs = zip(edge.arguments, edge.target.parameters, strict=True)
-        tangents = [self._of(a) for a, p in pairs if p in self.variation]
+        tangents = [self._steps.of(a) for a, p in pairs if p in self.variation]
         return Edge(self.blocks[id(edge.target)], [*edge.arguments, *tangents])

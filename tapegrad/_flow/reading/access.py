@@ -444,7 +444,7 @@ def has_next(reader, iterator: Ref) -> Form:
     if contents.what == "zip":
         found = [has_next(reader, one) for one in contents.items]
         (strict,) = contents.keys
-        return _alike(reader, found) if strict else _all(reader, found)
+        return _alike(reader, found) if strict else any_or_all(reader, found, False)
     raise Refused(f"iteration over {contents.what}")
 
 
@@ -470,15 +470,16 @@ def _alike(reader, found: list[Form]) -> Form:
     return first
 
 
-def _all(reader, found: list[Form]) -> Form:
-    if any(isinstance(one, Known) and not one.value for one in found):
-        return Known(False)
+def any_or_all(reader, found: list[Form], decides: bool) -> Form:
+    """Whether any truth holds, or if False `decides`, whether all do."""
+    if any(isinstance(one, Known) and bool(one.value) is decides for one in found):
+        return Known(decides)
     left = [converted(reader.builder, one, BOOL) for one in found if not isinstance(one, Known)]
     if not left:
-        return Known(True)
+        return Known(not decides)
     value = left[0]
     for one in left[1:]:
-        value = reader.builder.step("bool_and", value, one)
+        value = reader.builder.step("bool_or" if decides else "bool_and", value, one)
     return number(value)
 
 

@@ -30,6 +30,7 @@ from .forms import (
     Ref,
     Refused,
     Tuple,
+    are_known,
     dependence,
     described,
 )
@@ -111,7 +112,7 @@ def operator_of(s, op, a: Form, b: Form):
         if dicts.is_dict(reader, a):
             return dicts.contains(reader, a, b)
         found = [operator_of_equal(reader, item, b) for item in items_of(reader, a)]
-        return _any(reader, found)
+        return access.any_or_all(reader, found, True)
     raise Refused(f"{op.__name__} of {described(a)} and {described(b)}")
 
 
@@ -166,18 +167,6 @@ def operator_of_equal(reader, a: Form, b: Form) -> Form:
     if isinstance(a, Known) and isinstance(b, Known):
         return _of_known(reader, operator.eq, a.value, b.value)
     raise Refused("a comparison of other things than numbers")
-
-
-def _any(reader, found: list[Form]) -> Form:
-    if any(isinstance(one, Known) and one.value for one in found):
-        return Known(True)
-    left = [converted(reader.builder, x, BOOL) for x in found if not isinstance(x, Known)]
-    if not left:
-        return Known(False)
-    value = left[0]
-    for one in left[1:]:
-        value = reader.builder.step("bool_or", value, one)
-    return number(value)
 
 
 def _is_none(reader, form: Form, op) -> Form:
@@ -444,7 +433,7 @@ def _rounded(build, form: Number, power: float) -> Form:
     whole = applied(build, "rint", large)
     beyond = applied(build, "absolute", applied(build, "subtract", large, whole))
     for a, b in ((beyond, Known(0.499)), (applied(build, "absolute", large), Known(2.0**40))):
-        build.check(compared(build, operator.lt, a, b).value, "a number that is hard to round")  # type: ignore[attr-defined]
+        build.check(compared(build, operator.lt, a, b).value, "a number that is hard to round")
     return applied(build, "divide", whole, Known(power))
 
 
@@ -501,7 +490,7 @@ def _dict(s, **kwargs):
 def _slice(s, first, second=None, step=None):
     start, stop = (NONE, first) if second is None else (first, second)
     step = step or NONE
-    if all(isinstance(one, Known) for one in (start, stop, step)):
+    if are_known((start, stop, step)):
         return folded(slice, start.value, stop.value, step.value)
     return Method(Tuple((start, stop, step)), "slice")
 

@@ -26,8 +26,9 @@ from ..._core.tensor.dependencies import (
 from ..._entering.stand_ins import is_of_scipys_class, stand_in
 from ..ir.expressions import tested
 from ..ir.flow_graph import Builder, Value
+from ..ir.inner_slopes import Slope
 from ..kinds.step_kinds import BOOL, FLOAT, INT, SELECT_OF
-from . import access, arrays, outside_changes, prelude, views
+from . import access, arrays, outside_changes, prelude, solvers, views
 from .access import special_method
 from .builtin_functions import BUILTINS, method_of
 from .forms import (
@@ -43,12 +44,24 @@ from .forms import (
     Refused,
     Tuple,
     Unfollowed,
+    are_known,
     described,
     is_plain,
 )
-from .numbers import converted, folded, is_float, is_number, is_tensor, kind_of, of_numpy, settled
+from .numbers import (
+    converted,
+    folded,
+    is_float,
+    is_number,
+    is_tensor,
+    kind_of,
+    of_numpy,
+    settled,
+    stopped,
+)
 from .numpy_functions import handler_of
 from .outside_changes import TEXT, WRITERS, combined, counted, is_container, line_of
+from .reader import Inline
 
 # --- recorded calls -------------------------------------------------------------------------------
 # Calls of functions of SciPy that are no operations, and objects with parameters.
@@ -58,7 +71,7 @@ from .outside_changes import TEXT, WRITERS, combined, counted, is_container, lin
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Parametrised(Form):
+class Parametrised(Form, parts="*args *named"):
     """An object with the methods of another one, called with these arguments after their own."""
 
     owner: Known
@@ -69,14 +82,6 @@ class Parametrised(Form):
     @property
     def head(self) -> tuple:
         return Parametrised, id(self.owner.value), len(self.args), self.names
-
-    @property
-    def parts(self) -> tuple[Form, ...]:
-        return *self.args, *self.named
-
-    def with_parts(self, parts):
-        count = len(self.args)
-        return Parametrised(self.owner, parts[:count], self.names, parts[count:])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -168,7 +173,7 @@ def of_recorded_call(s, function: Callable, args: list[Form], kwargs: dict[str, 
     given = [*args, *kwargs.values()]
     if not getattr(function, "is_element_wise", False):
         return _Written(s, function).call(args, kwargs)
-    if all([isinstance(one, Known) for one in given]):
+    if are_known(given):
         return _of_known(function, args, kwargs)
     if any([isinstance(one, Array) for one in given]):
         return _of_elements(s, function, args, kwargs)
@@ -445,8 +450,8 @@ def of_call(reader, target, args: list[Form], kwargs: dict[str, Form]) -> Form |
     owner = getattr(target, "__self__", None)
     if target is print or _is_of_logging(target) or _writes(owner, target):
         return written(reader, f"calls {target.__name__}")
-    if target is logging.getLogger and all(isinstance(form, Known) for form in args):
-        return Known(target(*[form.value for form in args]))  # type: ignore[attr-defined]
+    if target is logging.getLogger and are_known(args):
+        return Known(target(*[form.value for form in args]))
     if _is_one(target, _CLOCKS):
         return Unfollowed("the time", True)
     if _is_one(target, _TEXTS) or isinstance(owner, str):
@@ -455,7 +460,7 @@ def of_call(reader, target, args: list[Form], kwargs: dict[str, Form]) -> Form |
     if target is isinstance and isinstance(args[0], Known):
         return None
     if _is_one(target, (len, bool)) and len(args) == 1 and is_container(args[0]):
-        return counted(reader, args[0].value, target)  # type: ignore[attr-defined]
+        return counted(reader, args[0].value, target)
     found = combined(reader, *args, *kwargs.values())
     if found is None:
         return None
@@ -539,12 +544,66 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
 def _of_scipy(s, function: Known, args: list[Form], kwargs: dict[str, Form]):
     """A call of a function of SciPy, or of an object that takes parameters; None for others."""
     target = function.value
+    if (followed := getattr(target, "followed_by", None)) is not None:
+        return _of_solver(s, followed, args, kwargs)
     if can_record(target):
         made = _by_table(s, target, args, kwargs)
         return of_recorded_call(s, target, args, kwargs) if made is None else made
     if getattr(type(target), "takes_parameters", False):
         return Parametrised(function, tuple(args), (*kwargs,), (*kwargs.values(),))
     return None
+
+
+def _of_solver(s, followed: types.FunctionType, args: list[Form], kwargs: dict[str, Form]):
+    """A call of a solver of SciPy's, for which a function of `solvers` is followed."""
+    name = followed.__name__
+    if s.builder.single:
+        raise Refused(f"it calls {name} where arrays are of float32")
+    try:
+        given = _signature(followed).bind(*args, **kwargs).arguments
+    except TypeError as error:
+        raise Refused(f"it calls {name} with arguments that graphs do not know ({error})") from None
+    for one in ("a", "b", "x0"):
+        if one in given and not is_number(given[one]):
+            raise Refused(f"it calls {name} with {described(given[one])} for {one}")
+    return s.inline(Known(followed), args, kwargs)
+
+
+def _value_at(s, f: Form, x: Form, args: Form):
+    """`solvers.value_at`; how often SciPy calls the function is not told."""
+    is_tuple = isinstance(args, Tuple) or (isinstance(args, Known) and type(args.value) is tuple)
+    rest = access.items_of(s.reader, args) if is_tuple else (args,)
+    call = called(s, f, [x, *rest], {})
+    if isinstance(call, Inline) and call.frame.code.assigns_outside:
+        name = call.frame.code.name
+        raise Refused(f"a solver calls {name}, which assigns variables of outside")
+    return call
+
+
+def _variable(s, x: Form) -> Form:
+    """`solvers.variable`: the result of a step of its own."""
+    one = s.builder.constant(1.0)
+    made = s.builder.step("multiply", converted(s.builder, x, FLOAT), one)
+    return Number(FLOAT, made, is_tensor(x))
+
+
+def _slope_of(s, value: Form, point: Number) -> Form:
+    """`solvers.slope_of`: a constant, in whose place steps are put when all is read."""
+    if not is_number(value):
+        raise Refused(f"a function of which it needs a root returns {described(value)}")
+    of = converted(s.builder, value, FLOAT)
+    made = s.builder.constant(1.0)
+    assert point.value is not None
+    s.reader.slopes.append(Slope(point.value, of, made))
+    return Number(FLOAT, made, is_tensor(value))
+
+
+BUILTINS |= {
+    solvers.value_at: _value_at,
+    solvers.variable: _variable,
+    solvers.slope_of: _slope_of,
+    solvers.detached: stopped,
+}
 
 
 def _entered(function: Known) -> Known:
@@ -612,9 +671,14 @@ def _is_plain_class(target: type) -> bool:
     )
 
 
+def is_of_ours(space: dict) -> bool:
+    """Whether names are those of a module of functions that are followed in place of others."""
+    return space is vars(prelude) or space is vars(solvers)
+
+
 def _is_users(target) -> bool:
     module = (getattr(target, "__module__", "") or "").split(".")[0]
-    return module not in _OURS or target.__globals__ is vars(prelude)
+    return module not in _OURS or is_of_ours(target.__globals__)
 
 
 def _by_table(s, target, args, kwargs):

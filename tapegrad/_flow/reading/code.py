@@ -34,6 +34,11 @@ class FunctionCode:
         self.assigned_globals = frozenset(
             [one.argval for one in dis.get_instructions(code) if one.opname == "STORE_GLOBAL"]
         )
+        #: Whether it assigns variables of functions around it, or global ones.
+        self.assigns_outside = bool(self.assigned_globals) or any(
+            one.opname in ("STORE_DEREF", "DELETE_DEREF") and one.argval in self.free
+            for one in dis.get_instructions(code)
+        )
         self.cells = frozenset(code.co_cellvars)
         self._live_in = self._liveness()
         self._live_at: dict[tuple[int, int], frozenset[str]] = {}

@@ -16,6 +16,7 @@ from .forms import (
     Ref,
     Refused,
     Tuple,
+    are_known,
     described,
 )
 from .joins import selected
@@ -38,8 +39,8 @@ def is_dict(reader, form: Form) -> bool:
 
 
 def _key(form: Form):
-    if isinstance(form, Tuple) and all(isinstance(one, Known) for one in form.items):
-        return tuple([one.value for one in form.items])  # type: ignore[attr-defined]
+    if isinstance(form, Tuple) and are_known(form.items):
+        return tuple([one.value for one in form.items])
     if not isinstance(form, Known):
         raise Refused(f"a dict with the key {described(form)}")
     try:

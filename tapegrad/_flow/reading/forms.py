@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import types
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, TypeGuard
 
 from ..ir.flow_graph import SourceLine, Value
 from ..kinds.step_kinds import BOOL, FLOAT, INT
@@ -87,8 +88,27 @@ def given_as(site) -> str | None:
     return {"argument": "that is an argument", "outside": "from outside"}.get(site[0])
 
 
+def _values(names: list[str], *first: str) -> property:
+    """The values of fields, and the items of those with a star."""
+    items = [name.replace("*", "*self.") if name[0] == "*" else f"self.{name}" for name in names]
+    return property(eval(f"lambda self: ({', '.join([*first, *items])},)"))
+
+
 class Form:
-    """The knowledge of a value."""
+    """The knowledge of a value.
+
+    A class names the fields that are its parts, with a star those that are tuples of parts, and
+    fields that are in its head.
+    """
+
+    _parts: ClassVar[list[str]] = []
+
+    def __init_subclass__(cls, parts: str = "", head: str = "") -> None:
+        cls._parts = parts.split()
+        if parts:
+            cls.parts = _values(cls._parts)  # type: ignore[assignment]
+        if head:
+            cls.head = _values(head.split(), "type(self)")  # type: ignore[assignment]
 
     @property
     def head(self) -> tuple:
@@ -99,8 +119,16 @@ class Form:
     def parts(self) -> tuple[Form, ...]:
         return ()
 
-    def with_parts(self, parts: tuple[Form, ...]) -> Form:
-        return self
+    def with_parts(self, parts: tuple[Form, ...]) -> Any:
+        """The form with other parts."""
+        rest, given = iter(parts), dict[str, Any]()
+        for name in self._parts:
+            if name[0] == "*":
+                given[name[1:]] = tuple(itertools.islice(rest, len(getattr(self, name[1:]))))
+            else:
+                given[name] = next(rest)
+        form: Any = self
+        return dataclasses.replace(form, **given) if given else self
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -144,22 +172,15 @@ class Number(Form):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Maybe(Form):
+class Maybe(Form, parts="there form"):
     """None, or something: `there` is a truth."""
 
     there: Form
     form: Form
 
-    @property
-    def parts(self) -> tuple[Form, ...]:
-        return self.there, self.form
-
-    def with_parts(self, parts):
-        return Maybe(*parts)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Possible(Form):
+class Possible(Form, parts="there form"):
     """A value that may be missing: a variable that is not set or a key that is absent.
 
     `there` is a truth.
@@ -168,16 +189,9 @@ class Possible(Form):
     there: Form
     form: Form
 
-    @property
-    def parts(self) -> tuple[Form, ...]:
-        return self.there, self.form
-
-    def with_parts(self, parts):
-        return Possible(*parts)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Choice(Form):
+class Choice(Form, parts="index"):
     """One of a few things without numbers: `index` is its place in `options`.
 
     Statements that need one option are followed for each of them: see `alternatives`.
@@ -190,16 +204,9 @@ class Choice(Form):
     def head(self) -> tuple:
         return Choice, tuple(map(shape_of, self.options))
 
-    @property
-    def parts(self) -> tuple[Form, ...]:
-        return (self.index,)
-
-    def with_parts(self, parts):
-        return Choice(parts[0], self.options)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Tuple(Form):
+class Tuple(Form, parts="*items"):
     """A tuple; `site` is where it was made, `names` are those of the fields of a namedtuple."""
 
     items: tuple[Form, ...]
@@ -210,36 +217,18 @@ class Tuple(Form):
     def head(self) -> tuple:
         return Tuple, len(self.items), self.names
 
-    @property
-    def parts(self) -> tuple[Form, ...]:
-        return self.items
-
-    def with_parts(self, parts):
-        return Tuple(parts, self.site, self.names)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Range(Form):
+class Range(Form, parts="start stop", head="step"):
     """A range: unlike an iterator it can be iterated again."""
 
     start: Form
     stop: Form
     step: int
 
-    @property
-    def head(self) -> tuple:
-        return Range, self.step
-
-    @property
-    def parts(self) -> tuple[Form, ...]:
-        return self.start, self.stop
-
-    def with_parts(self, parts):
-        return Range(*parts, self.step)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Ref(Form):
+class Ref(Form, head="site"):
     """An object with an identity: its contents are in the heap, under the site that made it.
 
     `what` is that of the contents.
@@ -248,13 +237,9 @@ class Ref(Form):
     site: Any
     what: Any = None
 
-    @property
-    def head(self) -> tuple:
-        return Ref, self.site
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Array(Form):
+class Array(Form, parts="address *lengths *strides"):
     """An array in the arena: its address, lengths, and strides in words.
 
     `element` is the kind of its elements; integers and truths of inputs lie there as doubles
@@ -275,17 +260,9 @@ class Array(Form):
         kind = self.element, self.as_doubles, self.writable, self.plain
         return Array, len(self.lengths), *kind
 
-    @property
-    def parts(self) -> tuple[Form, ...]:
-        return (self.address, *self.lengths, *self.strides)
-
-    def with_parts(self, parts):
-        n = 1 + len(self.lengths)
-        return dataclasses.replace(self, address=parts[0], lengths=parts[1:n], strides=parts[n:])
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ArenaList(Form):
+class ArenaList(Form, parts="handle"):
     """A Python list in the arena: `handle` is the address of its length, capacity and data.
 
     Elements have the form `element`, with a word for each of its numbers. One of `sites` made it.
@@ -304,16 +281,9 @@ class ArenaList(Form):
     def head(self) -> tuple:
         return ArenaList, shape_of(self.element), self.is_given
 
-    @property
-    def parts(self) -> tuple[Form, ...]:
-        return (self.handle,)
-
-    def with_parts(self, parts):
-        return ArenaList(parts[0], self.element, self.sites)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LocalFunction(Form):
+class LocalFunction(Form, parts="*defaults"):
     """A function that the code itself makes: its variables from outside lie in a frame."""
 
     code: types.CodeType
@@ -326,54 +296,25 @@ class LocalFunction(Form):
     def head(self) -> tuple:
         return LocalFunction, id(self.code), self.frame
 
-    @property
-    def parts(self) -> tuple[Form, ...]:
-        return self.defaults
-
-    def with_parts(self, parts):
-        return dataclasses.replace(self, defaults=parts)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Method(Form):
+class Method(Form, parts="owner", head="name"):
     """A method of a form, by name."""
 
     owner: Form
     name: str
 
-    @property
-    def head(self) -> tuple:
-        return Method, self.name
-
-    @property
-    def parts(self) -> tuple[Form, ...]:
-        return (self.owner,)
-
-    def with_parts(self, parts):
-        return Method(parts[0], self.name)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class NextItem(Form):
+class NextItem(Form, parts="item", head="there"):
     """The next item of an iterator, and whether there was one."""
 
     item: Form
     there: bool
 
-    @property
-    def head(self) -> tuple:
-        return NextItem, self.there
-
-    @property
-    def parts(self) -> tuple[Form, ...]:
-        return (self.item,)
-
-    def with_parts(self, parts):
-        return NextItem(parts[0], self.there)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Contents(Form):
+class Contents(Form, parts="*items"):
     """Contents of an object with an identity: a list, a dict, an instance, an iterator.
 
     `what` distinguishes these; `keys` are those of a dict, names of attributes, or other constants.
@@ -387,13 +328,6 @@ class Contents(Form):
     def head(self) -> tuple:
         return Contents, self.what, len(self.items), self.keys
 
-    @property
-    def parts(self) -> tuple[Form, ...]:
-        return self.items
-
-    def with_parts(self, parts):
-        return Contents(self.what, self.keys, parts)
-
 
 class _Nothing:
     """Represents a missing value."""
@@ -401,6 +335,10 @@ class _Nothing:
 
 #: The form of the items of a list that is always empty, and of what is missing after a branch.
 NOTHING, ABSENT, NONE = Known(_Nothing()), Known(_Nothing()), Known(None)
+
+
+def are_known(forms: Sequence[Form]) -> TypeGuard[Sequence[Known]]:
+    return all([isinstance(one, Known) for one in forms])
 
 
 def shape_of(form: Form) -> tuple:
@@ -518,7 +456,7 @@ def described(form: Form) -> str:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Unfollowed(Form):
+class Unfollowed(Form, head="plain changed"):
     """A value that the graph does not compute: no result may depend on it. `words` describe it.
 
     One that is `plain` is a number, a string or None: nothing can be written to it. `changed` says
@@ -528,10 +466,6 @@ class Unfollowed(Form):
     words: str
     plain: bool = False
     changed: bool = False
-
-    @property
-    def head(self) -> tuple:
-        return Unfollowed, self.plain, self.changed
 
     def united(self, other: Form) -> Form:
         """The form of a value that is this or another one."""

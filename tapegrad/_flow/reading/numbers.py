@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from typing import TypeGuard
 
 from ..._core.ops.powers import OF_NUMBERS
 from ..ir.flow_graph import Builder, Value
@@ -93,7 +94,7 @@ def kind_of(form: Form) -> str | None:
     return form.kind if isinstance(form, (Number, Known)) else None
 
 
-def is_number(form: Form) -> bool:
+def is_number(form: Form) -> TypeGuard[Number | Known]:
     return kind_of(form) is not None
 
 
@@ -226,7 +227,7 @@ def settled(builder: Builder, form: Form) -> Form:
     return form
 
 
-def folded(function: Callable, *operands) -> Form:
+def folded(function: Callable, *operands) -> Known:
     """The result for objects that are known."""
     try:
         return Known(function(*operands))
@@ -337,7 +338,7 @@ def _integer_power(builder: Builder, a: Form, b: Form) -> Form:
     return result
 
 
-def compared(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
+def compared(builder: Builder, op: Callable, a: Form, b: Form) -> Number | Known:
     """A comparison of two numbers."""
     if isinstance(a, Known) and isinstance(b, Known):
         return folded(op, a.value, b.value)
@@ -363,12 +364,12 @@ def _kind_compared(a: Form, b: Form) -> str:
     return FLOAT if FLOAT in (kind_of(a), kind_of(b)) else INT
 
 
-def truth(builder: Builder, form: Form) -> Form:
+def truth(builder: Builder, form: Form) -> Number | Known:
     """The truth of a number, as in `if`."""
     if isinstance(form, Known):
         return folded(bool, form.value)
     kind = kind_of(form)
-    if kind == BOOL:
+    if isinstance(form, Number) and kind == BOOL:
         return form
     zero = Known(0.0 if kind in FLOATS else 0)
     return compared(builder, operator.ne, form, zero)

@@ -34,6 +34,7 @@ from .forms import (
     Ref,
     Refused,
     Tuple,
+    are_known,
     described,
     is_natural,
     value_kind,
@@ -144,7 +145,7 @@ def of_operation(op: Pointwise, function: Callable) -> Callable:
     def one(s, *forms):
         if s.builder.single and not any(kind_of(x) == SINGLE for x in forms):
             refuse_strong(s, f"np.{op.name} of other numbers than float32")
-        if all(isinstance(x, Known) for x in forms):
+        if are_known(forms):
             with np.errstate(all="ignore"):
                 made = folded(function, *[x.value for x in forms])
             return Known(made.value.item()) if isinstance(made.value, np.generic) else made
@@ -199,7 +200,7 @@ def _of_math(op: Pointwise, function: Callable, takes_tensors: bool) -> Callable
     def handler(s, *args):
         given = _given(s, op, args)
         _check_numbers(op, given)
-        if all(isinstance(x, Known) for x in given):
+        if are_known(given):
             return folded(function, *[x.value for x in given])
         if op.test:
             return _tested(s, op, given)
@@ -355,7 +356,7 @@ def _array(s, form, dtype=None):
         raise Refused("an array of a list that changes")
     shape, items = _numbers_in(s, form) or ((), [])
     is_known = len(items) > _FEW or len(shape) > 1
-    if not shape or (is_known and all(isinstance(one, Known) for one in items)):
+    if not shape or (is_known and are_known(items)):
         named = {} if dtype is None else {"dtype": dtype}
         return made_once(s, "array", form, **named)
     kinds = {kind_of(one) for one in items}
@@ -402,7 +403,7 @@ def _dot(s, a, b):
 def _norm(s, form):
     if not isinstance(form, Array) or len(form.lengths) != 1 or form.element not in FLOATS:
         raise Refused(f"a norm of {described(form)}")
-    square = lambda x: applied(s.builder, "square", x)  # noqa: E731
+    square = lambda x: applied(s.builder, "square", x)
     squares = arrays.mapped(s.reader, square, arrays.in_doubles(form))
     total = summed(s.reader, squares)
     is_zero = compared(s.builder, operator.gt, total, Known(0.0))

@@ -10,7 +10,7 @@ import logging
 import operator
 import os
 import types
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from .forms import (
     Refused,
     Tuple,
     Unfollowed,
+    are_known,
     described,
     is_plain,
 )
@@ -199,7 +200,7 @@ def _value(name: str, change: Change | None, plain: bool = False) -> Unfollowed:
     return Unfollowed(f"{name}, which the function itself changes{where}", plain, True)
 
 
-def is_container(form: Form) -> bool:
+def is_container(form: Form) -> TypeGuard[Known]:
     """Whether a form is a container or an array from outside whose contents are not followed."""
     return isinstance(form, Known) and type(form.value) in CONTAINERS
 
@@ -223,7 +224,7 @@ def line_of(reader) -> SourceLine | None:
 def unfollowed(reader, form: Form) -> Unfollowed | None:
     """What stands for a form in an expression if it is not followed; None if it is."""
     if is_container(form):
-        owner = form.value  # type: ignore[attr-defined]
+        owner = form.value
         made = _value(reader.changes.name_of(owner), reader.changes.of(owner))
         why = reader.changes.refused.get(id(owner))
         is_refused = why is not None and not made.changed
@@ -236,7 +237,7 @@ def of_operator(reader, op, a: Form, b: Form) -> Form | None:
     if op in (operator.is_, operator.is_not) and not {type(a), type(b)} & {Unfollowed}:
         return None  # which object it is, is known
     if getattr(op, "__name__", "") == "contains" and is_container(a):
-        if (found := _contains(reader, a.value, b)) is not None:  # type: ignore[attr-defined]
+        if (found := _contains(reader, a.value, b)) is not None:
             return found
     is_text = isinstance(a, Known) and isinstance(a.value, str)
     if op is operator.mod and is_text and not isinstance(b, Known):
@@ -309,7 +310,7 @@ def name_changed(reader, owner, name: str, form: Form) -> None:
 
 def attribute(reader, owner: Form, name: str) -> Form:
     """An attribute of a container from outside, or of a value that is not followed."""
-    if is_container(owner) and not callable(getattr(type(owner.value), name, None)):  # type: ignore[attr-defined]
+    if is_container(owner) and not callable(getattr(type(owner.value), name, None)):
         return unfollowed(reader, owner)  # type: ignore[return-value]
     return Method(owner, name)
 
@@ -368,8 +369,8 @@ def _plain_now(value, key) -> bool:
 
 def _key(value, index: Form):
     """The key of an item that is there; `WHOLE` if it is not known which."""
-    if isinstance(index, Tuple) and all(isinstance(one, Known) for one in index.items):
-        index = Known(tuple([one.value for one in index.items]))  # type: ignore[attr-defined]
+    if isinstance(index, Tuple) and are_known(index.items):
+        index = Known(tuple([one.value for one in index.items]))
     if not isinstance(index, Known):
         return WHOLE
     key = index.value
@@ -415,7 +416,7 @@ def note_change(reader, owner: Form, key=WHOLE, plain: bool = False) -> None:
 def outside_object(reader, form: Form) -> Any:
     """The container or the array from outside that a form is, or is a view of; None for others."""
     if is_container(form):
-        return form.value  # type: ignore[attr-defined]
+        return form.value
     if isinstance(form, Array):
         return reader.hidden_regions.get(form.region)
     sites = (

@@ -59,8 +59,8 @@ _OF_CLASSES = frozenset(
     "__firstlineno__ __static_attributes__ __annotate__ __annotate_func__ __annotations_cache__ "
     "__classdictcell__ __parameters__ __type_params__".split()
 )
-_GENERATED = frozenset(vars(collections.namedtuple("_Generated", ())))  # noqa: PYI024
-_GETTER = type(vars(collections.namedtuple("_Generated", "a"))["a"])  # noqa: PYI024
+_GENERATED = frozenset(vars(collections.namedtuple("_Generated", ())))
+_GETTER = type(vars(collections.namedtuple("_Generated", "a"))["a"])
 
 
 def is_plain_namedtuple(kind: type) -> bool:

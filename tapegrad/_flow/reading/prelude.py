@@ -3,8 +3,6 @@
 They do the same as the built-in ones, in the same order, so that ties and NaNs agree.
 """
 
-# ruff: noqa: A001
-
 
 def sum(iterable, start=0):
     total = start
@@ -106,14 +104,14 @@ def max_2(a, b):
 
 
 def any(iterable):
-    for item in iterable:  # noqa: SIM110
+    for item in iterable:
         if item:
             return True
     return False
 
 
 def all(iterable):
-    for item in iterable:  # noqa: SIM110
+    for item in iterable:
         if not item:
             return False
     return True

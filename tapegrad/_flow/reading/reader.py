@@ -23,6 +23,7 @@ from ..ir.flow_graph import (
     Value,
     varying,
 )
+from ..ir.inner_slopes import Slope, put_slopes
 from ..kinds.step_kinds import BOOL, FLOAT, kind_of
 from .arena_lists import element_of
 from .arrays import mapped
@@ -336,7 +337,7 @@ class FunctionReader:
         self._count, self.followed, self.recursive = 0, followed, 0  # calls inside their own
         self.builder = Builder(graph, Block(-1), single=single)
         self.builder.has_own_kinds = OWN_KINDS in choices
-        self.point: Point | None = None
+        self.point: Point = None  # type: ignore[assignment]  # until the first
         self._ends: list[Point] = []
         self.end = Point(None, 0, 0, ReadingState())  # that with the result, once all is read
         self.result: Form = Known(None)
@@ -350,6 +351,7 @@ class FunctionReader:
         self.constant_sites: dict[int, tuple] = {}  # by region, of arrays made of known numbers
         self.given: dict[Any, Contents] = {}
         self._plain: list[Value] = []
+        self.slopes: list[Slope] = []
         self._ways: dict[Any, set] = {}
         self.recorded: dict[tuple, Any] = {}  # calls of methods of objects
 
@@ -461,7 +463,7 @@ class FunctionReader:
         elif self._join(point.state, kept):
             self._wait(point)
         edge = Edge(point.block, [])
-        self.point.ways.append((edge, self.builder.block, point, kept))  # type: ignore[union-attr]
+        self.point.ways.append((edge, self.builder.block, point, kept))
         return edge
 
     def _wait(self, point: Point) -> None:
@@ -541,6 +543,10 @@ class FunctionReader:
         for given in self.graph.inputs:
             if given.region >= 0:
                 given.region = self.find(given.region)
+        try:
+            put_slopes(self.graph, self.slopes)
+        except (TypeError, ValueError) as error:  # a partial derivative that does not exist
+            raise Refused(str(error)) from None
         if not varying(self.graph)[0].isdisjoint(self._plain):
             raise Lost("float() of a number that has a derivative")
 
@@ -584,7 +590,7 @@ class FunctionReader:
             block = waiting.pop()
             if id(block) not in found:
                 found[id(block)] = block
-                waiting.extend(edge.target for edge in reversed(block.end.edges))  # type: ignore[union-attr]
+                waiting.extend(edge.target for edge in reversed(block.end.edges))
         self.graph.blocks = list(found.values())
         for k, block in enumerate(self.graph.blocks):
             block.number = k
@@ -630,7 +636,7 @@ class FunctionReader:
     def _is_used(self, site) -> bool:
         """Whether an older object of a site is still reached from anything live."""
         point = self.point
-        assert point is not None and point.stack is not None
+        assert point.stack is not None
         roots = self._roots(point.stack, point.label, self.at)
         return site in self.state.kept(roots, self.cells).heap
 
@@ -642,7 +648,7 @@ class FunctionReader:
     def is_used_after(self, site) -> bool:
         """Whether an object is still reached after the statement that is being followed."""
         point = self.point
-        assert point is not None and point.stack is not None
+        assert point.stack is not None
         roots = self._roots(point.stack, point.label, self.at + 1)
         return site in self.state.kept(roots, self.cells).heap
 

@@ -14,7 +14,7 @@ from ..._core.tensor.dependencies import Dependency, Snapshot, own_dependencies
 from ..._core.tensor.pytree import own_code
 from ..ir.flow_graph import Block, Branch, Edge, Jump, Place, SourceLine
 from ..kinds.step_kinds import BOOL, INT, kind_of
-from . import access, builtin_functions, calls, outside_changes, prelude
+from . import access, builtin_functions, calls, outside_changes
 from .access import advanced, has_next
 from .builtin_functions import iterator
 from .code import SAVED, code_of, read_by
@@ -71,7 +71,7 @@ def global_(reader, frame: Frame, name: str) -> Form:
         value = frame.globals[name]
         if (changed := name_read(reader, frame.globals, name, value)) is not None:
             return changed
-        if frame.globals is not vars(prelude):
+        if not calls.is_of_ours(frame.globals):
             reader.dependencies.append(Dependency(frame.globals, name, value))
         return reader.outside(value, name)
     if hasattr(builtins, name):
@@ -735,8 +735,8 @@ class Statements(RightSides):
         else:
             self.set(name, form)
 
-    def _goto(self, label: int, at: int, note: tuple = (), state=None):
-        return self.reader.goto(self.stack, label, at, state or self.reader.state, note)
+    def _goto(self, label: int, at: int, note: tuple = ()):
+        return self.reader.goto(self.stack, label, at, self.reader.state, note)
 
     def _branch(self, statement) -> None:
         asked = self.get(statement.cond)
@@ -750,7 +750,7 @@ class Statements(RightSides):
             self.builder.block.end = Jump(self._goto(target, 0))
             return
         then, other = self._goto(statement.truebr, 0), self._goto(statement.falsebr, 0)
-        self.builder.block.end = Branch(condition.value, then, other, self.builder.line)  # type: ignore[attr-defined]
+        self.builder.block.end = Branch(condition.value, then, other, self.builder.line)  # type: ignore[arg-type]
 
     def _return(self, form: Form) -> None:
         below = self.stack.below

@@ -24,6 +24,7 @@ from .forms import (
     Raises,
     Refused,
     Tuple,
+    are_known,
     described,
     is_natural,
 )
@@ -140,7 +141,7 @@ def sliced(reader, form: Form, length: Form) -> tuple[Form, Form, Form]:
         return arithmetic(reader.builder, operator.sub, length, Known(1)), length, step
     if isinstance(step, Known) and type(step.value) is int and step.value > 1:
         return _stepped(reader, start, stop, step, length)
-    both = all(isinstance(x, Known) for x in (start, stop, step, length))
+    both = are_known((start, stop, step, length))
     if not both:
         raise Refused("a slice with a step, of a length that is computed")
     indices = range(length.value)[slice(start.value, stop.value, step.value)]  # type: ignore[attr-defined]
@@ -297,7 +298,7 @@ def view(reader, array: Array, index: Form) -> Array:
             address = _moved(reader, address, start, stride)
             lengths.append(count)
             strides.append(arithmetic(reader.builder, operator.mul, stride, step))
-        elif is_number(one) and one.kind == INT:  # type: ignore[attr-defined]
+        elif is_number(one) and one.kind == INT:
             place = position(reader, one, length)
             address = _moved(reader, address, place, stride)
         else:
@@ -372,7 +373,7 @@ def same_length(reader, a: Form, b: Form) -> None:
         if not same.value:
             raise Raises("ValueError: could not broadcast")
         return
-    reader.builder.check(same.value, "arrays of other lengths")  # type: ignore[attr-defined]
+    reader.builder.check(same.value, "arrays of other lengths")
 
 
 def common(reader, forms: list[Form]) -> tuple[Form, ...]:

@@ -6,8 +6,10 @@ None of the systems is imported here: an object of theirs is recognized by its m
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import contextlib
+import functools
 import itertools
 import math
 import os
@@ -15,7 +17,7 @@ import secrets
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -289,6 +291,8 @@ class OfDask(Tasks):
         return found
 
     def _answers(self, left, progress):
+        if self._are_short(left) and (called := self._called(left)) is not None:
+            return zip(left, called, strict=True)
         futures = [self._submitted(*one) for one in left]
         try:
             if not self._are_done(futures, left, progress):
@@ -301,6 +305,34 @@ class OfDask(Tasks):
                     self._raise(one[1]["numbers"], future.exception())
             raise
         return zip(left, answers, strict=True)
+
+    def _are_short(self, left: list[tuple]) -> bool:
+        """Whether workers seem to have all that these requests need, and little to do."""
+        most = max([len(asked["numbers"]) for _, asked, _ in left])
+        are_placed = all([place in self._threads for place, *_ in left])
+        are_again = any([sent or "as inputs" in asked for _, asked, sent in left])
+        is_little = 0.0 < self._seconds * most < _OF_TASK
+        return self._are_there and are_placed and is_little and not are_again
+
+    def _called(self, left: list[tuple]) -> list[tuple] | None:
+        """The answers of workers that are called, which takes half the time of tasks.
+
+        Their scheduler is passed by, which would keep the arguments of the last thousand tasks. If
+        a worker is lost meanwhile there is no answer: as tasks the requests run elsewhere.
+        """
+        by_place: dict[str, list[dict[str, Any]]] = {}
+        for place, asked, _ in left:
+            by_place.setdefault(place, []).append(self._by_keys(asked))
+        try:
+            found = self._client.run(answers_in_worker, by_place, workers=[*by_place])
+            by_worker = {place: iter(found[place]) for place in by_place}
+        except Exception:  # of any kind: of the network, of a worker that ends
+            return None
+        return [next(by_worker[place]) for place, *_ in left]
+
+    def _by_keys(self, request: dict[str, Any]) -> dict[str, Any]:
+        """A request for partitions that lie in the worker."""
+        return {**request, "keys": [self._futures[number].key for number in request["numbers"]]}
 
     def _are_done(self, futures: list, left: list[tuple], progress: Progress) -> bool:
         """Wait for tasks; whether they have ended, rather than been left without any worker.
@@ -324,14 +356,18 @@ class OfDask(Tasks):
                 return False
 
     def _submitted(self, place: str | None, request: dict[str, Any], sent: dict):
-        data = [self._futures[number] for number in request["numbers"]]
         if self._are_there and "as inputs" not in request:
-            request, data = {**request, "keys": [one.key for one in data]}, []
+            request, data = self._by_keys(request), []
+        else:
+            data = [self._futures[number] for number in request["numbers"]]
         return self._client.submit(answer_in_dask, request, sent, *data, pure=False, **_in(place))
 
     def _with(self, asked, missing):
         sent = {self._name: self._content} if self._name in missing else {}
-        return (asked if len(sent) == len(missing) else {**asked, "as inputs": True}), sent
+        if len(sent) == len(missing):
+            return asked, sent
+        self._looked, self._threads, self._are_given = -math.inf, {}, True  # they lie elsewhere
+        return {**asked, "as inputs": True}, sent
 
     def _raise(self, numbers: list[int], error: Exception) -> None:
         """Raise an error for partitions whose task has failed."""
@@ -354,12 +390,27 @@ class OfDask(Tasks):
 
 
 def answer_in_dask(request: dict[str, Any], sent: dict, *data) -> tuple:
-    """The answer to a request, in a worker of Dask, which may have the partitions."""
+    """The answer to a request, in a task of Dask, whose worker may have the partitions."""
     if "keys" in request:
-        memory = sys.modules["distributed"].get_worker().data
-        with contextlib.suppress(KeyError):
-            data = tuple([memory[key] for key in request["keys"]])
+        return _by_memory(request, sent, sys.modules["distributed"].get_worker().data)
     return answer(request, sent, *data)
+
+
+def _by_memory(request: dict[str, Any], sent: dict, memory: Mapping) -> tuple:
+    """The answer to a request for partitions that should lie in the memory of a worker."""
+    data: tuple = ()
+    with contextlib.suppress(KeyError):
+        data = tuple([memory[key] for key in request["keys"]])
+    return answer(request, sent, *data)
+
+
+async def answers_in_worker(by_place: dict[str, list[dict[str, Any]]], dask_worker) -> list[tuple]:
+    """The answers of a worker of Dask that is called, in its threads for tasks."""
+    run = functools.partial(_by_memory, sent={}, memory=dask_worker.data)
+    loop, threads = asyncio.get_running_loop(), dask_worker.executors["default"]
+    asked = by_place[dask_worker.address]
+    made = [loop.run_in_executor(threads, run, request) for request in asked]
+    return [await one for one in made]
 
 
 def _in(place: str | None) -> dict[str, Any]:
@@ -429,7 +480,7 @@ def transport_to(over, compiled, native: bool, partitions, pickled: Callable):
 
     `pickled` gives name and content of the program, for this process or for others.
     """
-    has = lambda *names: all([hasattr(over, name) for name in names])  # noqa: E731
+    has = lambda *names: all([hasattr(over, name) for name in names])
     if has("nthreads", "who_has", "submit", "gather"):
         return OfDask(over, pickled(False), _listed(partitions, blocks=True))
     if has("Get_rank", "allgather", "bcast"):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor import runtime as rt
-from ..._core.tensor.pytree import tree_build, tree_leaves
+from ..._core.tensor.pytree import ABSENT, tree_build, tree_leaves
 from ..._core.tensor.values import is_tensor, value_of
 from ..._entering.stand_ins import is_compiled
 from .signature import own_copy, structure
@@ -27,7 +27,6 @@ from .variants import NotRecorded
 _NUMBERS = (float, np.floating, np.ndarray)
 _EQUAL = (bool, int, str, bytes, type(None), np.integer, np.bool_, np.dtype)
 _SAME = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc)
-_MISSING = object()
 _state = threading.local()
 
 
@@ -49,7 +48,7 @@ class Attributes:
 
     def __init__(self, instance, names: tuple[str, ...]):
         self.names = names
-        self.trees = [getattr(instance, name, _MISSING) for name in names]
+        self.trees = [getattr(instance, name, ABSENT) for name in names]
         self.inputs: list[Any] = []
         key: list[Any] = [type(instance), names]
         for name, tree in zip(names, self.trees, strict=True):
@@ -72,7 +71,7 @@ class Attributes:
         for name, tree in zip(self.names, self.trees, strict=True):
             leaves = [leaf for _, leaf in tree_leaves(tree)]
             new = [next(given) if _is_input(leaf) else other(leaf) for leaf in leaves]
-            if tree is not _MISSING:
+            if tree is not ABSENT:
                 made[name] = tree_build(tree, iter(new))
         return made
 
@@ -85,7 +84,7 @@ def check_attribute(name: str, leaf) -> None:
     """Refuse a leaf of an attribute that is no input and cannot be compared at each call."""
     if isinstance(leaf, (np.random.Generator, np.random.RandomState)):
         raise NotRecorded(f"it draws random numbers by self.{name}; pass them as arguments")
-    is_kept = leaf is _MISSING or isinstance(leaf, (*_EQUAL, *_SAME)) or is_compiled(leaf)
+    is_kept = leaf is ABSENT or isinstance(leaf, (*_EQUAL, *_SAME)) or is_compiled(leaf)
     if not (is_kept or _is_input(leaf)):
         raise NotRecorded(
             f"it reads self.{name}, which holds a {type(leaf).__name__}; a program follows floats, "
@@ -178,19 +177,19 @@ def _is_state(kind: type, instance, name: str) -> bool:
     """Whether a name is that of a value: an instance's, or one of its class."""
     if name.startswith("__") and name.endswith("__"):
         return False
-    found = inspect.getattr_static(kind, name, _MISSING)
+    found = inspect.getattr_static(kind, name, ABSENT)
     if isinstance(found, types.MemberDescriptorType):
         return True
     if name in _dict_of(instance):
         return True
-    return found is not _MISSING and not hasattr(type(found), "__get__")
+    return found is not ABSENT and not hasattr(type(found), "__get__")
 
 
 def _check_unwritten(stand_in, instance, given: dict, attributes: Attributes) -> None:
     """Check that the method has not changed its instance."""
     before, after = {**_state_of(instance), **given}, _state_of(stand_in)
     for name in sorted(before.keys() | after.keys()):
-        if before.get(name, _MISSING) is not after.get(name, _MISSING):
+        if before.get(name, ABSENT) is not after.get(name, ABSENT):
             raise InstanceWritten(f"it sets self.{name}, which a program would not", name)
     for name, tree in zip(attributes.names, attributes.trees, strict=True):
         if name in given and not _is_as_it_was(given[name], tree):

@@ -20,7 +20,16 @@ import numpy as np
 from ..._core import PACKAGE
 from ..._core.tensor.dependencies import Checked, Dependencies, Dependency, Snapshot
 from ..._core.tensor.operators import users_level
-from ..._core.tensor.pytree import Reach, codes_in, held_by, held_items, own_code, reachable
+from ..._core.tensor.pytree import (
+    ABSENT,
+    Reach,
+    codes_in,
+    content,
+    held_by,
+    held_items,
+    own_code,
+    reachable,
+)
 from ..._flow.ir.flow_graph import SourceLine
 from ..._flow.reading.outside_changes import Changes
 
@@ -151,8 +160,8 @@ def _is_shared(owner, functions: list, every: list) -> bool:
 def _outside(f: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """The variables and globals that a function names, with their values."""
     for name, cell in zip(own_code(f).co_freevars, f.__closure__ or (), strict=True):
-        with contextlib.suppress(ValueError):  # it has no value yet
-            yield name, cell.cell_contents
+        if (value := content(cell)) is not ABSENT:
+            yield name, value
     for name in {name for code in codes_in(own_code(f)) for name in code.co_names}:
         if name in f.__globals__:
             yield name, f.__globals__[name]

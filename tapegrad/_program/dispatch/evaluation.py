@@ -34,7 +34,7 @@ from .flows import Flow
 from .life import History, Life, State
 from .names_read import are_replaced
 from .recorded_call import FastCall, fast_call, recorded_call, short_recorded_call
-from .rounding import first_difference
+from .rounding import differ_in_nan, first_difference
 from .rule_programs import operations, rule_program
 from .signature import Arguments, arrays_in_place, own_copy
 from .takeover import (
@@ -62,6 +62,15 @@ VARIANTS, SIGNATURES = 32, 64
 NO_NUMBER = (
     "tapegrad.compile: the function returned more than one number; a gradient is of a scalar: "
     "reduce it, for instance with sum(), or use jacobian"
+)
+#: Why the result of a program is another one than that of the function.
+_AS_OTHER = (
+    ": it depends on something else than its arguments, such as random numbers or state that "
+    "changes between calls; pass that as an argument, or use verify='never'"
+)
+_AS_NAN = (
+    ": a factor of 0 meets NaN or infinity, which a program may leave out; replace such numbers "
+    "before they are used, or use verify='never'"
 )
 
 
@@ -175,7 +184,7 @@ class Replayed:
         """The program by which a call with such arguments is evaluated, recorded if need be."""
         with self._flows.aside():
             for _ in range(2):  # recorded, and compared
-                call = lambda *a, **k: self._evaluate(a, k, gradient=False)  # noqa: E731
+                call = lambda *a, **k: self._evaluate(a, k, gradient=False)
                 arguments.call(call, arguments.values)
         family = self._families.found.get(arguments.key) if self._reason is None else None
         run = None
@@ -490,7 +499,8 @@ class Replayed:
         guard = str(traced.branch)
         with family.budget.making():
             is_there = self._flows.asked(self, arguments, guard)
-        if not is_there and not self._flows.is_lost:  # it is not to have one
+        has_one_path = isinstance(traced.branch, str)
+        if not is_there and (has_one_path or not self._flows.is_lost):  # it is not to have one
             self._make_program(family, traced)
             return None
         family.life.go(State.SPARE, held=traced)
@@ -545,7 +555,7 @@ class Replayed:
         first = family.life.held
         if isinstance(first, Arguments):  # called
             with self._flows.aside():
-                call = lambda *args, **kwargs: self._evaluate(args, kwargs, False)  # noqa: E731
+                call = lambda *args, **kwargs: self._evaluate(args, kwargs, False)
                 first.call(call, first.values)
         self._convert(family, State.PENDING, State.BRANCHING, State.SPARE)
 
@@ -563,10 +573,10 @@ class Replayed:
             return expected
         pair = self._difference(found, expected, variant, arguments)
         if pair is not None:
+            why = _AS_NAN if differ_in_nan(*pair, dtype=arguments.dtype) else _AS_OTHER
             raise RuntimeError(
-                f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}: "
-                "it depends on something else than its arguments, such as random numbers or state "
-                "that changes between calls; pass that as an argument, or use verify='never'"
+                f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}"
+                f"{why}"
             )
         if variant.checked <= call.gradient:
             what = "value and gradient" if call.gradient else "value"

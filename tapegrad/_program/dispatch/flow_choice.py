@@ -66,6 +66,9 @@ _MOST = 64
 MANY, FEW_HITS = 16, 4
 #: Bytes of arrays between two branches of which programs are faster than graphs.
 _LARGE = 1 << 11
+#: Solutions of equations in a recording from which on a graph is looked for, which computes one in
+#: some microseconds, and is read in the time in which a program of as many is made.
+_SOLUTIONS = 50
 #: Lengths that graphs are refused for before no others are tried.
 _REFUSALS = 2
 
@@ -132,14 +135,19 @@ class Flows:
         self.branches = True
         return self._read(owner, arguments) is not None
 
-    def first_for(self, owner, arguments: Arguments, traced: Traced) -> Guard | None:
-        """The branch for which a graph is looked for before a program of a recording is made.
+    def first_for(self, owner, arguments: Arguments, traced: Traced) -> Guard | str | None:
+        """Why a graph is looked for before a program of a recording is made; None if it is not.
 
         That is so where the recording passes a branch several times, so that other calls will pass
-        it in other ways, and computes little between: graphs are slow on large arrays.
+        it in other ways, and computes little between: graphs are slow on large arrays. Or where it
+        solves many equations: then what it solves is told.
         """
         if owner._on_branch != "record" or owner._native or self.is_aside:
             return None
+        solved = sum([one.is_in_graphs for one in traced.trace.custom.values()])
+        if solved >= _SOLUTIONS and is_readable(owner._f):
+            is_open = not (self.is_refused(arguments) or self.serves(arguments))
+            return f"{solved} equations that are solved" if is_open else None
         guards = traced.trace.guards
         if self.serves(arguments) or traced.bytes > _LARGE * len(guards):
             return None

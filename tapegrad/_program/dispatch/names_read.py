@@ -25,7 +25,6 @@ from ..._core.tape.tape import Reader, constant_of
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.callers import outer
 from ..._core.tensor.dependencies import (
-    ABSENT,
     Dependencies,
     Dependency,
     Snapshot,
@@ -40,11 +39,13 @@ from ..._core.tensor.dependencies import (
     partial_dependencies,
 )
 from ..._core.tensor.pytree import (
+    ABSENT,
     COMPUTING,
     HOLDERS,
     MOST,
     MOST_ITEMS,
     Reach,
+    content,
     held_by,
     held_items,
     is_namespace,
@@ -69,7 +70,6 @@ from .signature import Arguments
 
 #: A container takes as long to compare as that number of items.
 _LEAST = 4
-_MISSING = object()
 #: Routes by which code may read any name.
 _ANY = frozenset(("globals()", "eval()", "exec()"))
 
@@ -125,14 +125,12 @@ def _names(f: types.FunctionType) -> Iterator[Dependency]:
     """The globals and variables that a function reads, with their values."""
     uses = uses_of(own_code(f))
     for name in sorted(uses.names):
-        value = f.__globals__.get(name, vars(builtins).get(name, _MISSING))
-        if value is not _MISSING:
+        value = f.__globals__.get(name, vars(builtins).get(name, ABSENT))
+        if value is not ABSENT:
             yield Dependency(f.__globals__, name, value)
     for name, cell in _cells(f, uses.variables):
-        try:
-            yield Dependency(cell, name, cell.cell_contents)
-        except ValueError:  # it has none yet
-            continue
+        if (value := content(cell)) is not ABSENT:
+            yield Dependency(cell, name, value)
 
 
 def _named_by_texts(f: types.FunctionType) -> Iterator[Dependency]:
@@ -409,7 +407,7 @@ class _NameSearch:
             return
         inherited = dict(self._inherited(kind))
         for name in self._attributes:
-            raw = inherited.get(name, _MISSING)
+            raw = inherited.get(name, ABSENT)
             if isinstance(raw, types.MemberDescriptorType):
                 if hasattr(one, name):
                     yield Dependency(one, name, getattr(one, name))
@@ -417,9 +415,9 @@ class _NameSearch:
                 continue
             elif name in held:
                 yield Dependency(one, name, held[name])
-            elif raw is not _MISSING and not has(raw, "__get__"):
+            elif raw is not ABSENT and not has(raw, "__get__"):
                 yield Dependency(one, name, raw)
-            elif raw is not _MISSING and hasattr(one, "__dict__"):  # a method: not yet hidden
+            elif raw is not ABSENT and hasattr(one, "__dict__"):  # a method: not yet hidden
                 yield Dependency(types.MappingProxyType(vars(one)), name, ABSENT)
 
     def _inherited(self, kind: type) -> Iterator[tuple[str, Any]]:

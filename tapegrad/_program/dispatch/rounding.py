@@ -79,6 +79,16 @@ def first_difference(
     return pairs[differing[0]] if differing else None
 
 
+def differ_in_nan(a, b, *, dtype: np.dtype = DOUBLE) -> bool:
+    """Whether elements that differ are NaN in one of two results of one shape."""
+    a, b = np.asarray(value_of(a)), np.asarray(value_of(b))
+    if a.shape != b.shape or a.dtype.kind != "f" or b.dtype.kind != "f":
+        return False
+    is_one = np.isnan(a) != np.isnan(b)
+    a, b = np.where(is_one, 0.0, a), np.where(is_one, 0.0, b)
+    return bool(np.any(is_one)) and agree(a, b, dtype=dtype)
+
+
 class Moves:
     """How far rounding alone may move what is computed of inputs.
 

@@ -201,7 +201,7 @@ class Traced:
         self.in_place: ArraysInPlace | None = None
         self.result: tuple | None = None  # its value, and the gradients of its inputs if asked for
         self._call, self._without, self.draws = (f, arguments), without, draws
-        self.branch: Guard | None = None  # one for which a graph is looked for first
+        self.branch: Guard | str | None = None  # why a graph is looked for first
         self.names = NOTHING  # see `Variant`
         self.changed: list[Checked] = []
 
@@ -290,7 +290,7 @@ class Traced:
         except Unsupported as error:
             return None, str(error)
         f, arguments = self._call
-        again = lambda values: arguments.call(f, values)  # noqa: E731
+        again = lambda values: arguments.call(f, values)
         reason = variant.differs(arguments.values, self.out, again)
         asks = self.asks_for_types if reason is None else None
         if asks is not None and not agrees(variant, f, arguments):

@@ -366,7 +366,7 @@ class _Encoder:
             raise ValueError(f"its graph has {step.op}, which files have no name for")
         payload: Any = step.payload
         if isinstance(payload, Place):
-            payload = payload.region
+            payload = [payload.region, payload.space] if payload.space else payload.region
         elif isinstance(payload, float):
             payload = payload.hex()
         elif kind_of(step.op).payload == CHOICE and payload is not None:
@@ -434,10 +434,15 @@ def _one_of(item, known: str) -> str:
 
 def _longest(graph: Graph) -> int:
     """What a round of a block computes at most."""
-    ends = [(block, block.end.edges) for block in graph.blocks]  # type: ignore[union-attr]
+    ends = [(block, block.end.edges) for block in graph.blocks]
     return max(
         1 + len(block.steps) + sum(len(edge.arguments) for edge in edges) for block, edges in ends
     )
+
+
+#: Spaces of the memory of a graph, one for the values and one for tangents of each function that is
+#: differentiated in it.
+_SPACES = 64
 
 
 class _Decoder:
@@ -478,8 +483,11 @@ class _Decoder:
         read = tuple(self.of(operands))
         kind = kind_of(op)
         if kind.payload == PLACE:
-            region = integer(payload)
-            payload = Place(region)
+            region, space = integers(payload) if type(payload) is list else (integer(payload), 0)
+            if not 0 <= space < _SPACES:
+                raise ValueError(f"the memory of a graph has no space {space}")
+            payload = Place(region, space)
+            self.graph.spaces = max(self.graph.spaces, space + 1)
             if kind.is_store and 0 <= region < len(self.graph.regions):
                 self.graph.regions[region].written = True
         elif kind.is_constant and kind.result == FLOAT:

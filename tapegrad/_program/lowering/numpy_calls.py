@@ -273,6 +273,12 @@ class Lowering:
     def __init__(self, writer: Writer, out: np.ndarray):
         self.writer, self.out = writer, out
 
+    def kernel(self, name: str, operands: list, made: View) -> View:
+        """The result of a kernel."""
+        op = STEERING.get(name) or TABLE[name]
+        self.writer.steps.append(Kernel(op.code, operands, made))
+        return made
+
     def apply(self, name: str, *operands: View | float) -> View:
         """An element-wise operation of views and numbers."""
         op = STEERING.get(name) or TABLE[name]
@@ -301,41 +307,29 @@ class Lowering:
         kept = [k for k in range(len(view.shape)) if k not in axes]
         moved = _transposed(view, [*kept, *axes])
         shape = [n if k in kept else 1 for k, n in enumerate(view.shape) if keepdims or k in kept]
-        made = self.writer.buffers.allocate(tuple(shape))
-        op = STEERING.get(name) or TABLE[name]
         lines = math.prod(moved.shape[len(kept) : -1])
-        self.writer.steps.append(Kernel(op.code, [moved, lines], made))
-        return made
+        return self.kernel(name, [moved, lines], self.writer.buffers.allocate(tuple(shape)))
 
     def along(self, name: str, view: View, axis: int) -> View:
         """The result of a kernel for each line along an axis, in the shape of the view."""
         order = [*[k for k in range(len(view.shape)) if k != axis], axis]
         made = self.writer.buffers.allocate(view.shape)
-        op = STEERING.get(name) or TABLE[name]
-        operands = [_transposed(view, order), 1, _transposed(made, order)]
-        self.writer.steps.append(Kernel(op.code, operands, made))
-        return made
+        return self.kernel(name, [_transposed(view, order), 1, _transposed(made, order)], made)
 
     def within(self, view: View, least: int, greatest: int) -> View:
         """Numbers without their fractions; the program stops where one is outside."""
         made = self.writer.buffers.allocate(view.shape)
-        operands = [view, least, greatest]
-        self.writer.steps.append(Kernel(STEERING["whole"].code, operands, made))
-        return made
+        return self.kernel("whole", [view, least, greatest], made)
 
     def true_places(self, x: Given, count: int) -> View:
         """The positions in C order at which elements are not 0, which are so many."""
         made = self.writer.buffers.allocate((count,))
-        operands = [x.slots(self.writer)]
-        self.writer.steps.append(Kernel(STEERING["mask_positions"].code, operands, made))
-        return made
+        return self.kernel("mask_positions", [x.slots(self.writer)], made)
 
     def searched(self, array: View, values: View, side: str) -> View:
         """Where values belong in a sorted array."""
         made = self.writer.buffers.allocate(values.shape)
-        operands = [array, values, searching(side)]
-        self.writer.steps.append(Kernel(STEERING["searchsorted"].code, operands, made))
-        return made
+        return self.kernel("searchsorted", [array, values, searching(side)], made)
 
     def picked(self, view: View, places: np.ndarray) -> View:
         """Elements of a view, by their numbers in C order."""

@@ -108,7 +108,7 @@ class PlainLoop:
         if k not in self._texts:
             op = self.flow.ops[k]
             nodes = dict(zip((*op.inputs, "out"), (*self.flow.operands[k], k), strict=True))
-            place = lambda name: self.value(nodes[name]) if name in nodes else None  # noqa: E731
+            place = lambda name: self.value(nodes[name]) if name in nodes else None
             self._texts[k] = ElementwiseText(op, self.lines.append, place, f"o{k}_{{}}")
         return self._texts[k]
 

@@ -614,7 +614,7 @@ class Reverse(TextWriter):
 
     def factor(self, partial: str) -> str:
         """A partial derivative as it is computed."""
-        rounded = lambda one: self.rounded(one) if number_in(one) is None else one  # noqa: E731
+        rounded = lambda one: self.rounded(one) if number_in(one) is None else one
         return in_branches(partial, rounded)
 
     def target(self, operand: Operand) -> str | None:

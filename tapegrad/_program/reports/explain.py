@@ -81,7 +81,7 @@ def nested(graph: Graph) -> list[NestedNode]:
 
 def _edge_numbers(graph: Graph) -> dict[int, int]:
     """The number of each edge by its id."""
-    edges = [edge for block in graph.blocks for edge in block.end.edges]  # type: ignore[union-attr]
+    edges = [edge for block in graph.blocks for edge in block.end.edges]
     return {id(edge): number for number, edge in enumerate(edges)}
 
 
@@ -232,7 +232,7 @@ def every(nodes: Iterable[NestedNode]) -> Iterator[NestedNode]:
 
 
 def _edges(block: Block) -> tuple[Edge, ...]:
-    return block.end.edges  # type: ignore[union-attr]
+    return block.end.edges
 
 
 # --- explain --------------------------------------------------------------------------------------

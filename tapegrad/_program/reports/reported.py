@@ -541,7 +541,7 @@ def profile_graph(flow: Flow, name: str, values: Sequence, repeats: int) -> Prog
 def _rounds(graph: Graph, counts: np.ndarray) -> list[int]:
     """The number of runs of each block."""
     found = {id(block): 0 for block in graph.blocks} | {id(graph.entry): 1}
-    edges = [edge for block in graph.blocks for edge in block.end.edges]  # type: ignore[union-attr]
+    edges = [edge for block in graph.blocks for edge in block.end.edges]
     for edge, count in zip(edges, counts.tolist(), strict=True):
         found[id(edge.target)] += count
     return list(found.values())
