@@ -1,10 +1,10 @@
 """Times of earlier states of the repository, for curves: `asv` measures them, on one machine.
 
-The states are of main, one a day, in which all tests passed, and the state that is checked out.
-Each is built in an environment of its own and measured by the benchmarks of the working tree;
-results are added to `benchmarks/results`, under the name of a machine that says nothing about it.
-They are comparable only if one machine made all of them, with nothing else to do. `asv publish`
-draws the curves, `asv preview` shows them.
+The states are of main, about one a day, and the state that is checked out. Each is built in an
+environment of its own and measured by the benchmarks of the working tree; results are added to
+`benchmarks/results`, under the name of a machine that says nothing about it. They are comparable
+only if one machine made all of them, with nothing else to do. `asv publish` draws the curves,
+`asv preview` shows them.
 
     python -m benchmarks.history              all of them
     python -m benchmarks.history HEAD v0.1    some
@@ -24,7 +24,7 @@ BENCHMARKS = (
     "programs.track_filter",
 )
 MACHINE = "reference"
-#: What is measured of: all tests passed there.
+#: States of main, about one a day, that have all that is measured.
 STATES = (
     *("918c1477", "68c9137e", "747c32bd", "27f3b6c3", "693e4b43"),
     *("1f65122c", "b75925ac", "6e5fe40f", "aa2dd740", "HEAD"),
