@@ -403,7 +403,7 @@ def accepted_step(solve):
     safety, exponent = load_f64(solve, SAFETY), load_f64(solve, EXPONENT)
     limit = load_f64(solve, MAX_FACTOR)
     while True:
-        if size < least:
+        if not size >= least:  # NaN: SciPy goes on for ever, where Ctrl-C is heard
             return TOO_SMALL
         h = size * direction
         end = t + h
